@@ -1,0 +1,134 @@
+"""A pattern as a disjunction: every choice of OR branches and optional elements, each a plain conjunction.
+
+What a plan or the temporal network may assume holds per alternative: all its variables are bound, and nothing else
+is. Enumerating is exponential in the number of choices, so it is capped; callers say what they do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from tocsin.algebra import nodes as alg
+
+MOST_ALTERNATIVES = 256
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to satisfy a pattern.
+
+    Attributes
+    ----------
+    types
+        The bound variables and their event types, in order of appearance.
+    before
+        Pairs `(x, y)`: every event of x is strictly before every event of y.
+    iterated
+        Variables that may hold several events.
+    absences
+        The absences that guard this alternative.
+    """
+
+    types: tuple[tuple[str, str | None], ...] = ()
+    before: frozenset[tuple[str, str]] = frozenset()
+    iterated: frozenset[str] = frozenset()
+    absences: tuple[alg.Absent, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The bound variables in order of appearance."""
+        return tuple(name for name, _ in self.types)
+
+    def beside(self, other: Alternative) -> Alternative:
+        """Both, with no order between them."""
+        return Alternative(
+            self.types + other.types,
+            self.before | other.before,
+            self.iterated | other.iterated,
+            self.absences + other.absences,
+        )
+
+    def then(self, other: Alternative) -> Alternative:
+        """Both, all of this before all of the other."""
+        both = self.beside(other)
+        across = frozenset(product(self.variables, other.variables))
+        return Alternative(both.types, both.before | across, both.iterated, both.absences)
+
+    def repeated(self) -> Alternative:
+        """Several copies in sequence: order inside a copy says nothing across copies."""
+        return Alternative(self.types, frozenset(), frozenset(self.variables), self.absences)
+
+
+class TooManyAlternativesError(Exception):
+    """More than `MOST_ALTERNATIVES` ways to satisfy one pattern."""
+
+
+def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
+    """All ways to satisfy a SASE+ or rule pattern, each once.
+
+    Examples
+    --------
+    >>> from tocsin.algebra.nodes import Any, Event, Sequence
+    >>> node = Sequence((Event("A", "a"), Any((Event("B", "b"), Event("C", "c")))))
+    >>> [sorted(found.before) for found in alternatives(node)]
+    [[('a', 'b')], [('a', 'c')]]
+
+    Raises
+    ------
+    TooManyAlternativesError
+        When there are more than `MOST_ALTERNATIVES`.
+    """
+    match node:
+        case alg.Event():
+            return (Alternative(((node.variable, node.type),)),)
+        case alg.Sequence():
+            return _fold(node.parts, Alternative.then)
+        case alg.All():
+            return _fold(node.parts, Alternative.beside)
+        case alg.Any():
+            return _distinct(found for part in node.parts for found in alternatives(part))
+        case alg.Repeat():
+            copies = alternatives(node.part)
+            if node.most != 1:
+                # Different copies may choose differently, so several copies may bind every variable of every choice;
+                # each subset of choices is an alternative of its own.
+                copies = _subsets(copies)
+            return _distinct(((Alternative(),) if node.least == 0 else ()) + copies)
+        case alg.Absent():
+            guard = Alternative(absences=(node,))
+            return _distinct(found.beside(guard) for found in alternatives(node.part))
+        case alg.Filter() | alg.Within() | alg.Emit():
+            return alternatives(node.part)
+    raise TypeError(f"{type(node).__name__} has no alternatives")
+
+
+def _fold(parts: tuple[alg.Node, ...], combine: Callable[[Alternative, Alternative], Alternative]
+) -> tuple[Alternative, ...]:
+    found: tuple[Alternative, ...] = (Alternative(),)
+    for part in parts:
+        step = alternatives(part)
+        found = _distinct(combine(left, right) for left in found for right in step)
+    return found
+
+
+def _subsets(copies: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    joined: tuple[Alternative, ...] = (Alternative(),)
+    for copy in copies:
+        joined = _distinct([*joined, *(_merge(known, copy) for known in joined)])
+    return tuple(found.repeated() for found in joined if found.types)
+
+
+def _merge(known: Alternative, copy: Alternative) -> Alternative:
+    new = tuple(item for item in copy.types if item not in known.types)
+    return Alternative(known.types + new, frozenset(), frozenset(), known.absences + copy.absences)
+
+
+def _distinct(found: Iterable[Alternative]) -> tuple[Alternative, ...]:
+    unique: dict[Alternative, None] = {}
+    for alternative in found:
+        unique[alternative] = None
+        if len(unique) > MOST_ALTERNATIVES:
+            raise TooManyAlternativesError
+    return tuple(unique)

@@ -1,0 +1,411 @@
+"""Every error and warning a user can meet: a stable condition, one sentence, the place, advice.
+
+An error reads in Spark's order::
+
+    [UNKNOWN_ATTRIBUTE] Event type `Transfer` has no attribute `acount`.
+      at fraud.sase:2:10
+    2 | WHERE  b.acount = a.account
+                 ^^^^^^
+    Hint: did you mean `account`? `Transfer` has: account, amount, at.
+
+Each condition has an entry in `docs/reference/errors.md`; `make check` fails otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from tocsin.source import Place, Where
+
+SHOWN_AT_ONCE = 5
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like a mistyped one, if any is like it at all.
+
+    Examples
+    --------
+    >>> nearest("acount", ["account", "amount"])
+    'account'
+    >>> nearest("qqq", ["account"]) is None
+    True
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str], owner: str) -> str:
+    """Advice for an unknown name: the nearest known one, then all of them."""
+    known = sorted(known)
+    near = nearest(name, known)
+    question = f"did you mean `{near}`? " if near else ""
+    return question + f"{owner}: {', '.join(known) if known else 'none'}."
+
+
+class TocsinError(Exception):
+    """Root of all errors Tocsin raises on purpose.
+
+    Parameters
+    ----------
+    message
+        One sentence that says what is wrong.
+    where
+        Where it was written, if it was written anywhere.
+    also
+        A second place that matters, with the words that introduce it (`("first named", place)`).
+    hint
+        What to do about it.
+    """
+
+    condition: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: Where = None,
+        also: tuple[str, Where] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.also = also
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """The whole report: condition, sentence, place, advice."""
+        lines = [f"[{self.condition}] {self.message}"]
+        if self.where is not None:
+            lines += [f"  at {self.where.describe()}", *self.where.excerpt()]
+        if self.also is not None and self.also[1] is not None:
+            words, place = self.also
+            lines += [f"  {words} at {place.describe()}", *place.excerpt()]
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same report for tools: condition, message, place, hint."""
+        place = self.where if isinstance(self.where, Place) else None
+        return {
+            "condition": self.condition,
+            "message": self.message,
+            "hint": self.hint,
+            "at": self.where.describe() if self.where is not None else None,
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "start": place.start if place else None,
+            "end": place.end if place else None,
+        }
+
+
+# --- families -------------------------------------------------------------------------------------
+
+
+class QuerySyntaxError(TocsinError, ValueError):
+    """The text is not a sentence of the language."""
+
+    condition = "SYNTAX_ERROR"
+
+
+class QueryBindingError(TocsinError, ValueError):
+    """The text is well formed, but its names, types or clauses do not fit together."""
+
+
+class UnsupportedError(TocsinError, NotImplementedError):
+    """A valid query that the chosen engine cannot run yet; nothing was run."""
+
+    condition = "NOT_YET_SUPPORTED"
+
+
+class PlanError(TocsinError, ValueError):
+    """A valid query that cannot be planned on the inputs given."""
+
+
+class MatchError(TocsinError, RuntimeError):
+    """Something failed while events were read, matched or written."""
+
+
+class InternalError(TocsinError, RuntimeError):
+    """A fault of Tocsin's own; please report it with the query."""
+
+    condition = "INTERNAL"
+
+
+class QueryErrors(QueryBindingError):
+    """Several binding errors, shown together: at most five, then how many remain."""
+
+    condition = "SEVERAL_ERRORS"
+
+    def __init__(self, errors: Sequence[TocsinError]) -> None:
+        super().__init__(f"{len(errors)} errors in the query.")
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        """The single reports, one after the other."""
+        parts = [str(error) for error in self.errors[:SHOWN_AT_ONCE]]
+        if len(self.errors) > SHOWN_AT_ONCE:
+            parts.append(f"… and {len(self.errors) - SHOWN_AT_ONCE} more errors.")
+        return "\n\n".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Adds the single errors under `errors`."""
+        return super().to_dict() | {"errors": [error.to_dict() for error in self.errors]}
+
+
+def raise_all(errors: Sequence[TocsinError]) -> None:
+    """Raise nothing, the one error, or all of them as one."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise QueryErrors(errors)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+class UnknownVariableError(QueryBindingError):
+    """A condition names a variable the pattern does not have."""
+
+    condition = "UNKNOWN_VARIABLE"
+
+
+class DuplicateVariableError(QueryBindingError):
+    """One name for two elements of a SEQ or AND (R35)."""
+
+    condition = "DUPLICATE_VARIABLE"
+
+
+class UnknownAttributeError(QueryBindingError):
+    """An event type has no such attribute."""
+
+    condition = "UNKNOWN_ATTRIBUTE"
+
+
+class UnknownEventTypeError(QueryBindingError):
+    """No input carries this event type."""
+
+    condition = "UNKNOWN_EVENT_TYPE"
+
+
+class AmbiguousReferenceError(QueryBindingError):
+    """A bare name where `variable.attribute` is needed."""
+
+    condition = "AMBIGUOUS_REFERENCE"
+
+
+class UnknownFunctionError(QueryBindingError):
+    """There is no such function."""
+
+    condition = "UNKNOWN_FUNCTION"
+
+
+class WrongArgumentsError(QueryBindingError):
+    """A function or aggregate got the wrong number or kind of arguments."""
+
+    condition = "WRONG_ARGUMENTS"
+
+
+class TypeMismatchError(QueryBindingError, TypeError):
+    """Two values that cannot be compared or computed with (R39)."""
+
+    condition = "TYPE_MISMATCH"
+
+
+class ReservedNameError(QueryBindingError):
+    """A name that Tocsin keeps for its own columns."""
+
+    condition = "RESERVED_NAME"
+
+
+class DuplicateColumnError(QueryBindingError):
+    """Two RETURN columns of one name."""
+
+    condition = "DUPLICATE_COLUMN"
+
+
+# --- pattern --------------------------------------------------------------------------------------
+
+
+class NegationNotAllowedError(QueryBindingError):
+    """NOT outside a SEQ, of a composite, alone, or at the edge inside an iteration (R36)."""
+
+    condition = "NEGATION_NOT_ALLOWED"
+
+
+class UnboundedAbsenceError(QueryBindingError):
+    """An absence at the edge of a SEQ and no WITHIN to close it (R9)."""
+
+    condition = "UNBOUNDED_ABSENCE"
+
+
+class TwoNegatedVariablesError(QueryBindingError):
+    """One condition relates two absent events (R10)."""
+
+    condition = "TWO_NEGATED_VARIABLES"
+
+
+class NegatedVariableInReturnError(QueryBindingError):
+    """RETURN, GROUP BY or HAVING names an event that is not there (R10)."""
+
+    condition = "NEGATED_VARIABLE_IN_RETURN"
+
+
+class EmptyPatternError(QueryBindingError):
+    """A pattern that binds no event."""
+
+    condition = "EMPTY_PATTERN"
+
+
+class InvalidQuantifierError(QueryBindingError):
+    """Bounds of an iteration that no number satisfies."""
+
+    condition = "INVALID_QUANTIFIER"
+
+
+class InvalidWindowError(QueryBindingError):
+    """A window that is not longer than nothing (R37)."""
+
+    condition = "INVALID_WINDOW"
+
+
+class ContradictoryDistancesError(QueryBindingError):
+    """Distances that no events can keep."""
+
+    condition = "CONTRADICTORY_DISTANCES"
+
+
+class UnboundedPatternError(QueryBindingError):
+    """Two variables may lie arbitrarily far apart: refused on a stream (R37)."""
+
+    condition = "UNBOUNDED_PATTERN"
+
+
+# --- conditions and clauses -----------------------------------------------------------------------
+
+
+class NextOfSingleError(QueryBindingError):
+    """NEXT(v) of a variable that is not iterated (R15)."""
+
+    condition = "NEXT_OF_SINGLE"
+
+
+class InvalidIndexError(QueryBindingError):
+    """An index below 1, or a running index on a variable that is not iterated."""
+
+    condition = "INVALID_INDEX"
+
+
+class MisplacedPartitionError(QueryBindingError):
+    """`[attr]` below OR, NOT or inside an expression."""
+
+    condition = "MISPLACED_PARTITION"
+
+
+class AggregateNotAllowedError(QueryBindingError):
+    """An aggregate where none can stand, such as inside another."""
+
+    condition = "AGGREGATE_NOT_ALLOWED"
+
+
+class AmbiguousGroupKeyError(QueryBindingError):
+    """GROUP BY an iterated variable without an index (R40)."""
+
+    condition = "AMBIGUOUS_GROUP_KEY"
+
+
+class NotGroupedError(QueryBindingError):
+    """A RETURN column that is neither aggregated nor a group key."""
+
+    condition = "NOT_GROUPED"
+
+
+class IteratedInReturnError(QueryBindingError):
+    """Arithmetic on an iterated variable in RETURN: many values where one is needed."""
+
+    condition = "ITERATED_IN_RETURN"
+
+
+class ConflictingClausesError(QueryBindingError):
+    """Two clauses that cannot stand together."""
+
+    condition = "CONFLICTING_CLAUSES"
+
+
+class TimeoutsNotAllowedError(QueryBindingError):
+    """WITH TIMEOUTS on a pattern that has none (SEMANTICS §6)."""
+
+    condition = "TIMEOUTS_NOT_ALLOWED"
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+class InvalidInputError(PlanError, TypeError):
+    """`inputs` is neither a DataFrame nor a mapping from event type to DataFrame."""
+
+    condition = "INVALID_INPUT"
+
+
+class MissingColumnError(PlanError):
+    """The time, type, tie or key column is not there."""
+
+    condition = "MISSING_COLUMN"
+
+
+class TimeTypeError(PlanError, TypeError):
+    """The time column is neither a timestamp nor an integer, or differs between inputs."""
+
+    condition = "TIME_TYPE"
+
+
+class InvalidOptionError(PlanError):
+    """An option with a value it cannot have."""
+
+    condition = "INVALID_OPTION"
+
+
+class InputNotReadableError(MatchError):
+    """A file cannot be read as events."""
+
+    condition = "INPUT_NOT_READABLE"
+
+
+class OutputNotWritableError(MatchError):
+    """The results cannot be written where they should go."""
+
+    condition = "OUTPUT_NOT_WRITABLE"
+
+
+# --- warnings -------------------------------------------------------------------------------------
+
+WARNINGS: dict[str, str] = {
+    "SLIDE_IGNORED": "The slide of a window changes nothing: every match is reported once.",
+    "COMPOSITE_ITERATION": "A condition across all copies of an iteration, where one copy may have been meant.",
+    "CONTRADICTORY_BRANCH": "One alternative of the pattern can never match.",
+    "PARTITION_CONTIGUITY": "`contiguous` counts the events of all partitions.",
+}
+
+
+class TocsinWarning(UserWarning):
+    """A query that runs, but may not say what was meant."""
+
+    def __init__(self, condition: str, message: str, *, where: Where = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.condition = condition
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """The same shape as an error's report."""
+        lines = [f"[{self.condition}] {self.message}"]
+        if self.where is not None:
+            lines += [f"  at {self.where.describe()}", *self.where.excerpt()]
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        return "\n".join(lines)

@@ -1,0 +1,167 @@
+"""The syntax tree of a SASE+ query, as parsed or as built in Python; names are not resolved yet.
+
+`parse(print(query)) == query` for every tree: places are not compared, and the tree keeps no spelling that the
+printer could not give back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tocsin.language.expressions import Expression
+from tocsin.source import Source, Where
+
+
+@dataclass(frozen=True)
+class Quantifier:
+    """How often an element repeats; `most` None means as often as the window holds."""
+
+    least: int
+    most: int | None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Event:
+    """`T v`, `T+ v`, `T{2,3} v`; without a name the type's name is the variable (R35)."""
+
+    type: str
+    name: str | None = None
+    quantifier: Quantifier | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def variable(self) -> str:
+        """The name conditions use."""
+        return self.name if self.name is not None else self.type
+
+
+class Operator(Enum):
+    """The composite patterns of SASE+."""
+
+    SEQ = "SEQ"
+    AND = "AND"
+    OR = "OR"
+
+
+@dataclass(frozen=True)
+class Composite:
+    """`SEQ(…)`, `AND(…)`, `OR(…)`, possibly repeated."""
+
+    operator: Operator
+    parts: tuple[Element, ...]
+    quantifier: Quantifier | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Negation:
+    """`NOT T v`; of anything else the analyser refuses it (R36)."""
+
+    operand: Element
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+Element = Event | Composite | Negation
+
+
+class Selection(Enum):
+    """Which of the any-match results are kept (SEMANTICS §4)."""
+
+    ANY = "any"
+    NEXT = "next"
+    CONTIGUOUS = "contiguous"
+    PARTITION_CONTIGUOUS = "partition-contiguous"
+
+
+class Skip(Enum):
+    """Where the search goes on after a match (R5)."""
+
+    REUSE = "reuse"
+    PAST_LAST = "past last"
+    TO_NEXT = "to next"
+    TO_FIRST = "to first"
+    TO_LAST = "to last"
+
+
+@dataclass(frozen=True)
+class AfterMatch:
+    """`AFTER MATCH …`; `variable` goes with TO_FIRST and TO_LAST only."""
+
+    skip: Skip = Skip.REUSE
+    variable: str | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+class Output(Enum):
+    """Which of the kept matches are reported (R31)."""
+
+    ALL = "all"
+    FIRST_PER_START = "first per start"
+    FIRST_PER_END = "first per end"
+    LAST_PER_START = "last per start"
+    LAST_PER_END = "last per end"
+    LONGEST = "longest"
+    COUNT = "count"
+
+
+@dataclass(frozen=True)
+class Window:
+    """`WITHIN W` or `WITHIN (W, slide)`; the slide changes nothing (R37)."""
+
+    size_us: int
+    slide_us: int | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One item of RETURN."""
+
+    expression: Expression
+    alias: str | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Key:
+    """One attribute of PARTITION BY."""
+
+    attribute: str
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole query; clauses left out have their default.
+
+    `where_clause` is the condition of WHERE; `where`, as on every node, is the place in the text.
+    """
+
+    pattern: Element
+    partition_by: tuple[Key, ...] = ()
+    where_clause: Expression | None = None
+    within: Window | None = None
+    selection: Selection = Selection.ANY
+    after_match: AfterMatch = AfterMatch()
+    output: Output = Output.ALL
+    returns: tuple[Column, ...] = ()
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    timeouts: bool = False
+    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+def events_in(element: Element) -> Iterator[Event]:
+    """Every event element, negated ones included, from left to right."""
+    match element:
+        case Event():
+            yield element
+        case Negation():
+            yield from events_in(element.operand)
+        case Composite():
+            for part in element.parts:
+                yield from events_in(part)

@@ -1,0 +1,383 @@
+"""The one expression tree: every condition, RETURN column and aggregate of every front end.
+
+Immutable. Two trees are equal when they say the same, wherever they were written: `where` never takes part in a
+comparison. The tree says *what*; the reference interpreter and the engines each say *how* (three-valued logic,
+quantification over iterated variables: SEMANTICS §3 note 8, R1, R3, R15, R21).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from tocsin.source import Where
+
+E = TypeVar("E", bound="Expression")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A node; `where` is the place it was written, for messages only."""
+
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def children(self) -> Iterator[Expression]:
+        """The operands, from left to right."""
+        for slot in fields(self):
+            yield from _expressions_in(getattr(self, slot.name))
+
+    def walk(self) -> Iterator[Expression]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+    def map_children(self, change: Callable[[Expression], Expression]) -> Expression:
+        """This node with `change` applied to each direct operand."""
+        changed = {}
+        for slot in fields(self):
+            old = getattr(self, slot.name)
+            new = _map_expressions(old, change)
+            if new is not old:
+                changed[slot.name] = new
+        return replace(self, **changed) if changed else self
+
+    def transform(self, change: Callable[[Expression], Expression]) -> Expression:
+        """The tree with `change` applied to every node, children first."""
+        return change(self.map_children(lambda child: child.transform(change)))
+
+
+def _expressions_in(value: Any) -> Iterator[Expression]:
+    if isinstance(value, Expression):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _expressions_in(item)
+
+
+def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> Any:
+    if isinstance(value, Expression):
+        return change(value)
+    if isinstance(value, tuple):
+        mapped = tuple(_map_expressions(item, change) for item in value)
+        return value if all(new is old for new, old in zip(mapped, value, strict=True)) else mapped
+    return value
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant: None, bool, int, float or str."""
+
+    value: None | bool | int | float | str
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in type too: `1`, `1.0` and `TRUE` are three literals."""
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        """Consistent with equality."""
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True)
+class Timestamp(Expression):
+    """An instant, `TIMESTAMP '2026-01-01 00:00:00'`; without a zone it is read as UTC."""
+
+    value: dt.datetime
+
+
+@dataclass(frozen=True)
+class Date(Expression):
+    """A calendar day, `DATE '2026-01-01'`."""
+
+    value: dt.date
+
+
+@dataclass(frozen=True)
+class Interval(Expression):
+    """A length of time, `15 MINUTES`, in microseconds."""
+
+    microseconds: int
+
+
+# --- references -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Running:
+    """`b[i]`, `b[i-1]`: a running index; the same letter is the same index within one conjunct (R3)."""
+
+    letter: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """`b[3]`: counted from 1 (R15)."""
+
+    number: int
+
+
+class Edge(Enum):
+    """`b[first]`, `b[last]`."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+class Each(Enum):
+    """References without a written index: `b.x` and `b[].x`, and `NEXT(b).x`, the running index plus one."""
+
+    PLAIN = ""
+    NEXT = "next"
+
+
+Index = Running | Fixed | Edge | Each
+
+
+@dataclass(frozen=True)
+class Variable(Expression):
+    """A whole variable, as in `COUNT(b)` or `RETURN a`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Attribute(Expression):
+    """`a.x`, `b[i-1].x`, `NEXT(b).x`, `a.place.lat`: an attribute of an event bound to a variable."""
+
+    variable: str
+    path: tuple[str, ...]
+    index: Index = Each.PLAIN
+
+    @property
+    def name(self) -> str:
+        """The path as written, joined by dots."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True)
+class Name(Expression):
+    """A bare name: a RETURN column in HAVING or GROUP BY; anywhere else an error with advice."""
+
+    name: str
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expression):
+    """`+ - * / %` and `||`; `x / 0` and `x % 0` are NULL (R39), `/` gives a double."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Negative(Expression):
+    """`-x`."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True)
+class Comparison(Expression):
+    """`= != < <= > >=`."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class And(Expression):
+    """Conjunction of two or more operands, never directly nested."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Or(Expression):
+    """Disjunction of two or more operands, never directly nested."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Not(Expression):
+    """`NOT x`, three-valued."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True)
+class IsNull(Expression):
+    """`x IS NULL`, `x IS NOT NULL`."""
+
+    operand: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class In(Expression):
+    """`x IN (…)`."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Between(Expression):
+    """`x BETWEEN low AND high`, both ends included."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Like(Expression):
+    """`x LIKE 'a%_'`; a backslash makes the next character ordinary."""
+
+    operand: Expression
+    pattern: str
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    """`CASE WHEN c THEN v … ELSE d END`; the form `CASE x WHEN v …` is stored as comparisons."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A scalar function; the name is in lower case."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Aggregate(Expression):
+    """`SUM(b.x)`, `COUNT(b)`, `COUNT(*)` (no argument), `COUNT(DISTINCT b.x)`; the name is in lower case.
+
+    The argument speaks of exactly one variable, without index, and is evaluated once per event of its bag.
+    """
+
+    function: str
+    argument: Expression | None
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class SameValue(Expression):
+    """`[k]`, `[k1, k2]`: all variables agree on these attributes, and the query is partitioned by them (R11)."""
+
+    attributes: tuple[str, ...]
+
+
+# --- what only other front ends write -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Every(Expression):
+    """ACEL's atom `X[P]`: P is TRUE for every event of X, and TRUE on none (R26).
+
+    Unlike SASE+'s conjuncts, which are quantified outermost (R21), the "for all" sits at this node.
+    """
+
+    variable: str
+    condition: Expression
+
+
+class BagOrder(Enum):
+    """ACEL's predicates on a whole bag (SEMANTICS §3 note 6, R27)."""
+
+    SAME = "same"
+    INCREASING = "increasing"
+    DECREASING = "decreasing"
+
+
+@dataclass(frozen=True)
+class BagPredicate(Expression):
+    """`X[increasing(a)]`: holds over all pairs of different events of X."""
+
+    order: BagOrder
+    variable: str
+    path: tuple[str, ...]
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
+    """A condition split at its top-level ANDs (R21).
+
+    Examples
+    --------
+    >>> a, b = Comparison("=", Name("p"), Name("q")), Not(Name("r"))
+    >>> conjuncts(And((a, b))) == (a, b)
+    True
+    >>> conjuncts(None)
+    ()
+    """
+    if condition is None:
+        return ()
+    if isinstance(condition, And):
+        return tuple(part for operand in condition.operands for part in conjuncts(operand))
+    return (condition,)
+
+
+def all_of(*operands: Expression, where: Where = None) -> Expression:
+    """AND of the operands, flattened; one operand is itself."""
+    flat: list[Expression] = []
+    for operand in operands:
+        flat.extend(operand.operands if isinstance(operand, And) else (operand,))
+    return flat[0] if len(flat) == 1 else And(tuple(flat), where=where)
+
+
+def any_of(*operands: Expression, where: Where = None) -> Expression:
+    """OR of the operands, flattened; one operand is itself."""
+    flat: list[Expression] = []
+    for operand in operands:
+        flat.extend(operand.operands if isinstance(operand, Or) else (operand,))
+    return flat[0] if len(flat) == 1 else Or(tuple(flat), where=where)
+
+
+def variables_in(expression: Expression) -> frozenset[str]:
+    """Every variable an expression mentions, aggregates included."""
+    return frozenset(
+        node.variable if isinstance(node, Attribute | BagPredicate | Every) else node.name
+        for node in expression.walk()
+        if isinstance(node, Attribute | Variable | BagPredicate | Every)
+    )
+
+
+def has_aggregate(expression: Expression) -> bool:
+    """Whether an aggregate stands anywhere in the expression."""
+    return any(isinstance(node, Aggregate) for node in expression.walk())
+
+
+def references_in(expression: Expression) -> Iterator[Attribute]:
+    """The attribute references that choose an event: those outside aggregates, which take the whole bag."""
+    if isinstance(expression, Aggregate | Every):
+        return
+    if isinstance(expression, Attribute):
+        yield expression
+    for child in expression.children():
+        yield from references_in(child)
