@@ -1,0 +1,221 @@
+"""RETURN, GROUP BY, HAVING and OUTPUT count: names of the columns, and whether they run over all matches (R4, R40)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.references import References
+from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_COLUMNS
+from tocsin.language import ast
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The output half of an `algebra.Query`."""
+
+    returns: tuple[alg.Returned, ...] = ()
+    group_by: tuple[alg.Returned, ...] = ()
+    having: ex.Expression | None = None
+    over_all_matches: bool = False
+
+
+COUNT_ONLY = Outputs(returns=(alg.Returned("count", ex.Aggregate("count", None)),), over_all_matches=True)
+
+
+def translate_outputs(query: ast.Query, references: References) -> Outputs:
+    """The output clauses, checked; problems go to `references.problems`."""
+    problems = references.problems
+    if query.output is ast.Output.COUNT:
+        clash = "RETURN" if query.returns else "GROUP BY" if query.group_by else "HAVING" if query.having else None
+        if clash:
+            problems.append(
+                errors.ConflictingClausesError(
+                    f"OUTPUT count gives one number; {clash} asks for something else.",
+                    where=query.where,
+                    hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
+                )
+            )
+        return COUNT_ONLY
+    resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
+    returns = tuple(
+        alg.Returned(name, expression)
+        for name, expression in zip(_names(query.returns, resolved), resolved, strict=True)
+    )
+    columns = {returned.name: returned.expression for returned in returns}
+    group_by = tuple(_group_key(key, columns, references) for key in query.group_by)
+    having = None if query.having is None else references.resolve(query.having, columns=columns)
+    over_all = bool(group_by) or any(_counts_matches(returned.expression) for returned in returns)
+    if query.group_by and not query.returns:
+        problems.append(
+            errors.ConflictingClausesError(
+                "GROUP BY without RETURN has nothing to report per group.",
+                where=query.group_by[0].where,
+                hint="say what you want of each group, as in `RETURN a.user, COUNT(*) AS n GROUP BY a.user`.",
+            )
+        )
+    _check_columns(query, returns, over_all=over_all, problems=problems)
+    _check_negated([*columns.values(), *(key.expression for key in group_by), having], references)
+    keys = [key.expression for key in group_by]
+    for returned in returns:
+        if over_all:
+            _check_grouped(returned.expression, keys, problems)
+        else:
+            _check_per_match(returned.expression, references)
+    if having is not None:
+        if over_all:
+            _check_grouped(having, keys, problems)
+        else:
+            _check_having(having, references)
+    return Outputs(returns, group_by, having, over_all)
+
+
+def _names(columns: tuple[ast.Column, ...], resolved: list[ex.Expression]) -> list[str]:
+    """`a.x` is called `x`, unless two columns would be: then each is called `a_x`."""
+    short = [column.alias or _short_name(expression) for column, expression in zip(columns, resolved, strict=True)]
+    times = Counter(short)
+    return [
+        f"{expression.variable}_{'_'.join(expression.path)}"
+        if column.alias is None and isinstance(expression, ex.Attribute) and times[name] > 1
+        else name
+        for column, expression, name in zip(columns, resolved, short, strict=True)
+    ]
+
+
+def _short_name(expression: ex.Expression) -> str:
+    match expression:
+        case ex.Attribute():
+            return expression.path[-1]
+        case ex.Variable():
+            return expression.name
+    return print_expression(expression)
+
+
+def _counts_matches(expression: ex.Expression) -> bool:
+    return any(isinstance(node, ex.Aggregate) and node.argument is None for node in expression.walk())
+
+
+def _group_key(key: ex.Expression, columns: dict[str, ex.Expression], references: References) -> alg.Returned:
+    expression = references.resolve(key, columns=columns)
+    if ex.has_aggregate(expression):
+        references.problems.append(
+            errors.AggregateNotAllowedError(
+                "GROUP BY takes values of the matches, not aggregates over them.",
+                where=key.where,
+                hint="filter on an aggregate with HAVING.",
+            )
+        )
+    for node in expression.walk():
+        if isinstance(node, ex.Attribute) and references.variables.is_iterated(node.variable):
+            if isinstance(node.index, ex.Fixed | ex.Edge):
+                continue
+            references.problems.append(
+                errors.AmbiguousGroupKeyError(
+                    f"`{node.variable}` holds many events, so `{node.variable}.{node.name}` is no single group key.",
+                    where=node.where or key.where,
+                    hint=f"say which one: `{node.variable}[first].{node.name}` or `{node.variable}[last].{node.name}`.",
+                )
+            )
+    named = next((name for name, known in columns.items() if known == expression), None)
+    return alg.Returned(named or _short_name(expression), expression)
+
+
+def _check_columns(
+    query: ast.Query,
+    returns: tuple[alg.Returned, ...],
+    *,
+    over_all: bool,
+    problems: list[errors.TocsinError],
+) -> None:
+    taken = frozenset[str]() if over_all else MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
+    seen: dict[str, ast.Column] = {}
+    for column, returned in zip(query.returns, returns, strict=True):
+        folded = returned.name.casefold()
+        if folded in taken or returned.name.startswith(RESERVED_PREFIX):
+            problems.append(
+                errors.ReservedNameError(
+                    f"`{returned.name}` is a column every result has already.",
+                    where=column.where,
+                    hint=f"call it something else: `AS my_{folded}`.",
+                )
+            )
+        if folded in seen:
+            problems.append(
+                errors.DuplicateColumnError(
+                    f"Two RETURN columns are called `{returned.name}`.",
+                    where=column.where,
+                    also=("the first", seen[folded].where),
+                    hint="name them apart with AS.",
+                )
+            )
+        seen.setdefault(folded, column)
+
+
+def _check_negated(expressions: list[ex.Expression | None], references: References) -> None:
+    for expression in expressions:
+        for node in expression.walk() if expression is not None else ():
+            name = node.variable if isinstance(node, ex.Attribute) else getattr(node, "name", None)
+            if isinstance(node, ex.Attribute | ex.Variable) and name in references.variables.negated:
+                references.problems.append(
+                    errors.NegatedVariableInReturnError(
+                        f"`{name}` is negated: a match has no such event to return.",
+                        where=node.where,
+                        hint="return the events around the gap instead.",
+                    )
+                )
+
+
+def _check_grouped(
+    expression: ex.Expression, keys: list[ex.Expression], problems: list[errors.TocsinError]
+) -> None:
+    if expression in keys or isinstance(expression, ex.Aggregate):
+        return
+    if isinstance(expression, ex.Attribute | ex.Variable):
+        text = print_expression(expression)
+        problems.append(
+            errors.NotGroupedError(
+                f"`{text}` is neither aggregated nor in GROUP BY.",
+                where=expression.where,
+                hint=f"add `GROUP BY {text}`, or aggregate it; COUNT(*) makes every column one over all matches.",
+            )
+        )
+        return
+    for child in expression.children():
+        _check_grouped(child, keys, problems)
+
+
+def _check_per_match(expression: ex.Expression, references: References) -> None:
+    if isinstance(expression, ex.Attribute) and expression.index is ex.Each.PLAIN:
+        return  # one value, or for an iterated variable the list of its values
+    _check_having(expression, references)
+
+
+def _check_having(expression: ex.Expression, references: References) -> None:
+    """Outside aggregates and WHERE there is no "for all": each reference must be one event."""
+    if isinstance(expression, ex.Aggregate):
+        return
+    if isinstance(expression, ex.Attribute) and references.variables.is_iterated(expression.variable):
+        text = print_expression(expression)
+        if isinstance(expression.index, ex.Running) or expression.index is ex.Each.NEXT:
+            references.problems.append(
+                errors.InvalidIndexError(
+                    f"`{text}` has a running index, which only a condition in WHERE has.",
+                    where=expression.where,
+                    hint=f"use `[first]`, `[last]` or a number, or return all values: `{expression.variable}.{expression.name}`.",
+                )
+            )
+        elif expression.index is ex.Each.PLAIN:
+            references.problems.append(
+                errors.IteratedInReturnError(
+                    f"`{text}` has many values where one is needed.",
+                    where=expression.where,
+                    hint=f"aggregate it (`SUM({text})`) or pick one (`{expression.variable}[first].{expression.name}`).",
+                )
+            )
+        return
+    for child in expression.children():
+        _check_having(child, references)

@@ -1,0 +1,176 @@
+"""Checks of every reference in a condition or output column, without any schema (R10, R15, R35).
+
+An expression goes in and comes out with bare names resolved: `Name("b")` inside COUNT or RETURN becomes a variable, a
+RETURN column's name in HAVING becomes the column's expression. Problems are collected, not raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tocsin import errors
+from tocsin.analysis.variables import Variables
+from tocsin.language import expressions as ex
+
+
+@dataclass
+class References:
+    """Resolves the expressions of one query."""
+
+    variables: Variables
+    problems: list[errors.TocsinError] = field(default_factory=list)
+
+    def resolve(
+        self,
+        expression: ex.Expression,
+        *,
+        columns: Mapping[str, ex.Expression] | None = None,
+        whole_variables: bool = False,
+    ) -> ex.Expression:
+        """The expression with its names resolved.
+
+        Parameters
+        ----------
+        columns
+            RETURN columns that may be named (HAVING, GROUP BY).
+        whole_variables
+            Whether the expression may be a variable by itself (`RETURN a`).
+        """
+        if isinstance(expression, ex.Name | ex.Variable) and whole_variables and expression.name in self.variables:
+            return ex.Variable(expression.name, where=expression.where)
+        resolved = self._resolve(expression, columns or {}, inside_aggregate=False)
+        self._check_indices(resolved)
+        return resolved
+
+    def _resolve(
+        self, node: ex.Expression, columns: Mapping[str, ex.Expression], *, inside_aggregate: bool
+    ) -> ex.Expression:
+        match node:
+            case ex.Aggregate():
+                return self._resolve_aggregate(node, inside_aggregate=inside_aggregate)
+            case ex.Name() | ex.Variable():
+                if node.name in columns and not inside_aggregate:
+                    return columns[node.name]
+                self._refuse_bare_name(node, columns)
+                return node
+            case ex.Attribute():
+                if node.variable not in self.variables:
+                    self.problems.append(self.variables.unknown(node.variable, node.where))
+                return node
+            case ex.SameValue():
+                self.problems.append(
+                    errors.MisplacedPartitionError(
+                        f"`[{', '.join(node.attributes)}]` must stand by itself between the top-level ANDs of WHERE.",
+                        where=node.where,
+                        hint="it splits the whole query into one stream per value; to compare two events write `a.k = b.k`.",
+                    )
+                )
+                return node
+        return node.map_children(
+            lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate)
+        )
+
+    def _resolve_aggregate(self, node: ex.Aggregate, *, inside_aggregate: bool) -> ex.Expression:
+        if inside_aggregate:
+            self.problems.append(
+                errors.AggregateNotAllowedError(
+                    f"`{node.function.upper()}` stands inside another aggregate.",
+                    where=node.where,
+                    hint="aggregate once; a condition may compare two aggregates side by side.",
+                )
+            )
+            return node
+        argument = node.argument
+        if argument is None:
+            return node
+        if isinstance(argument, ex.Name | ex.Variable):
+            if argument.name not in self.variables:
+                self.problems.append(self.variables.unknown(argument.name, argument.where))
+            argument = ex.Variable(argument.name, where=argument.where)
+            if node.function != "count" or node.distinct:
+                self.problems.append(
+                    errors.WrongArgumentsError(
+                        f"`{node.function.upper()}` needs an attribute of `{argument.name}`.",
+                        where=node.where,
+                        hint=f"write `{node.function.upper()}({argument.name}.attribute)`; only COUNT takes a whole variable.",
+                    )
+                )
+        else:
+            argument = self._resolve(argument, {}, inside_aggregate=True)
+            self._check_argument(node, argument)
+        negated = [name for name in ex.variables_in(argument) if name in self.variables.negated]
+        if negated:
+            self.problems.append(
+                errors.AggregateNotAllowedError(
+                    f"`{negated[0]}` is negated: there is no bag of its events to aggregate.",
+                    where=node.where,
+                    hint="a condition on a negated variable speaks of one event that must not be there.",
+                )
+            )
+        return ex.Aggregate(node.function, argument, node.distinct, where=node.where)
+
+    def _check_argument(self, node: ex.Aggregate, argument: ex.Expression) -> None:
+        name = node.function.upper()
+        if len(ex.variables_in(argument)) != 1:
+            self.problems.append(
+                errors.WrongArgumentsError(
+                    f"The argument of `{name}` must speak of exactly one variable.",
+                    where=node.where,
+                    hint=f"an aggregate runs over the events of one variable, as in `{name}(b.x)`.",
+                )
+            )
+        for inner in argument.walk():
+            if isinstance(inner, ex.Attribute) and inner.index is not ex.Each.PLAIN:
+                self.problems.append(
+                    errors.InvalidIndexError(
+                        f"`{name}` runs over all events of `{inner.variable}`: an index has no place in it.",
+                        where=inner.where or node.where,
+                        hint=f"write `{name}({inner.variable}.{inner.name})`.",
+                    )
+                )
+
+    def _refuse_bare_name(self, node: ex.Name | ex.Variable, columns: Mapping[str, ex.Expression]) -> None:
+        if node.name in self.variables:
+            message, hint = f"`{node.name}` is a whole event here.", f"name an attribute: `{node.name}.attribute`."
+        else:
+            single = next(iter(self.variables.positive), "a")
+            message = f"`{node.name}` does not say whose attribute it is."
+            near = errors.nearest(node.name, columns) if columns else None
+            hint = (f"did you mean the column `{near}`? " if near else "") + (
+                f"write `variable.attribute`, as in `{single}.{node.name}`."
+            )
+        self.problems.append(errors.AmbiguousReferenceError(message, where=node.where, hint=hint))
+
+    def _check_indices(self, expression: ex.Expression) -> None:
+        for node in expression.walk():
+            if isinstance(node, ex.Attribute) and node.variable in self.variables:
+                self._check_index(node)
+
+    def _check_index(self, node: ex.Attribute) -> None:
+        variable, iterated = node.variable, self.variables.is_iterated(node.variable)
+        match node.index:
+            case ex.Each.NEXT if not iterated:
+                self.problems.append(
+                    errors.NextOfSingleError(
+                        f"`NEXT({variable})` needs an iterated variable, and `{variable}` holds one event.",
+                        where=node.where,
+                        hint=f"NEXT is the next event of the same bag; iterate `{variable}` (`T+ {variable}`) or compare two variables.",
+                    )
+                )
+            case ex.Fixed(number) if number < 1:
+                self.problems.append(
+                    errors.InvalidIndexError(
+                        f"`{variable}[{number}]` does not exist: indices count from 1.",
+                        where=node.where,
+                        hint=f"the first event is `{variable}[1]` or `{variable}[first]`, the last `{variable}[last]`.",
+                    )
+                )
+            case ex.Running(letter) if not iterated:
+                self.problems.append(
+                    errors.InvalidIndexError(
+                        f"`{variable}[{letter}]` has a running index, and `{variable}` holds one event.",
+                        where=node.where,
+                        hint=f"write `{variable}.{node.name}`.",
+                    )
+                )

@@ -1,0 +1,192 @@
+"""Syntax elements to algebra nodes: flattening, quantifiers, the places of NOT (R9, R13, R20, R34, R36).
+
+Knows nothing of conditions: an `Absent` made here has no condition yet; `translate` adds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.language import ast
+from tocsin.source import Where
+
+UNIT = ast.Quantifier(1, 1)
+
+
+@dataclass
+class Structure:
+    """Builds the nodes of one pattern and collects what is wrong with it."""
+
+    window_us: int | None
+    problems: list[errors.TocsinError] = field(default_factory=list)
+
+    def node(self, element: ast.Element, *, iterated: bool = False) -> alg.Node | None:
+        """The node of an element, or None when nothing can be made of it (a problem was noted)."""
+        match element:
+            case ast.Event():
+                return self._repeat(alg.Event(element.type, element.variable, where=element.where), element)
+            case ast.Negation():
+                self._refuse_negation(
+                    "NOT can stand only directly inside a SEQ.",
+                    element.where,
+                    "write it between two elements, as in `SEQ(A a, NOT B b, C c)`, or at the edge of a SEQ with WITHIN.",
+                )
+                return None
+            case ast.Composite():
+                inside = iterated or _is_iteration(element)
+                if element.operator is ast.Operator.SEQ:
+                    made = self._sequence(element, iterated=inside)
+                else:
+                    made = self._branches(element, iterated=inside)
+                return None if made is None else self._repeat(made, element)
+
+    def _branches(self, element: ast.Composite, *, iterated: bool) -> alg.Node | None:
+        made = [self.node(part, iterated=iterated) for part in flattened(element)]
+        parts = tuple(part for part in made if part is not None)
+        if not parts:
+            return None
+        if len(parts) == 1:
+            return parts[0]
+        kind = alg.All if element.operator is ast.Operator.AND else alg.Any
+        return kind(parts, where=element.where)
+
+    def _sequence(self, element: ast.Composite, *, iterated: bool) -> alg.Node | None:
+        parts = flattened(element)
+        positive: list[alg.Node] = []
+        absences: list[tuple[ast.Event, int, Where]] = []
+        for part in parts:
+            if isinstance(part, ast.Negation):
+                event = self._negated_event(part)
+                if event is not None:
+                    absences.append((event, len(positive), part.where))
+            else:
+                made = self.node(part, iterated=iterated)
+                if made is not None:
+                    positive.append(made)
+        if not positive:
+            if absences:
+                self._refuse_negation(
+                    "A SEQ of nothing but NOT has no event to report.",
+                    element.where,
+                    "an absence is seen from an event that is there: add one to the SEQ.",
+                )
+            return None
+        core = positive[0] if len(positive) == 1 else alg.Sequence(tuple(positive), where=element.where)
+        for event, index, where in absences:
+            guard = self._absent(core, event, positive[:index], positive[index:], where, iterated=iterated)
+            core = core if guard is None else guard
+        return core
+
+    def _absent(
+        self,
+        core: alg.Node,
+        event: ast.Event,
+        before: list[alg.Node],
+        after: list[alg.Node],
+        where: Where,
+        *,
+        iterated: bool,
+    ) -> alg.Absent | None:
+        may_lead = all(can_match_empty(part) for part in before)
+        may_trail = all(can_match_empty(part) for part in after)
+        if iterated and (may_lead or may_trail):
+            self._refuse_negation(
+                f"`NOT {event.type} {event.variable}` stands at the edge of a repeated SEQ.",
+                where,
+                "inside an iteration, NOT needs an element that is always there on both sides.",
+            )
+            return None
+        if self.window_us is None and (may_lead or may_trail):
+            self.problems.append(
+                errors.UnboundedAbsenceError(
+                    f"`NOT {event.type} {event.variable}` is at the edge of its SEQ, and no WITHIN closes it.",
+                    where=where,
+                    hint="add WITHIN: a leading NOT then looks back to `end - W`, a trailing one ahead to `start + W`.",
+                )
+            )
+            return None
+        window = self.window_us or 0
+        lower = [alg.Bound(alg.LastOf(_names(before)))] if before else []
+        upper = [alg.Bound(alg.FirstOf(_names(after)))] if after else []
+        if may_lead:
+            lower.append(alg.Bound(alg.Whole.END, -window))
+        if may_trail:
+            upper.append(alg.Bound(alg.Whole.START, window))
+        return alg.Absent(core, event.type, event.variable, None, tuple(lower), tuple(upper), where=where)
+
+    def _negated_event(self, negation: ast.Negation) -> ast.Event | None:
+        match negation.operand:
+            case ast.Event(quantifier=None):
+                return negation.operand
+            case ast.Event():
+                self._refuse_negation(
+                    "NOT of an iteration says nothing new.",
+                    negation.where,
+                    f"write `NOT {negation.operand.type} {negation.operand.variable}`: no event of that type at all.",
+                )
+            case _:
+                self._refuse_negation(
+                    "NOT takes a single event type, not a composite pattern.",
+                    negation.where,
+                    "negate each event on its own: `SEQ(A a, NOT B b, NOT C c, D d)`.",
+                )
+        return None
+
+    def _repeat(self, node: alg.Node, element: ast.Event | ast.Composite) -> alg.Node:
+        quantifier = element.quantifier
+        if quantifier is None or quantifier == UNIT:
+            return node
+        least, most = quantifier.least, quantifier.most
+        if most is not None and (most < least or most == 0):
+            self.problems.append(
+                errors.InvalidQuantifierError(
+                    f"No number of repetitions lies between {least} and {most}."
+                    if most < least
+                    else "An element repeated zero times can be left out.",
+                    where=quantifier.where or element.where,
+                    hint="write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more.",
+                )
+            )
+        return alg.Repeat(node, least, most, where=element.where)
+
+    def _refuse_negation(self, message: str, where: Where, hint: str) -> None:
+        self.problems.append(errors.NegationNotAllowedError(message, where=where, hint=hint))
+
+
+def flattened(element: ast.Composite) -> list[ast.Element]:
+    """The parts with unrepeated composites of the same operator opened (R34)."""
+    parts: list[ast.Element] = []
+    for part in element.parts:
+        if (
+            isinstance(part, ast.Composite)
+            and part.operator is element.operator
+            and part.quantifier in (None, UNIT)
+        ):
+            parts += flattened(part)
+        else:
+            parts.append(part)
+    return parts
+
+
+def can_match_empty(node: alg.Node) -> bool:
+    """Whether a pattern has a choice that binds no event (R13)."""
+    match node:
+        case alg.Repeat():
+            return node.least == 0 or can_match_empty(node.part)
+        case alg.Any():
+            return any(can_match_empty(part) for part in node.parts)
+        case alg.Sequence() | alg.All():
+            return all(can_match_empty(part) for part in node.parts)
+        case alg.Absent():
+            return can_match_empty(node.part)
+    return False
+
+
+def _is_iteration(element: ast.Composite) -> bool:
+    return element.quantifier is not None and element.quantifier != UNIT
+
+
+def _names(parts: list[alg.Node]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for part in parts for name in alg.variables_of(part)))

@@ -1,0 +1,223 @@
+"""`ast.Query` → `algebra.Query`: names, structure and clauses checked, all problems shown together; no schema needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.outputs import Outputs, translate_outputs
+from tocsin.analysis.references import References
+from tocsin.analysis.structure import Structure
+from tocsin.analysis.variables import Variables, check_names
+from tocsin.language import ast
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+from tocsin.source import Place
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A query of the algebra, and what its author may want to know."""
+
+    query: alg.Query
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+
+
+def translate(tree: ast.Query) -> Translation:
+    """The meaning of a syntax tree.
+
+    Raises
+    ------
+    QueryBindingError
+        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+    """
+    window_us = tree.within.size_us if tree.within is not None else None
+    problems = check_names(tree)
+    if tree.within is not None and tree.within.size_us <= 0:
+        problems.append(
+            errors.InvalidWindowError(
+                "A window must be longer than nothing.",
+                where=tree.within.where,
+                hint="`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
+            )
+        )
+    structure = Structure(window_us, problems)
+    core = structure.node(tree.pattern)
+    if core is None:
+        errors.raise_all(_in_order(problems))
+        raise errors.InternalError("A pattern without nodes and without errors.", where=tree.where)
+    variables = Variables(alg.variables_of(core), _negated_names(tree.pattern))
+    references = References(variables, problems)
+    conditions = _split_where(tree, references)
+    core = _with_absent_conditions(core, conditions.absent)
+    outputs = translate_outputs(tree, references)
+    _check_after_match(tree, variables, problems)
+    _check_timeouts(tree, core, outputs, problems)
+    errors.raise_all(_in_order(problems))
+
+    pattern = core
+    if conditions.positive:
+        pattern = alg.Filter(pattern, ex.all_of(*conditions.positive))
+    if window_us is not None:
+        pattern = alg.Within(pattern, window_us)
+    query = alg.Query(
+        pattern,
+        partition=alg.Partition(tuple(key.attribute for key in tree.partition_by), conditions.same),
+        selection=tree.selection,
+        after_match=tree.after_match,
+        output=ast.Output.ALL if tree.output is ast.Output.COUNT else tree.output,
+        returns=outputs.returns,
+        group_by=outputs.group_by,
+        having=outputs.having,
+        over_all_matches=outputs.over_all_matches,
+        timeouts=tree.timeouts,
+    )
+    return Translation(query, tuple(_warnings(tree, query)))
+
+
+@dataclass
+class _Conditions:
+    """WHERE, sorted by what its conjuncts speak of."""
+
+    positive: list[ex.Expression]
+    absent: dict[str, list[ex.Expression]]
+    same: tuple[str, ...] = ()
+
+
+def _split_where(tree: ast.Query, references: References) -> _Conditions:
+    split = _Conditions([], {})
+    for written in ex.conjuncts(tree.where_clause):
+        if isinstance(written, ex.SameValue):
+            split.same += written.attributes
+            continue
+        conjunct = references.resolve(written)
+        for node in conjunct.walk():
+            if isinstance(node, ex.Aggregate) and node.argument is None:
+                references.problems.append(
+                    errors.AggregateNotAllowedError(
+                        "COUNT(*) counts matches, and WHERE decides what a match is.",
+                        where=node.where,
+                        hint="count the events of a variable with `COUNT(b)`, or filter the result with HAVING.",
+                    )
+                )
+        mentioned = ex.variables_in(conjunct)
+        negated = [name for name in references.variables.negated if name in mentioned]
+        if len(negated) > 1:
+            references.problems.append(
+                errors.TwoNegatedVariablesError(
+                    f"One condition speaks of two absent events, `{negated[0]}` and `{negated[1]}`.",
+                    where=conjunct.where,
+                    hint="each NOT is an absence of its own: give each its own condition.",
+                )
+            )
+        elif negated:
+            split.absent.setdefault(negated[0], []).append(conjunct)
+        else:
+            split.positive.append(conjunct)
+    return split
+
+
+def _with_absent_conditions(node: alg.Node, conditions: dict[str, list[ex.Expression]]) -> alg.Node:
+    match node:
+        case alg.Absent():
+            own = conditions.get(node.variable)
+            return replace(
+                node,
+                part=_with_absent_conditions(node.part, conditions),
+                condition=ex.all_of(*own) if own else None,
+            )
+        case alg.Sequence() | alg.All() | alg.Any():
+            return replace(node, parts=tuple(_with_absent_conditions(part, conditions) for part in node.parts))
+        case alg.Repeat():
+            return replace(node, part=_with_absent_conditions(node.part, conditions))
+    return node
+
+
+def _negated_names(element: ast.Element) -> dict[str, str]:
+    match element:
+        case ast.Negation():
+            return {event.variable: event.type for event in ast.events_in(element)}
+        case ast.Composite():
+            return {name: kind for part in element.parts for name, kind in _negated_names(part).items()}
+    return {}
+
+
+def _check_after_match(tree: ast.Query, variables: Variables, problems: list[errors.TocsinError]) -> None:
+    name = tree.after_match.variable
+    if name is not None and name not in variables.positive:
+        problem = variables.unknown(name, tree.after_match.where)
+        if name in variables.negated:
+            problem = errors.UnknownVariableError(
+                f"`{name}` is negated: the search cannot go on from an event that is not there.",
+                where=tree.after_match.where,
+                hint=errors.did_you_mean(name, variables.positive, "positive variables"),
+            )
+        problems.append(problem)
+
+
+def _check_timeouts(
+    tree: ast.Query, core: alg.Node, outputs: Outputs, problems: list[errors.TocsinError]
+) -> None:
+    if not tree.timeouts:
+        return
+    inner = core
+    while isinstance(inner, alg.Absent):
+        inner = inner.part
+    reasons = {
+        "needs WITHIN, which says when an event comes too late": tree.within is None,
+        "needs a SEQ of two or more elements at the top": not isinstance(inner, alg.Sequence),
+        "goes with `SEMANTICS any` only": tree.selection is not ast.Selection.ANY,
+        "goes with `AFTER MATCH REUSE` only": tree.after_match.skip is not ast.Skip.REUSE,
+        "goes with `OUTPUT all` only": tree.output is not ast.Output.ALL,
+        "has no rows when RETURN aggregates over all matches": outputs.over_all_matches,
+    }
+    problems.extend(
+        errors.TimeoutsNotAllowedError(
+            f"WITH TIMEOUTS {reason}.",
+            where=tree.where,
+            hint="a time-out is a match of the first elements of a SEQ that nothing extends within the window.",
+        )
+        for reason, holds in reasons.items()
+        if holds
+    )
+
+
+def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarning]:
+    if tree.within is not None and tree.within.slide_us is not None:
+        yield errors.TocsinWarning(
+            "SLIDE_IGNORED",
+            "The slide of WITHIN (size, slide) changes nothing: every match is found, once.",
+            where=tree.within.where,
+            hint="write `WITHIN size`.",
+        )
+    if tree.selection is ast.Selection.CONTIGUOUS and query.partition.attributes:
+        yield errors.TocsinWarning(
+            "PARTITION_CONTIGUITY",
+            "`contiguous` counts the events of all partitions, so that an event of another key breaks a match.",
+            where=tree.where,
+            hint="for neighbours within the partition write `SEMANTICS partition-contiguous`.",
+        )
+    repeats = [node for node in query.pattern.walk() if isinstance(node, alg.Repeat)]
+    condition = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
+    for conjunct in ex.conjuncts(condition):
+        plain = {node.variable for node in ex.references_in(conjunct) if node.index is ex.Each.PLAIN}
+        for repeat in repeats:
+            inside = [name for name in alg.variables_of(repeat) if name in plain]
+            if len(inside) > 1:
+                one, two = inside[:2]
+                yield errors.TocsinWarning(
+                    "COMPOSITE_ITERATION",
+                    f"`{print_expression(conjunct)}` holds for every pair of copies, not within one copy.",
+                    where=conjunct.where,
+                    hint=f"to compare within a copy write `{one}[i]` and `{two}[i]`.",
+                )
+                break
+
+
+def _in_order(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
+    """By place in the text, so that several errors read from top to bottom."""
+    return sorted(
+        problems, key=lambda problem: problem.where.start if isinstance(problem.where, Place) else 0
+    )

@@ -1,0 +1,82 @@
+"""The judge: SEMANTICS transcribed, slow on purpose, sharing no code with the engines it judges.
+
+>>> import tocsin
+>>> p = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS")
+>>> tocsin.reference.evaluate(p, {"A": [{"ts": 1}], "B": [{"ts": 2}]})
+[{'start': 1, 'end': 2, 'a': {'ts': 1}, 'b': {'ts': 2}}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from tocsin.algebra import nodes as alg
+from tocsin.reference import policies
+from tocsin.reference.matches import Candidate, Evaluation
+from tocsin.reference.outputs import MatchRow, match_row, rows_over_all
+from tocsin.reference.stream import Event, Row, ingest, partitions
+from tocsin.reference.timeouts import timeouts
+
+__all__ = ["MatchRow", "evaluate"]
+
+
+class HasQuery(Protocol):
+    """What `tocsin.pattern` returns, as far as the reference is concerned."""
+
+    @property
+    def query(self) -> alg.Query:
+        """The meaning."""
+
+
+def evaluate(
+    pattern: HasQuery | alg.Query,
+    rows: Mapping[str, Sequence[Row]] | Sequence[Row],
+    *,
+    time: str = "ts",
+    tie: str | Sequence[str] | None = None,
+    type: str = "type",  # noqa: A002 - the name `match` uses for the same thing
+) -> list[dict[str, Any]]:
+    """Every match of a pattern on plain rows.
+
+    Parameters
+    ----------
+    pattern
+        What `tocsin.pattern` returns, or a query of the algebra.
+    rows
+        Rows per event type, or one list of rows with a type column.
+    time
+        The time column: datetimes, or integers in microseconds. Rows without a time take part in nothing.
+    tie
+        Columns that order events of one instant, before their type and values do.
+    type
+        The type column, when `rows` is one list.
+
+    Returns
+    -------
+    list of dict
+        `start`, `end` and one entry per variable (the row, a list of rows, or None), or the RETURN columns; by
+        partition, then in the order of SEMANTICS R5.
+    """
+    query = pattern if isinstance(pattern, alg.Query) else pattern.query
+    ties = [tie] if isinstance(tie, str) else list(tie or ())
+    streams = partitions(ingest(rows, time=time, tie=ties, type_column=type), query.partition)
+    found = [(stream, _matches(query, stream)) for stream in streams]
+    if query.over_all_matches:
+        return rows_over_all(query, [match for _, matches in found for match in matches])
+    reported: list[dict[str, Any]] = []
+    for stream, matches in found:
+        status = {"status": "match", "missing": None} if query.timeouts else None
+        reported += [row for match in matches if (row := match_row(query, match, status)) is not None]
+        if query.timeouts:
+            reported += [
+                row
+                for match, missing in timeouts(query, stream)
+                if (row := match_row(query, match, {"status": "timeout", "missing": missing})) is not None
+            ]
+    return reported
+
+
+def _matches(query: alg.Query, events: list[Event]) -> list[Candidate]:
+    evaluation = Evaluation(events, query.window_us)
+    return policies.apply(query, evaluation.settle(evaluation.matches(query.pattern)), events)

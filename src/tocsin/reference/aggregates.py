@@ -1,0 +1,72 @@
+"""Aggregates of a bag of values (R18): NULLs are ignored as in SQL, or, in ACEL, spoil the result."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from tocsin.reference.values import order
+
+
+def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoil: bool = False) -> Any:
+    """Aggregate the values of a bag, given in the order of their events.
+
+    Examples
+    --------
+    >>> fold("sum", [1, None, 2]), fold("sum", []), fold("min", []), fold("avg", [1, 2])
+    (3, 0, None, 1.5)
+    >>> fold("sum", [1, None], nulls_spoil=True) is None
+    True
+    """
+    if function in ("first", "last"):
+        return values[0 if function == "first" else -1] if values else None
+    known = [value for value in values if value is not None]
+    if function == "count":
+        counted = values if nulls_spoil else known
+        return len(_distinct(counted)) if distinct else len(counted)
+    if nulls_spoil and len(known) < len(values):
+        return None
+    if distinct:
+        known = _distinct(known)
+    if function == "collect":
+        return known
+    if function == "sum":
+        return _total(known)
+    if not known:
+        return None
+    match function:
+        case "min":
+            return _extreme(known, -1)
+        case "max":
+            return _extreme(known, 1)
+        case "range":
+            return _extreme(known, 1) - _extreme(known, -1)
+        case "avg":
+            return float(_total(known)) / len(known)
+        case "stddev":
+            mean = float(_total(known)) / len(known)
+            return math.sqrt(math.fsum((float(value) - mean) ** 2 for value in known) / len(known))
+    raise KeyError(function)
+
+
+def _total(values: list[Any]) -> Any:
+    if any(isinstance(value, float) for value in values):
+        return math.fsum(values)
+    return sum(values, Decimal(0) if values and isinstance(values[0], Decimal) else 0)
+
+
+def _extreme(values: list[Any], sign: int) -> Any:
+    best = values[0]
+    for value in values[1:]:
+        if (order(value, best) or 0) * sign > 0:
+            best = value
+    return best
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for value in values:
+        if not any(order(value, other) == 0 for other in kept):
+            kept.append(value)
+    return kept

@@ -1,0 +1,334 @@
+"""The denotation of every node: all matches of a pattern over one partition's events (SEMANTICS §3).
+
+A candidate is a match in the making. Its absences are noted as guards with the bounds its sub-match fixes, and decided
+by `settle` on the whole match, because their conditions and the window speak of the whole match (R9, R10).
+
+code        theory
+----        ------
+Candidate   C = (start, end, μ)
+first, last the events at start and end; projection keeps them (R8)
+slot        one (variable, event) pair of μ; `floor` is the largest ts that SEQ demands before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.reference.aggregates import fold
+from tocsin.reference.conditions import Bags, holds, interpret
+from tocsin.reference.stream import Event
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One event bound to one variable."""
+
+    variable: str
+    event: Event
+    floor: int | None = None
+
+
+@dataclass(frozen=True)
+class Guard:
+    """An absence with its bounds as the sub-match fixes them: `(ts, strict)`, or relative to the whole match."""
+
+    absent: alg.Absent
+    lower: tuple[tuple[int | alg.Whole, int, bool], ...]
+    upper: tuple[tuple[int | alg.Whole, int, bool], ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A match in the making; the empty one has no interval (R13)."""
+
+    first: Event | None = None
+    last: Event | None = None
+    slots: tuple[Slot, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def bags(self) -> Bags:
+        """μ: each variable's events in order of position."""
+        found: dict[str, list[Event]] = {}
+        for slot in sorted(self.slots, key=lambda slot: (slot.event.local, slot.event.position)):
+            found.setdefault(slot.variable, []).append(slot.event)
+        return {variable: tuple(events) for variable, events in found.items()}
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Identity: interval and bindings by name (R8); derived events by value (R24)."""
+        bound = sorted((slot.variable, repr(identity(slot.event))) for slot in self.slots)
+        return (self.first.ts if self.first else None, self.last.ts if self.last else None, tuple(bound))
+
+
+def identity(event: Event) -> Any:
+    """What makes an event itself: its place in the stream, or its values when it is derived or projected."""
+    if event.position >= 0 and not isinstance(event.row, Made):
+        return event.position
+    return (event.position, tuple(sorted(event.row.items(), key=repr)))
+
+
+class Made(dict[str, Any]):
+    """The row of an event that no input holds: derived by an aggregate, or what a projection leaves."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One partition's events, and the window that lets hopeless candidates go early."""
+
+    events: list[Event]
+    window_us: int | None = None
+
+    def matches(self, node: alg.Node) -> list[Candidate]:
+        """[[node]], guards still open."""
+        match node:
+            case alg.Event():
+                return self._events(node)
+            case alg.Sequence():
+                return self._fold(node.parts, _before(node.order))
+            case alg.Adjacent():
+                return self._fold(node.parts, _adjacent)
+            case alg.All():
+                return self._fold(node.parts, None)
+            case alg.Any():
+                return distinct(found for part in node.parts for found in self.matches(part))
+            case alg.Both():
+                sets = [{found.key: found for found in self.matches(part)} for part in node.parts]
+                return [found for key, found in sets[0].items() if all(key in other for other in sets[1:])]
+            case alg.Repeat():
+                return self._repeat(node.part, node.least, node.most, _before(node.order))
+            case alg.RepeatAdjacent():
+                return self._repeat(node.part, 1, None, _adjacent)
+            case alg.Absent():
+                return distinct(_guarded(found, node) for found in self.matches(node.part))
+            case alg.Filter():
+                parts = ex.conjuncts(node.condition)
+                return [
+                    found
+                    for found in self.matches(node.part)
+                    if all(holds(conjunct, found.bags) for conjunct in parts)
+                ]
+            case alg.Within():
+                return [found for found in self.matches(node.part) if _spans_less(found, node.window_us)]
+            case alg.Bind():
+                return distinct(_bound(found, node.variable) for found in self.matches(node.part))
+            case alg.Project():
+                return distinct(_projected(found, dict(node.kept)) for found in self.matches(node.part))
+            case alg.Derive():
+                return distinct(_derived(found, node) for found in self.matches(node.part))
+            case alg.NextOf():
+                return self._next_of(node)
+            case alg.Emit():
+                return [_emitted(found, node) for found in self.settle(self.matches(node.part))]
+        raise TypeError(f"{type(node).__name__} has no meaning here")
+
+    def settle(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """The candidates that bind an event and that no absence refutes, each once."""
+        kept = [
+            replace(found, guards=())
+            for found in candidates
+            if found.slots and not any(self._is_blocked(found, guard) for guard in found.guards)
+        ]
+        return distinct(kept)
+
+    def _events(self, node: alg.Event) -> list[Candidate]:
+        found = (
+            Candidate(event, event, (Slot(node.variable, event),))
+            for event in self.events
+            if node.type is None or event.type == node.type
+        )
+        if node.condition is None:
+            return list(found)
+        parts = ex.conjuncts(node.condition)
+        return [one for one in found if all(holds(conjunct, one.bags) for conjunct in parts)]
+
+    def _fold(
+        self, parts: tuple[alg.Node, ...], follows: Callable[[Event, Event], bool] | None
+    ) -> list[Candidate]:
+        found = [Candidate()]
+        for part in parts:
+            found = self._product(found, self.matches(part), follows)
+        return found
+
+    def _product(
+        self,
+        lefts: list[Candidate],
+        rights: list[Candidate],
+        follows: Callable[[Event, Event], bool] | None,
+    ) -> list[Candidate]:
+        return distinct(
+            both
+            for left in lefts
+            for right in rights
+            if follows is None or left.last is None or right.first is None or follows(left.last, right.first)
+            if _spans_less(both := _joined(left, right, ordered=follows is not None), self.window_us)
+        )
+
+    def _repeat(
+        self, part: alg.Node, least: int, most: int | None, follows: Callable[[Event, Event], bool]
+    ) -> list[Candidate]:
+        copies = self.matches(part)
+        real = [copy for copy in copies if copy.slots or copy.first is not None]
+        if len(real) < len(copies):
+            least = 0  # an empty copy may stand for any that are missing
+        found = [Candidate()] if least == 0 else []
+        rows = [Candidate()]
+        number = 0
+        while rows and (most is None or number < most):
+            rows = self._product(rows, real, follows)
+            number += 1
+            if number >= least:
+                found += rows
+        return distinct(found)
+
+    def _next_of(self, node: alg.NextOf) -> list[Candidate]:
+        found: list[Candidate] = []
+        waiting: list[Event] = []
+        for event in self.events:
+            waiting.append(event)
+            if event.type == node.type:
+                found += [Candidate(first, event, (Slot(node.variable, event),)) for first in waiting]
+                waiting = []
+        return [candidate for candidate in found if _spans_less(candidate, self.window_us)]
+
+    def _is_blocked(self, found: Candidate, guard: Guard) -> bool:
+        bags, absent = found.bags, guard.absent
+        conditions = ex.conjuncts(absent.condition)
+        return any(
+            _inside(event.ts, guard, found)
+            and all(holds(conjunct, {**bags, absent.variable: (event,)}) for conjunct in conditions)
+            for event in self.events
+            if event.type == absent.type
+        )
+
+
+def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Each set of bindings once; with different guards, any of them may let it live."""
+    return list({(found.key, found.guards): found for found in candidates}.values())
+
+
+def _before(order: alg.Order) -> Callable[[Event, Event], bool]:
+    if order is alg.Order.TIME:
+        return lambda left, right: left.ts < right.ts
+    return lambda left, right: left.local < right.local
+
+
+def _adjacent(left: Event, right: Event) -> bool:
+    return left.local + 1 == right.local
+
+
+def _spans_less(found: Candidate, window_us: int | None) -> bool:
+    if window_us is None or found.first is None or found.last is None:
+        return True
+    return found.last.ts - found.first.ts < window_us
+
+
+def _joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
+    if left.first is None or left.last is None:
+        return replace(right, guards=left.guards + right.guards)
+    if right.first is None or right.last is None:
+        return replace(left, guards=left.guards + right.guards)
+    slots = right.slots
+    if ordered:
+        floor = left.last.ts
+        slots = tuple(
+            replace(slot, floor=floor if slot.floor is None else max(slot.floor, floor)) for slot in slots
+        )
+    return Candidate(
+        min(left.first, right.first, key=lambda event: event.local),
+        max(left.last, right.last, key=lambda event: event.local),
+        left.slots + slots,
+        left.guards + right.guards,
+    )
+
+
+# --- absence --------------------------------------------------------------------------------------
+
+
+def _guarded(found: Candidate, absent: alg.Absent) -> Candidate:
+    lower = tuple(fixed for bound in absent.lower if (fixed := _fixed(bound, found)) is not None)
+    upper = tuple(fixed for bound in absent.upper if (fixed := _fixed(bound, found)) is not None)
+    return replace(found, guards=(*found.guards, Guard(absent, lower, upper)))
+
+
+def _fixed(bound: alg.Bound, found: Candidate) -> tuple[int | alg.Whole, int, bool] | None:
+    """A bound with its anchor's time, or None when the anchor binds no event (R13)."""
+    match bound.anchor:
+        case alg.Whole():
+            return (bound.anchor, bound.offset_us, bound.strict)
+        case alg.LastOf() | alg.FirstOf():
+            times = [slot.event.ts for slot in found.slots if slot.variable in bound.anchor.variables]
+            pick = max if isinstance(bound.anchor, alg.LastOf) else min
+            return (pick(times), bound.offset_us, bound.strict) if times else None
+
+
+def _inside(ts: int, guard: Guard, found: Candidate) -> bool:
+    assert found.first is not None and found.last is not None  # only matches with events are settled
+    whole = {alg.Whole.START: found.first.ts, alg.Whole.END: found.last.ts}
+
+    def limit(anchor: int | alg.Whole, offset: int) -> int:
+        return (whole[anchor] if isinstance(anchor, alg.Whole) else anchor) + offset
+
+    above = all(
+        ts > limit(anchor, offset) if strict else ts >= limit(anchor, offset)
+        for anchor, offset, strict in guard.lower
+    )
+    return above and all(
+        ts < limit(anchor, offset) if strict else ts <= limit(anchor, offset)
+        for anchor, offset, strict in guard.upper
+    )
+
+
+# --- variables and derived events -----------------------------------------------------------------
+
+
+def _bound(found: Candidate, variable: str) -> Candidate:
+    """Every event held by any variable, each once, goes to the new one (R19)."""
+    held = {id(slot.event): slot.event for slot in found.slots}
+    others = tuple(slot for slot in found.slots if slot.variable != variable)
+    return replace(found, slots=others + tuple(Slot(variable, event) for event in held.values()))
+
+
+def _projected(found: Candidate, kept: dict[str, tuple[str, ...] | None]) -> Candidate:
+    slots = []
+    for slot in found.slots:
+        if slot.variable in kept:
+            attributes = kept[slot.variable]
+            if attributes is not None:
+                row = Made({name: slot.event.row.get(name) for name in attributes})
+                slot = replace(slot, event=replace(slot.event, row=row))
+            slots.append(slot)
+    return replace(found, slots=tuple(slots))
+
+
+def _derived(found: Candidate, node: alg.Derive) -> Candidate:
+    assert found.last is not None  # an aggregate stands over a pattern that binds something
+    bags = found.bags
+    row = Made(
+        {
+            one.name: fold(
+                one.function,
+                [event.value(one.path) if one.path else event.ts for event in bags.get(one.variable, ())],
+                nulls_spoil=True,
+            )
+            for one in node.folds
+        }
+    )
+    last = found.last
+    event = Event(None, last.ts, last.time, row, last.position, last.local)
+    return replace(found, slots=(*found.slots, Slot(node.variable, event)))
+
+
+def _emitted(found: Candidate, node: alg.Emit) -> Candidate:
+    """One event per match and emit, equal values or not: the match's key is part of its row's identity (R30)."""
+    bags = found.bags
+    at = node.at.name if isinstance(node.at, ex.Variable) else next(iter(ex.variables_in(node.at)))
+    source = bags[at][0]
+    row = Made({name: interpret(value, bags, {}) for name, value in node.values})
+    row["__tocsin_origin"] = (node.rule, node.number, found.key)
+    event = Event(node.type, source.ts, source.time, row, source.position, source.local)
+    return Candidate(event, event, (Slot(node.type, event),))

@@ -1,0 +1,115 @@
+"""What a query reports: a row per match, RETURN columns, or aggregates over all matches (R4, R18, R40)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.reference.conditions import Bags, aggregate, interpret
+from tocsin.reference.matches import Candidate
+from tocsin.reference.stream import Event
+
+
+class MatchRow(dict[str, Any]):
+    """A reported row: a dict of the columns asked for, which also remembers its match.
+
+    `row.start` and `row.end` are the match's interval in the form of the time column; without RETURN they are columns
+    too. A RETURN row holds just the RETURN columns, and still answers `row["start"]` and `row["end"]`.
+    """
+
+    def __init__(self, columns: dict[str, Any], *, start: Any, end: Any) -> None:
+        super().__init__(columns)
+        self.start = start
+        self.end = end
+
+    def __missing__(self, key: str) -> Any:
+        """The interval, when RETURN has no column of that name."""
+        if key in ("start", "end"):
+            return getattr(self, key)
+        raise KeyError(key)
+
+
+def match_row(query: alg.Query, match: Candidate, extra: dict[str, Any] | None = None) -> MatchRow | None:
+    """The row of one match, or None when HAVING does not want it."""
+    assert match.first is not None and match.last is not None  # a reported match has events
+    bags = match.bags
+    if query.having is not None and interpret(query.having, bags, {}) is not True:
+        return None
+    start, end = match.first.time, match.last.time
+    if query.returns:
+        columns = {one.name: _returned(query, one.expression, bags) for one in query.returns}
+    else:
+        columns = {"start": start, "end": end}
+        columns |= {name: _held(bags, name, kind) for name, kind in query.variables.items()}
+    return MatchRow(columns | (extra or {}), start=start, end=end)
+
+
+def _returned(query: alg.Query, expression: ex.Expression, bags: Bags) -> Any:
+    kinds = query.variables
+    if isinstance(expression, ex.Variable):
+        return _held(bags, expression.name, kinds[expression.name])
+    if (
+        isinstance(expression, ex.Attribute)
+        and expression.index is ex.Each.PLAIN
+        and kinds[expression.variable].iterated
+    ):
+        events = bags.get(expression.variable)
+        return None if events is None else [_raw(event, expression.path) for event in events]
+    return interpret(expression, bags, {})
+
+
+def _raw(event: Event, path: tuple[str, ...]) -> Any:
+    found: Any = event.row
+    for name in path:
+        found = None if found is None else found.get(name)
+    return found
+
+
+def _held(bags: Bags, name: str, kind: alg.Kind) -> Any:
+    """The row, the rows in order of time, or None when the variable is unbound."""
+    events = bags.get(name)
+    if not events:
+        return None
+    return [event.row for event in events] if kind.iterated else events[0].row
+
+
+def rows_over_all(query: alg.Query, matches: list[Candidate]) -> list[dict[str, Any]]:
+    """One row per group, or one row in all; without GROUP BY there is a row even of no match (R40)."""
+    groups: dict[tuple[Any, ...], list[Bags]] = {} if query.group_by else {(): []}
+    for match in matches:
+        bags = match.bags
+        key = tuple(interpret(one.expression, bags, {}) for one in query.group_by)
+        groups.setdefault(key, []).append(bags)
+    rows = []
+    for key, members in groups.items():
+        known = dict(zip((one.expression for one in query.group_by), key, strict=True))
+        if query.having is None or _over(query.having, members, known) is True:
+            rows.append({one.name: _over(one.expression, members, known) for one in query.returns})
+    return rows
+
+
+def _over(expression: ex.Expression, members: list[Bags], keys: dict[ex.Expression, Any]) -> Any:
+    """An expression of group keys and aggregates: both become constants, the rest is arithmetic."""
+
+    def settle(node: ex.Expression) -> ex.Expression:
+        if node in keys:
+            return _Known(keys[node])
+        if isinstance(node, ex.Aggregate):
+            return _Known(aggregate(node, members))
+        return node.map_children(settle)
+
+    settled = settle(expression)
+    return settled.value if isinstance(settled, _Known) else _interpret_known(settled)
+
+
+class _Known(ex.Literal):
+    """A value computed already, of any type a column can have."""
+
+    def __init__(self, value: Any) -> None:
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "where", None)
+
+
+def _interpret_known(expression: ex.Expression) -> Any:
+    return interpret(expression, {}, {})

@@ -1,0 +1,162 @@
+"""Selection, after-match and output policies: filters over the any-match result of one partition (SEMANTICS §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.language.ast import AfterMatch, Output, Selection, Skip
+from tocsin.reference.conditions import holds
+from tocsin.reference.matches import Candidate, Slot
+from tocsin.reference.stream import Event
+
+
+def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:
+    """Selection, then after-match, then output, in the order of R32; the result is in the order of R5."""
+    kept = [match for match in found if _is_selected(query, match, events)]
+    ordered = sorted({match.key: match for match in kept}.values(), key=rank)
+    return _reported(query.output, _after_match(query.after_match, ordered))
+
+
+def rank(match: Candidate) -> tuple[Any, ...]:
+    """The order of R5: first position, last position, all positions, variable names."""
+    bound = sorted((slot.event.local, slot.variable) for slot in match.slots)
+    positions = sorted({position for position, _ in bound})
+    return (positions[0], positions[-1], positions, bound)
+
+
+# --- selection ------------------------------------------------------------------------------------
+
+
+def _is_selected(query: alg.Query, match: Candidate, events: list[Event]) -> bool:
+    match query.selection:
+        case Selection.ANY:
+            return True
+        case Selection.CONTIGUOUS:
+            return _is_consecutive(match, lambda event: event.position)
+        case Selection.PARTITION_CONTIGUOUS:
+            return _is_consecutive(match, lambda event: event.local)
+        case Selection.NEXT:
+            return _takes_the_next(query, match, events)
+
+
+def _is_consecutive(match: Candidate, position: Callable[[Event], int]) -> bool:
+    positions = sorted({position(slot.event) for slot in match.slots})
+    return all(right == left + 1 for left, right in pairwise(positions))
+
+
+def _takes_the_next(query: alg.Query, match: Candidate, events: list[Event]) -> bool:
+    """R2: between two events of the match, none that could have been bound in the second's place."""
+    conditions = [
+        conjunct
+        for node in query.pattern.walk()
+        if isinstance(node, alg.Filter)
+        for conjunct in ex.conjuncts(node.condition)
+    ]
+    walk = sorted(match.slots, key=lambda slot: (slot.event.local, slot.variable))
+    for index in range(1, len(walk)):
+        previous, slot = walk[index - 1], walk[index]
+        between = events[previous.event.local + 1 : slot.event.local]
+        if any(_could_bind(event, slot, walk[:index], conditions) for event in between):
+            return False
+    return True
+
+
+def _could_bind(event: Event, slot: Slot, before: list[Slot], conditions: list[ex.Expression]) -> bool:
+    if event.type != slot.event.type or (slot.floor is not None and event.ts <= slot.floor):
+        return False
+    bags: dict[str, tuple[Event, ...]] = {}
+    for earlier in [*before, Slot(slot.variable, event)]:
+        bags[earlier.variable] = (*bags.get(earlier.variable, ()), earlier.event)
+    return all(
+        holds(conjunct, bags)
+        for conjunct in conditions
+        if ex.variables_in(conjunct) <= bags.keys() and not _is_final(conjunct, slot.variable)
+    )
+
+
+def _is_final(conjunct: ex.Expression, variable: str) -> bool:
+    """Whether only the whole bag decides a conjunct: an aggregate, `v[last]` or NEXT(v) over v itself."""
+    return any(
+        (isinstance(node, ex.Aggregate) and variable in ex.variables_in(node))
+        or (
+            isinstance(node, ex.Attribute)
+            and node.variable == variable
+            and node.index in (ex.Edge.LAST, ex.Each.NEXT)
+        )
+        for node in conjunct.walk()
+    )
+
+
+# --- after match ----------------------------------------------------------------------------------
+
+
+def _after_match(policy: AfterMatch, ordered: list[Candidate]) -> list[Candidate]:
+    if policy.skip is Skip.REUSE:
+        return ordered
+    kept: list[Candidate] = []
+    frontier = 0
+    for match in ordered:
+        positions = sorted(slot.event.local for slot in match.slots)
+        if positions[0] >= frontier:
+            kept.append(match)
+            frontier = _frontier(policy, match, positions)
+    return kept
+
+
+def _frontier(policy: AfterMatch, match: Candidate, positions: list[int]) -> int:
+    if policy.skip is Skip.PAST_LAST:
+        return positions[-1] + 1
+    target = match.bags.get(policy.variable or "")
+    if policy.skip is Skip.TO_NEXT or not target:
+        return positions[0] + 1
+    return target[0 if policy.skip is Skip.TO_FIRST else -1].local
+
+
+# --- output ---------------------------------------------------------------------------------------
+
+
+def _reported(output: Output, ordered: list[Candidate]) -> list[Candidate]:
+    """R31; `ordered` is in the order of R5, so that the first best of a group wins a tie."""
+
+    def first_position(match: Candidate) -> int:
+        return rank(match)[0]  # type: ignore[no-any-return]
+
+    def last_position(match: Candidate) -> int:
+        return rank(match)[1]  # type: ignore[no-any-return]
+
+    def end(match: Candidate) -> int:
+        return max(slot.event.ts for slot in match.slots)
+
+    def start(match: Candidate) -> int:
+        return min(slot.event.ts for slot in match.slots)
+
+    def size(match: Candidate) -> int:
+        return len({slot.event.local for slot in match.slots})
+
+    match output:
+        case Output.FIRST_PER_START:
+            return _best_of(ordered, first_position, lambda match: 0)
+        case Output.FIRST_PER_END:
+            return _best_of(ordered, last_position, lambda match: 0)
+        case Output.LAST_PER_START:
+            return _best_of(ordered, first_position, end)
+        case Output.LAST_PER_END:
+            return _best_of(ordered, last_position, start)
+        case Output.LONGEST:
+            return _best_of(ordered, first_position, size)
+    return ordered
+
+
+def _best_of(
+    ordered: list[Candidate], group: Callable[[Candidate], int], measure: Callable[[Candidate], int]
+) -> list[Candidate]:
+    best: dict[int, Candidate] = {}
+    for match in ordered:
+        known = best.get(group(match))
+        if known is None or measure(match) > measure(known):
+            best[group(match)] = match
+    return sorted(best.values(), key=rank)

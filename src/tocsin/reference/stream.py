@@ -1,0 +1,126 @@
+"""The input of the reference: plain rows become events with a time, a position and a partition (SEMANTICS §1, §5)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from tocsin import errors
+from tocsin.algebra.nodes import Partition
+from tocsin.reference.values import microseconds, normal
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """An event; two are equal only when they are the same one."""
+
+    type: str | None
+    ts: int  # microseconds
+    time: Any  # as the user gave it
+    row: Row = field(repr=False)
+    position: int = -1  # rank in the merged input of the query
+    local: int = -1  # rank in the partition
+
+    def value(self, path: tuple[str, ...]) -> Any:
+        """An attribute, or NULL when the event has none of that name."""
+        found: Any = self.row
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return normal(found)
+
+
+def ingest(
+    rows: Mapping[str, Sequence[Row]] | Sequence[Row], *, time: str, tie: Sequence[str], type_column: str
+) -> list[Event]:
+    """All events with a time, in order of position; an event whose time is NULL is never matched (R39)."""
+    if isinstance(rows, Mapping):
+        typed = [(name, row) for name, group in rows.items() for row in group]
+    else:
+        typed = [(row[type_column], row) for row in rows]
+    events = [
+        Event(name, _ts(row.get(time)), row.get(time), row)
+        for name, row in typed
+        if row.get(time) is not None
+    ]
+    events.sort(key=lambda event: (event.ts, _tie_key(event, tie), event.type or "", canonical(event.row)))
+    return [Event(e.type, e.ts, e.time, e.row, position, position) for position, e in enumerate(events)]
+
+
+def _ts(time: Any) -> int:
+    if isinstance(time, dt.datetime):
+        return microseconds(normal(time) - EPOCH)
+    if isinstance(time, int) and not isinstance(time, bool):
+        return time
+    raise errors.TimeTypeError(
+        f"An event's time is {time!r}: neither a timestamp nor an integer of microseconds.",
+        hint="give datetime objects or integers in the time column.",
+    )
+
+
+def _tie_key(event: Event, tie: Sequence[str]) -> list[Any]:
+    # NULLs first; a False/True marker keeps None from being compared with values.
+    return [(value is not None, value) if value is not None else (False,) for value in map(event.row.get, tie)]
+
+
+def canonical(row: Row) -> str:
+    """An event's attributes as canonical text: JSON with sorted keys (R16).
+
+    Examples
+    --------
+    >>> canonical({"x": 1, "b": None, "a": "é"})
+    '{"a":"é","b":null,"x":1}'
+    """
+    return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_as_json)
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case dt.datetime():
+            return microseconds(normal(value) - EPOCH)
+        case dt.timedelta():
+            return microseconds(value)
+        case dt.date() | Decimal():
+            return str(value)
+        case bytes():
+            return value.hex()
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:
+    """The events of each key, with their rank in it; one list of all when nothing partitions.
+
+    PARTITION BY takes NULL for a key like any other, `[k]` leaves such events out (R11). An event whose type has no
+    such attribute at all belongs to no partition.
+    """
+    if not partition.attributes:
+        return [events]
+    carried: dict[str | None, set[str]] = {}
+    for event in events:
+        carried.setdefault(event.type, set()).update(event.row)
+    groups: dict[tuple[Any, ...], list[Event]] = {}
+    for event in events:
+        if not carried[event.type].issuperset(partition.attributes):
+            continue
+        if any(event.row.get(name) is None for name in partition.same):
+            continue
+        key = tuple(_key(event.value((name,))) for name in partition.attributes)
+        groups.setdefault(key, []).append(event)
+    return [
+        [Event(e.type, e.ts, e.time, e.row, e.position, local) for local, e in enumerate(group)]
+        for group in groups.values()
+    ]
+
+
+def _key(value: Any) -> Any:
+    """A value that equals another exactly when SQL's grouping does: NaN is one group, 1 and 1.0 too."""
+    if isinstance(value, float) and math.isnan(value):
+        return ("NaN",)
+    return (type(value) is bool, value)

@@ -1,0 +1,57 @@
+"""Time-outs as rows (SEMANTICS §6): matches of the first parts of a SEQ that nothing extends within the window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.reference.matches import Candidate, Evaluation
+from tocsin.reference.stream import Event
+
+
+def timeouts(query: alg.Query, events: list[Event]) -> list[tuple[Candidate, str]]:
+    """Every time-out with the variable that is missing: the first of the part that did not come."""
+    sequence = next(node for node in query.pattern.walk() if isinstance(node, alg.Sequence))
+    evaluation = Evaluation(events, query.window_us)
+    found: list[tuple[Candidate, str]] = []
+    for number in range(1, len(sequence.parts)):
+        reached = evaluation.settle(evaluation.matches(prefix(query, sequence, number)))
+        names = set(alg.variables_of(alg.Sequence(sequence.parts[:number])))
+        extended = {
+            _only(longer, names).key
+            for longer in evaluation.settle(evaluation.matches(prefix(query, sequence, number + 1)))
+        }
+        missing = next(iter(alg.variables_of(sequence.parts[number])))
+        found += [(match, missing) for match in reached if _only(match, names).key not in extended]
+    return found
+
+
+def prefix(query: alg.Query, sequence: alg.Sequence, number: int) -> alg.Node:
+    """The query of the first parts: the absences between them and the conditions on nothing but them."""
+    names = set(alg.variables_of(alg.Sequence(sequence.parts[:number])))
+    node: alg.Node = replace(sequence, parts=sequence.parts[:number])
+    for outer in query.pattern.walk():
+        if outer is sequence:
+            break
+        if isinstance(outer, alg.Absent) and any(
+            isinstance(bound.anchor, alg.FirstOf) and names.intersection(bound.anchor.variables)
+            for bound in outer.upper
+        ):
+            # The absence lies between parts that are all here; what it knows of later parts is vacuous.
+            known = [
+                conjunct
+                for conjunct in ex.conjuncts(outer.condition)
+                if ex.variables_in(conjunct) <= names | {outer.variable}
+            ]
+            node = replace(outer, part=node, condition=ex.all_of(*known) if known else None)
+    condition = next((outer.condition for outer in query.pattern.walk() if isinstance(outer, alg.Filter)), None)
+    known = [conjunct for conjunct in ex.conjuncts(condition) if ex.variables_in(conjunct) <= names]
+    node = alg.Filter(node, ex.all_of(*known)) if known else node
+    return alg.Within(node, query.window_us) if query.window_us is not None else node
+
+
+def _only(match: Candidate, names: set[str]) -> Candidate:
+    slots = tuple(slot for slot in match.slots if slot.variable in names)
+    by_place = sorted((slot.event for slot in slots), key=lambda event: event.local)
+    return Candidate(by_place[0] if by_place else None, by_place[-1] if by_place else None, slots)

@@ -1,0 +1,255 @@
+"""Scalars of the reference: three-valued logic, arithmetic and functions on plain Python values.
+
+None is NULL. A time stamp is an aware `datetime` (a naive one is UTC), an interval a `timedelta`; beside an integer an
+interval counts microseconds. NaN equals itself and is above every number, as in Spark (R39 and `docs/reference`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def microseconds(interval: dt.timedelta) -> int:
+    """The length of an interval, exactly."""
+    return interval // MICROSECOND
+
+
+def normal(value: Any) -> Any:
+    """A value as the interpreter wants it: zoned time stamps, days as their first instant when compared with one."""
+    if isinstance(value, dt.datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=dt.UTC)
+    return value
+
+
+def _together(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two values in a common domain."""
+    left, right = normal(left), normal(right)
+    if isinstance(left, dt.timedelta) and _is_number(right):
+        left = microseconds(left)
+    elif isinstance(right, dt.timedelta) and _is_number(left):
+        right = microseconds(right)
+    elif isinstance(left, dt.datetime) != isinstance(right, dt.datetime):
+        left, right = _instant(left), _instant(right)
+    elif isinstance(left, Decimal) and isinstance(right, float):
+        left = float(left)
+    elif isinstance(right, Decimal) and isinstance(left, float):
+        right = float(right)
+    return left, right
+
+
+def _instant(value: Any) -> Any:
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def order(left: Any, right: Any) -> int | None:
+    """-1, 0 or 1; None when either side is NULL."""
+    if left is None or right is None:
+        return None
+    left, right = _together(left, right)
+    left_nan = isinstance(left, float) and math.isnan(left)
+    right_nan = isinstance(right, float) and math.isnan(right)
+    if left_nan or right_nan:
+        return int(left_nan) - int(right_nan)
+    return int(left > right) - int(left < right)
+
+
+COMPARISONS: dict[str, Callable[[int], bool]] = {
+    "=": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    "<": lambda sign: sign < 0,
+    "<=": lambda sign: sign <= 0,
+    ">": lambda sign: sign > 0,
+    ">=": lambda sign: sign >= 0,
+}
+
+
+def compare(op: str, left: Any, right: Any) -> bool | None:
+    """A comparison, UNKNOWN with NULL.
+
+    Examples
+    --------
+    >>> compare("<", 1, 2), compare("=", None, 1), compare("=", float("nan"), float("nan"))
+    (True, None, True)
+    """
+    sign = order(left, right)
+    return None if sign is None else COMPARISONS[op](sign)
+
+
+def all_true(values: list[bool | None]) -> bool | None:
+    """Three-valued AND."""
+    if any(value is False for value in values):
+        return False
+    return None if any(value is None for value in values) else True
+
+
+def any_true(values: list[bool | None]) -> bool | None:
+    """Three-valued OR."""
+    if any(value is True for value in values):
+        return True
+    return None if any(value is None for value in values) else False
+
+
+def negate(value: bool | None) -> bool | None:
+    """Three-valued NOT."""
+    return None if value is None else not value
+
+
+def arithmetic(op: str, left: Any, right: Any) -> Any:
+    """`+ - * / % ||`, NULL with NULL and on division by zero.
+
+    Examples
+    --------
+    >>> arithmetic("/", 1, 0) is None, arithmetic("%", -7, 3), arithmetic("/", 1, 2)
+    (True, -1, 0.5)
+    """
+    if left is None or right is None:
+        return None
+    if op == "||":
+        return str(left) + str(right)
+    if op == "*":
+        return left * right if not _mixes_decimal(left, right) else float(left) * float(right)
+    if op == "/":
+        return _divide(left, right)
+    left, right = _together(left, right)
+    if op == "%":
+        return _remainder(left, right)
+    if isinstance(left, dt.date) and isinstance(right, dt.timedelta):
+        left = _instant(left)
+    return left + right if op == "+" else left - right
+
+
+def _mixes_decimal(left: Any, right: Any) -> bool:
+    return {type(left), type(right)} == {Decimal, float}
+
+
+def _divide(left: Any, right: Any) -> Any:
+    if right == 0:
+        return None
+    if isinstance(left, dt.timedelta) or (isinstance(left, Decimal) and not isinstance(right, float)):
+        return left / right
+    return float(left) / float(right)
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    """The remainder with the sign of the dividend."""
+    if right == 0:
+        return None
+    if isinstance(left, float) or isinstance(right, float):
+        return math.fmod(left, right)
+    size = abs(left) % abs(right)
+    return -size if left < 0 else size
+
+
+def like(text: str | None, pattern: str) -> bool | None:
+    """SQL's LIKE: `%` any text, `_` one character, a backslash makes the next character ordinary.
+
+    Examples
+    --------
+    >>> like("fraud", "fr%"), like("a%b", r"a\\%_"), like(None, "%")
+    (True, True, None)
+    """
+    if text is None:
+        return None
+    parts, escaped = [], False
+    for character in pattern:
+        if escaped or character not in "\\%_":
+            parts.append(re.escape(character))
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        else:
+            parts.append(".*" if character == "%" else ".")
+    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def _round(value: Any, digits: int = 0) -> Any:
+    """Half away from zero, as SQL rounds."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    step = Decimal(1).scaleb(-digits)
+    rounded = Decimal(str(value)).quantize(step, rounding=ROUND_HALF_UP) if digits >= 0 else (
+        (Decimal(str(value)) / step).quantize(Decimal(1), rounding=ROUND_HALF_UP) * step
+    )
+    return type(value)(rounded)
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    """Characters from a position counted from 1; a negative position counts from the end, as in Spark."""
+    begin = start - 1 if start > 0 else (len(text) + start if start < 0 else 0)
+    end = len(text) if length is None else begin + length
+    return text[max(begin, 0) : max(end, 0)]
+
+
+def _sign(value: Any) -> float:
+    return float((value > 0) - (value < 0))
+
+
+def _power(base: Any, exponent: Any) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
+
+
+def _sqrt(value: Any) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+# Functions of values that are not NULL; any NULL argument makes the result NULL.
+STRICT: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "round": _round,
+    "sqrt": _sqrt,
+    "power": _power,
+    "mod": _remainder,
+    "sign": _sign,
+    "lower": str.lower,
+    "upper": str.upper,
+    "length": len,
+    "trim": lambda text: text.strip(" "),
+    "concat": lambda *texts: "".join(texts),
+    "substring": _substring,
+}
+
+
+def call(function: str, arguments: list[Any]) -> Any:
+    """A scalar function.
+
+    Examples
+    --------
+    >>> call("coalesce", [None, 2]), call("round", [2.5]), call("greatest", [1, None, 3])
+    (2, 3.0, 3)
+    """
+    present = [value for value in arguments if value is not None]
+    if function == "coalesce":
+        return present[0] if present else None
+    if function == "nullif":
+        return None if compare("=", *arguments) else arguments[0]
+    if function in ("greatest", "least"):
+        sign = 1 if function == "greatest" else -1
+        best = present[0] if present else None
+        for value in present[1:]:
+            if (order(value, best) or 0) * sign > 0:
+                best = value
+        return best
+    return None if len(present) < len(arguments) else STRICT[function](*arguments)
