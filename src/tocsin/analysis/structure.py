@@ -139,12 +139,18 @@ class Structure:
         if quantifier is None or quantifier == UNIT:
             return node
         least, most = quantifier.least, quantifier.most
-        if most is not None and (most < least or most == 0):
+        if most == 0:
+            self.problems.append(
+                errors.EmptyPatternError(
+                    "An element repeated zero times binds no event.",
+                    where=quantifier.where or element.where,
+                    hint="leave it out, or write `{0,n}` or `*` for an element that may be missing.",
+                )
+            )
+        elif most is not None and most < least:
             self.problems.append(
                 errors.InvalidQuantifierError(
-                    f"No number of repetitions lies between {least} and {most}."
-                    if most < least
-                    else "An element repeated zero times can be left out.",
+                    f"No number of repetitions lies between {least} and {most}.",
                     where=quantifier.where or element.where,
                     hint="write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more.",
                 )

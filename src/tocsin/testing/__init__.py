@@ -1,0 +1,9 @@
+"""Public helpers for tests: case files, comparison of rows, Hypothesis strategies for queries and streams.
+
+`strategies` and `trees` need Hypothesis and are imported by name: `from tocsin.testing import strategies`.
+"""
+
+from tocsin.testing.cases import Case, load_cases
+from tocsin.testing.compare import assert_same_rows
+
+__all__ = ["Case", "assert_same_rows", "load_cases"]

@@ -1,0 +1,354 @@
+"""Hypothesis strategies for valid queries and the streams they run on: ties, duplicates, NULLs, keys, empty inputs.
+
+Queries are valid by construction, over the event types of `TYPES` with the attributes of `ATTRIBUTES`. `Features` says
+what may occur in them, so that an engine is tested on all it claims and nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tocsin.language import ast
+from tocsin.language import expressions as ex
+
+TYPES = ("A", "B", "C")
+ATTRIBUTES = {"ts": "bigint", "k": "string", "x": "bigint", "v": "double"}
+SECOND = 1_000_000
+LONGEST_STREAM_S = 8
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a generated query may contain."""
+
+    iteration: bool = False
+    absence: bool = False
+    policies: bool = False
+    returns: bool = False
+    aggregates: bool = False
+    unbounded: bool = True
+    most_events: int = 4
+
+
+JOINS = Features(returns=True)
+EVERYTHING = Features(iteration=True, absence=True, policies=True, returns=True, aggregates=True, most_events=3)
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+KEYS = ["p", "p", "p", "q", "pq", None]
+WHOLE = [0, 1, 2, 3, -1, 1, 2, None]
+HALVES = [0.0, 0.5, 1.0, 2.5, -1.0, None]
+# Few instants, so that events tie, and their neighbours, so that boundaries are met.
+NEAR = [0, 0, 0, 0, 1, -1]
+
+
+def streams(*, types: Sequence[str] = TYPES, max_events: int = 9) -> st.SearchStrategy[Streams]:
+    """Rows per type with many ties, equal rows, NULLs and few keys; NULL times too.
+
+    Half are drawn choice by choice, which shrinks well but likes extremes; half are spread evenly by a seeded
+    generator, which finds more matches.
+    """
+    return st.one_of(_drawn(types, max_events), st.builds(_spread, st.just(types), st.just(max_events), SEEDS))
+
+
+Streams = dict[str, list[dict[str, Any]]]
+SEEDS = st.integers(0, 2**32)
+
+
+def _spread(types: Sequence[str], max_events: int, seed: int) -> Streams:
+    choose = random.Random(seed)
+    rows: Streams = {name: [] for name in types}
+    for _ in range(choose.randint(max_events // 2, max_events)):
+        second = choose.randint(0, LONGEST_STREAM_S)
+        row = {
+            "ts": second * SECOND + choose.choice(NEAR) if choose.random() > 0.05 else None,
+            "k": choose.choice(KEYS),
+            "x": choose.choice(WHOLE),
+            "v": choose.choice(HALVES),
+        }
+        rows[choose.choice(types)] += [dict(row) for _ in range(1 + (choose.random() < 0.15))]
+    return rows
+
+
+@st.composite
+def _drawn(draw: st.DrawFn, types: Sequence[str], max_events: int) -> Streams:
+    times = st.builds(
+        lambda second, near: second * SECOND + near, st.integers(0, LONGEST_STREAM_S), st.sampled_from(NEAR)
+    )
+    row = st.fixed_dictionaries(
+        {
+            "ts": st.one_of(*[times] * 15, st.none()),
+            "k": st.sampled_from(KEYS),
+            "x": st.sampled_from(WHOLE),
+            "v": st.sampled_from(HALVES),
+        }
+    )
+    rows: Streams = {name: [] for name in types}
+    for kind, one in draw(st.lists(st.tuples(st.sampled_from(list(types)), row), max_size=max_events)):
+        rows[kind].append(one)
+        if draw(st.integers(0, 5)) == 0:
+            rows[kind].append(dict(one))
+    return rows
+
+
+# --- queries --------------------------------------------------------------------------------------
+
+
+@st.composite
+def queries(draw: st.DrawFn, features: Features = EVERYTHING) -> ast.Query:
+    """A valid query."""
+    names = [f"e{number}" for number in range(draw(st.sampled_from([2, 1, *range(2, features.most_events + 1)])))]
+    pattern = draw(_elements(names, features, depth=0))
+    positive = _positive(pattern)
+    window = draw(st.one_of(st.none(), _windows()) if features.unbounded else _windows())
+    if _has_edge_absence(pattern):
+        window = window or draw(_windows())
+    partition_by = draw(st.sampled_from([(), (), (), (ast.Key("k"),)]))
+    conditions = [draw(_conditions(pattern, features)) for _ in range(draw(st.sampled_from([1, 0, 0, 1, 2])))]
+    if draw(st.integers(0, 5)) == 0:
+        conditions.append(ex.SameValue(("k",)))
+    query = ast.Query(
+        pattern,
+        partition_by=partition_by,
+        where_clause=ex.all_of(*conditions) if conditions else None,
+        within=window,
+    )
+    if features.policies:
+        query = draw(_with_policies(query, positive))
+    if features.returns and draw(st.booleans()):
+        query = draw(_with_returns(query, positive, features))
+    return query
+
+
+def _windows() -> st.SearchStrategy[ast.Window]:
+    return st.builds(
+        lambda seconds, near: ast.Window(seconds * SECOND + near),
+        st.sampled_from([5, 8, 3, 1, 2]),
+        st.sampled_from([0, 0, 1]),
+    )
+
+
+@st.composite
+def _elements(draw: st.DrawFn, names: list[str], features: Features, depth: int) -> ast.Element:
+    """An element that binds these names; negations are put into sequences afterwards."""
+    if len(names) == 1:
+        quantifier = draw(_quantifiers()) if features.iteration and draw(st.integers(0, 2)) == 0 else None
+        return ast.Event(draw(st.sampled_from(TYPES)), names[0], quantifier)
+    cut = draw(st.integers(1, len(names) - 1))
+    operator = draw(st.sampled_from([ast.Operator.SEQ, ast.Operator.SEQ, ast.Operator.AND, ast.Operator.OR]))
+    groups = [names[:cut], names[cut:]]
+    if operator is ast.Operator.OR and draw(st.integers(0, 3)) == 0:
+        groups = [names, names]  # both branches bind the same names
+        if depth > 0:
+            groups = [names[:cut], names[cut:]]
+    parts = [draw(_elements(group, features, depth + 1)) for group in groups]
+    if features.absence and operator is ast.Operator.SEQ and draw(st.integers(0, 1)):
+        event = ast.Event(draw(st.sampled_from(TYPES)), f"n{depth}{names[0]}")
+        parts.insert(draw(st.integers(0, len(parts))), ast.Negation(event))
+    quantifier = None
+    guarded = any(isinstance(part, ast.Negation) for part in parts) or _has_edge_absence_in(parts)
+    if features.iteration and not guarded and draw(st.integers(0, 5)) == 0:
+        quantifier = draw(_quantifiers())
+    return ast.Composite(operator, tuple(parts), quantifier)
+
+
+def _quantifiers() -> st.SearchStrategy[ast.Quantifier]:
+    return st.sampled_from(
+        [
+            ast.Quantifier(1, None),
+            ast.Quantifier(0, None),
+            ast.Quantifier(0, 1),
+            ast.Quantifier(2, 2),
+            ast.Quantifier(1, 2),
+            ast.Quantifier(0, 2),
+            ast.Quantifier(2, None),
+        ]
+    )
+
+
+def _has_edge_absence_in(parts: Sequence[ast.Element]) -> bool:
+    return any(_has_edge_absence(part) for part in parts)
+
+
+def _has_edge_absence(element: ast.Element) -> bool:
+    """Whether a NOT might lie at an edge; any NOT might, when its neighbours are optional."""
+    return any(True for _ in _negated(element))
+
+
+def _negated(element: ast.Element) -> list[ast.Event]:
+    match element:
+        case ast.Negation():
+            return list(ast.events_in(element))
+        case ast.Composite():
+            return [event for part in element.parts for event in _negated(part)]
+    return []
+
+
+def _positive(element: ast.Element) -> dict[str, bool]:
+    """The positive variables, and whether each is iterated."""
+    match element:
+        case ast.Event():
+            return {element.variable: _iterates(element.quantifier)}
+        case ast.Composite():
+            inner: dict[str, bool] = {}
+            for part in element.parts:
+                for name, iterated in _positive(part).items():
+                    inner[name] = inner.get(name, False) or iterated or _iterates(element.quantifier)
+            return inner
+    return {}
+
+
+def _iterates(quantifier: ast.Quantifier | None) -> bool:
+    return quantifier is not None and quantifier.most != 1
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, pattern: ast.Element, features: Features) -> ex.Expression:
+    """One conjunct: over positive variables, and at most one negated."""
+    positive = _positive(pattern)
+    negated = [event.variable for event in _negated(pattern)]
+    names = draw(st.lists(st.sampled_from(sorted(positive)), min_size=1, max_size=2, unique=True))
+    kinds = {name: positive[name] for name in names}
+    if negated and draw(st.booleans()):
+        kinds[draw(st.sampled_from(negated))] = False
+    if features.aggregates and draw(st.integers(0, 4)) == 0:
+        return draw(_aggregate_comparisons(sorted(positive)))
+    condition = draw(_comparisons(kinds))
+    match draw(st.integers(0, 7)):
+        case 0:
+            return ex.Not(condition)
+        case 1:
+            return ex.any_of(condition, draw(_comparisons(kinds)))
+    return condition
+
+
+@st.composite
+def _references(draw: st.DrawFn, kinds: dict[str, bool], attribute: str) -> ex.Attribute:
+    name = draw(st.sampled_from(sorted(kinds)))
+    index: ex.Index = ex.Each.PLAIN
+    if kinds[name]:
+        index = draw(
+            st.sampled_from(
+                [
+                    ex.Each.PLAIN,
+                    ex.Each.NEXT,
+                    ex.Running("i"),
+                    ex.Running("i", -1),
+                    ex.Edge.FIRST,
+                    ex.Edge.LAST,
+                    ex.Fixed(2),
+                ]
+            )
+        )
+    return ex.Attribute(name, (attribute,), index)
+
+
+COMPARISONS = st.sampled_from([">=", "<=", "!=", "<", ">", "="])
+
+
+@st.composite
+def _comparisons(draw: st.DrawFn, kinds: dict[str, bool]) -> ex.Expression:
+    match draw(st.integers(0, 9)):
+        case 0 | 1 | 2:
+            return ex.Comparison(draw(COMPARISONS), draw(_numbers(kinds)), draw(_numbers(kinds)))
+        case 3 | 4:
+            left, right = draw(_references(kinds, "k")), draw(_references(kinds, "k"))
+            return ex.Comparison(draw(st.sampled_from(["=", "=", "!=", "<="])), left, right)
+        case 5:
+            options = tuple(ex.Literal(value) for value in draw(st.sampled_from([("p",), ("p", "q"), ("p", None)])))
+            return ex.In(draw(_references(kinds, "k")), options, draw(st.booleans()))
+        case 6:
+            return ex.Between(
+                draw(_numbers(kinds)), draw(_numbers(kinds)), draw(_numbers(kinds)), draw(st.booleans())
+            )
+        case 7:
+            return ex.IsNull(draw(_references(kinds, draw(st.sampled_from(["x", "k"])))), draw(st.booleans()))
+        case 8:
+            return ex.Like(draw(_references(kinds, "k")), draw(st.sampled_from(["p%", "%", "_", "%q"])), draw(st.booleans()))
+        case _:
+            span = ex.Arithmetic("-", draw(_references(kinds, "ts")), draw(_references(kinds, "ts")))
+            return ex.Comparison(draw(COMPARISONS), span, ex.Interval(draw(st.integers(-2, 5)) * SECOND))
+
+
+@st.composite
+def _numbers(draw: st.DrawFn, kinds: dict[str, bool]) -> ex.Expression:
+    match draw(st.integers(0, 7)):
+        case 0:
+            return ex.Literal(draw(st.integers(0, 3)))
+        case 1:
+            op = draw(st.sampled_from(["+", "-", "*", "/", "%"]))
+            return ex.Arithmetic(op, draw(_references(kinds, "x")), draw(_references(kinds, "x")))
+        case 2:
+            return draw(_references(kinds, "v"))
+        case 3:
+            inner = draw(_references(kinds, "x"))
+            return draw(
+                st.sampled_from(
+                    [
+                        ex.Call("abs", (inner,)),
+                        ex.Call("coalesce", (inner, ex.Literal(0))),
+                        ex.Negative(inner),
+                        ex.Case(((ex.IsNull(inner), ex.Literal(1)),), inner),
+                        ex.Call("greatest", (inner, ex.Literal(1))),
+                    ]
+                )
+            )
+    return draw(_references(kinds, "x"))
+
+
+@st.composite
+def _aggregates(draw: st.DrawFn, names: list[str]) -> ex.Aggregate:
+    name = draw(st.sampled_from(names))
+    function = draw(st.sampled_from(["count", "sum", "min", "max", "avg", "range", "first", "last"]))
+    if function == "count" and draw(st.booleans()):
+        return ex.Aggregate("count", ex.Variable(name))
+    return ex.Aggregate(function, ex.Attribute(name, ("x",)))
+
+
+@st.composite
+def _aggregate_comparisons(draw: st.DrawFn, names: list[str]) -> ex.Expression:
+    return ex.Comparison(draw(COMPARISONS), draw(_aggregates(names)), ex.Literal(draw(st.integers(0, 3))))
+
+
+# --- clauses --------------------------------------------------------------------------------------
+
+
+@st.composite
+def _with_policies(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool]) -> ast.Query:
+    skip = draw(st.sampled_from([ast.Skip.REUSE, *ast.Skip]))
+    variable = draw(st.sampled_from(sorted(positive))) if skip in (ast.Skip.TO_FIRST, ast.Skip.TO_LAST) else None
+    return replace(
+        query,
+        selection=draw(st.sampled_from(ast.Selection)),
+        after_match=ast.AfterMatch(skip, variable),
+        output=draw(st.sampled_from([output for output in ast.Output if output is not ast.Output.COUNT])),
+    )
+
+
+@st.composite
+def _with_returns(
+    draw: st.DrawFn, query: ast.Query, positive: dict[str, bool], features: Features
+) -> ast.Query:
+    columns: list[ast.Column] = []
+    for number in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from(sorted(positive)))
+        choices: list[ex.Expression] = [ex.Variable(name), ex.Attribute(name, ("x",))]
+        if not positive[name]:
+            choices += [
+                ex.Arithmetic("+", ex.Attribute(name, ("x",)), ex.Literal(1)),
+                ex.Attribute(name, ("k",)),
+            ]
+        if features.aggregates:
+            choices.append(draw(_aggregates(sorted(positive))))
+        columns.append(ast.Column(draw(st.sampled_from(choices)), f"c{number}"))
+    return replace(query, returns=tuple(columns))
