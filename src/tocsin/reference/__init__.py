@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from tocsin.algebra import nodes as alg
 from tocsin.reference import policies
 from tocsin.reference.matches import Candidate, Evaluation
-from tocsin.reference.outputs import MatchRow, match_row, rows_over_all
+from tocsin.reference.outputs import MatchRow, match_rows, rows_over_all
 from tocsin.reference.stream import Event, Row, ingest, partitions
 from tocsin.reference.timeouts import timeouts
 
@@ -61,19 +61,15 @@ def evaluate(
     query = pattern if isinstance(pattern, alg.Query) else pattern.query
     ties = [tie] if isinstance(tie, str) else list(tie or ())
     streams = partitions(ingest(rows, time=time, tie=ties, type_column=type), query.partition)
-    found = [(stream, _matches(query, stream)) for stream in streams]
+    found = [match for stream in streams for match in _matches(query, stream)]
     if query.over_all_matches:
-        return rows_over_all(query, [match for _, matches in found for match in matches])
-    reported: list[dict[str, Any]] = []
-    for stream, matches in found:
-        status = {"status": "match", "missing": None} if query.timeouts else None
-        reported += [row for match in matches if (row := match_row(query, match, status)) is not None]
-        if query.timeouts:
-            reported += [
-                row
-                for match, missing in timeouts(query, stream)
-                if (row := match_row(query, match, {"status": "timeout", "missing": missing})) is not None
-            ]
+        return rows_over_all(query, found)
+    status: dict[str, Any] = {"status": "match", "missing": None} if query.timeouts else {}
+    reported: list[dict[str, Any]] = [*match_rows(query, found, [status] * len(found))]
+    if query.timeouts:
+        late = [one for stream in streams for one in timeouts(query, stream)]
+        missing = [{"status": "timeout", "missing": name} for _, name in late]
+        reported += match_rows(query, [match for match, _ in late], missing)
     return reported
 
 

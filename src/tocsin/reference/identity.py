@@ -1,16 +1,23 @@
 """`match_id`: 32 hexadecimal digits that depend on a match's interval, bindings and nothing else (SEMANTICS §2).
 
-The recipe, shared with the engines by agreement and not by code: XXH64 with seed 42 over a list of typed fields, each
-field hashed with the hash so far as its seed; twice, with a different first field. Integers, booleans and time stamps
-are 8 bytes, little-endian (an instant in microseconds), doubles their IEEE bits, anything else its text in UTF-8.
+The recipe is the one in `docs/reference/results.md`, shared with the engines by agreement and not by code: XXH64 over a
+list of fields, each hashed with the hash so far as its seed; twice, with a different first field. Integers, booleans and
+time stamps are 8 bytes, little-endian (an instant in microseconds), doubles their IEEE bits, anything else its text.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import struct
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from tocsin.algebra import nodes as alg
+from tocsin.reference.matches import Candidate
+from tocsin.reference.stream import EPOCH
+from tocsin.reference.values import MICROSECOND
 
 MASK = (1 << 64) - 1
 P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
@@ -64,13 +71,58 @@ def _round(lane: int, word: int) -> int:
     return _rotate((lane + word * P2) & MASK, 31) * P1 & MASK
 
 
-def hash_fields(fields: Iterable[Any], seed: int = 42) -> int:
-    """Fields hashed one after the other, each seeded with the hash so far; NULL leaves the hash as it is."""
-    value = seed
+def match_ids(query: alg.Query, matches: Iterable[Candidate]) -> list[str]:
+    """One id per match; matches that are equal in all that is hashed are numbered, for nothing tells them apart."""
+    seen: Counter[tuple[int, int]] = Counter()
+    ids = []
+    for match in matches:
+        fields = list(_fields(query, match))
+        both = (hash_fields([1, *fields]), hash_fields([2, *fields]))
+        number = seen[both]
+        seen[both] += 1
+        ids.append("".join(f"{hash_fields([salt, *both, number]) & MASK:016x}" for salt in (1, 2)))
+    return ids
+
+
+def _fields(query: alg.Query, match: Candidate) -> Iterator[Any]:
+    assert match.first is not None and match.last is not None  # a reported match has events
+    yield match.first.ts
+    yield match.last.ts
+    bags = match.bags
+    for name in sorted(query.variables):
+        events = bags.get(name, ())
+        yield name
+        yield len(events)
+        for event in events:
+            yield event.type or ""
+            for attribute in sorted(event.row):
+                yield attribute
+                yield from _written(event.row[attribute])
+
+
+def _written(value: Any) -> Iterator[Any]:
+    """NULL is the field 0; anything else 1 and itself, a struct 1 and its fields by name."""
+    if value is None:
+        yield 0
+        return
+    yield 1
+    if isinstance(value, Mapping):
+        for name in sorted(value):
+            yield from _written(value[name])
+    elif isinstance(value, list):
+        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    elif isinstance(value, bytes):
+        yield value.hex().upper()
+    else:
+        yield value
+
+
+def hash_fields(fields: Iterable[Any]) -> int:
+    """Fields hashed one after the other, each seeded with the hash so far, as a signed 64-bit number."""
+    value = 42
     for one in fields:
-        if one is not None:
-            value = xxh64(_bytes(one), value)
-    return value
+        value = xxh64(_bytes(one), value)
+    return value - (1 << 64) if value >> 63 else value
 
 
 def _bytes(value: Any) -> bytes:
@@ -81,6 +133,7 @@ def _bytes(value: Any) -> bytes:
             return struct.pack("<d", value + 0.0)
         case dt.datetime():
             zoned = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-            since = zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-            return struct.pack("<q", since // dt.timedelta(microseconds=1))
+            return struct.pack("<q", (zoned - EPOCH) // MICROSECOND)
+        case dt.timedelta():
+            return struct.pack("<q", value // MICROSECOND)
     return str(value).encode()

@@ -7,6 +7,7 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference.conditions import Bags, aggregate, interpret
+from tocsin.reference.identity import match_ids
 from tocsin.reference.matches import Candidate
 from tocsin.reference.stream import Event
 
@@ -14,35 +15,44 @@ from tocsin.reference.stream import Event
 class MatchRow(dict[str, Any]):
     """A reported row: a dict of the columns asked for, which also remembers its match.
 
-    `row.start` and `row.end` are the match's interval in the form of the time column; without RETURN they are columns
-    too. A RETURN row holds just the RETURN columns, and still answers `row["start"]` and `row["end"]`.
+    `match_id`, `start` and `end` are attributes of every row. Without RETURN, `start` and `end` are columns too; a RETURN
+    row holds just the RETURN columns, and still answers `row["start"]`, `row["end"]` and `row["match_id"]`.
     """
 
-    def __init__(self, columns: dict[str, Any], *, start: Any, end: Any) -> None:
+    def __init__(self, columns: dict[str, Any], *, match_id: str, start: Any, end: Any) -> None:
         super().__init__(columns)
+        self.match_id = match_id
         self.start = start
         self.end = end
 
     def __missing__(self, key: str) -> Any:
-        """The interval, when RETURN has no column of that name."""
-        if key in ("start", "end"):
+        """The match's own columns, when RETURN has no column of that name."""
+        if key in ("match_id", "start", "end"):
             return getattr(self, key)
         raise KeyError(key)
 
 
-def match_row(query: alg.Query, match: Candidate, extra: dict[str, Any] | None = None) -> MatchRow | None:
-    """The row of one match, or None when HAVING does not want it."""
+def match_rows(query: alg.Query, matches: list[Candidate], extra: list[dict[str, Any]]) -> list[MatchRow]:
+    """The rows of the matches that HAVING wants, with their extra columns."""
+    wanted = [
+        (match, columns)
+        for match, columns in zip(matches, extra, strict=True)
+        if query.having is None or interpret(query.having, match.bags, {}) is True
+    ]
+    ids = match_ids(query, [match for match, _ in wanted])
+    return [_row(query, match, columns, found) for (match, columns), found in zip(wanted, ids, strict=True)]
+
+
+def _row(query: alg.Query, match: Candidate, extra: dict[str, Any], match_id: str) -> MatchRow:
     assert match.first is not None and match.last is not None  # a reported match has events
     bags = match.bags
-    if query.having is not None and interpret(query.having, bags, {}) is not True:
-        return None
     start, end = match.first.time, match.last.time
     if query.returns:
         columns = {one.name: _returned(query, one.expression, bags) for one in query.returns}
     else:
         columns = {"start": start, "end": end}
         columns |= {name: _held(bags, name, kind) for name, kind in query.variables.items()}
-    return MatchRow(columns | (extra or {}), start=start, end=end)
+    return MatchRow(columns | extra, match_id=match_id, start=start, end=end)
 
 
 def _returned(query: alg.Query, expression: ex.Expression, bags: Bags) -> Any:
