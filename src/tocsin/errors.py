@@ -381,6 +381,33 @@ class OutputNotWritableError(MatchError):
     condition = "OUTPUT_NOT_WRITABLE"
 
 
+class MatchFailedError(MatchError):
+    """A Spark job failed for a reason that is neither the input's nor the output's."""
+
+    condition = "MATCH_FAILED"
+
+
+# --- environment ----------------------------------------------------------------------------------
+
+
+class MissingExtraError(TocsinError, ImportError):
+    """A package that only part of Tocsin needs is not installed."""
+
+    condition = "MISSING_EXTRA"
+
+
+class JavaNotFoundError(TocsinError, RuntimeError):
+    """Spark cannot start: there is no Java, or it is too old."""
+
+    condition = "JAVA_NOT_FOUND"
+
+
+class SparkNotStartedError(TocsinError, RuntimeError):
+    """There is a Java, but no Spark session came up on it."""
+
+    condition = "SPARK_NOT_STARTED"
+
+
 # --- warnings -------------------------------------------------------------------------------------
 
 WARNINGS: dict[str, str] = {

@@ -91,11 +91,12 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
             return _distinct(found for part in node.parts for found in alternatives(part))
         case alg.Repeat():
             copies = alternatives(node.part)
+            may_be_empty = node.least == 0 or any(not copy.types for copy in copies)
             if node.most != 1:
                 # Different copies may choose differently, so several copies may bind every variable of every choice;
                 # each subset of choices is an alternative of its own.
                 copies = _subsets(copies)
-            return _distinct(((Alternative(),) if node.least == 0 else ()) + copies)
+            return _distinct(((Alternative(),) if may_be_empty else ()) + copies)
         case alg.Absent():
             guard = Alternative(absences=(node,))
             return _distinct(found.beside(guard) for found in alternatives(node.part))

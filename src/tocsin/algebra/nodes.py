@@ -28,7 +28,7 @@ match's own START and END are decided on the whole match (R9, R10).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -292,6 +292,7 @@ class Query:
     having: Expression | None = None
     over_all_matches: bool = False
     timeouts: bool = False
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def window_us(self) -> int | None:

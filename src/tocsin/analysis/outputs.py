@@ -36,7 +36,7 @@ def translate_outputs(query: ast.Query, references: References) -> Outputs:
             problems.append(
                 errors.ConflictingClausesError(
                     f"OUTPUT count gives one number; {clash} asks for something else.",
-                    where=query.where,
+                    where=query.place("output"),
                     hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
                 )
             )
@@ -54,7 +54,7 @@ def translate_outputs(query: ast.Query, references: References) -> Outputs:
         problems.append(
             errors.ConflictingClausesError(
                 "GROUP BY without RETURN has nothing to report per group.",
-                where=query.group_by[0].where,
+                where=query.place("group_by"),
                 hint="say what you want of each group, as in `RETURN a.user, COUNT(*) AS n GROUP BY a.user`.",
             )
         )

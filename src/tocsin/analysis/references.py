@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from tocsin import errors
 from tocsin.analysis.variables import Variables
 from tocsin.language import expressions as ex
+from tocsin.language.functions import call_problem
 
 
 @dataclass
@@ -67,6 +68,10 @@ class References:
                     )
                 )
                 return node
+            case ex.Call():
+                problem = call_problem(node)
+                if problem is not None:
+                    self.problems.append(problem)
         return node.map_children(
             lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate)
         )

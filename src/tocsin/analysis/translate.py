@@ -73,6 +73,7 @@ def translate(tree: ast.Query) -> Translation:
         having=outputs.having,
         over_all_matches=outputs.over_all_matches,
         timeouts=tree.timeouts,
+        places=tree.places,
     )
     return Translation(query, tuple(_warnings(tree, query)))
 
@@ -176,7 +177,7 @@ def _check_timeouts(
     problems.extend(
         errors.TimeoutsNotAllowedError(
             f"WITH TIMEOUTS {reason}.",
-            where=tree.where,
+            where=tree.place("timeouts"),
             hint="a time-out is a match of the first elements of a SEQ that nothing extends within the window.",
         )
         for reason, holds in reasons.items()
@@ -196,7 +197,7 @@ def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarnin
         yield errors.TocsinWarning(
             "PARTITION_CONTIGUITY",
             "`contiguous` counts the events of all partitions, so that an event of another key breaks a match.",
-            where=tree.where,
+            where=tree.place("selection"),
             hint="for neighbours within the partition write `SEMANTICS partition-contiguous`.",
         )
     repeats = [node for node in query.pattern.walk() if isinstance(node, alg.Repeat)]

@@ -6,7 +6,7 @@ printer could not give back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -137,7 +137,8 @@ class Key:
 class Query:
     """A whole query; clauses left out have their default.
 
-    `where_clause` is the condition of WHERE; `where`, as on every node, is the place in the text.
+    `where_clause` is the condition of WHERE; `where`, as on every node, is the place in the text. `places` are those of
+    the clauses, by the name of their field.
     """
 
     pattern: Element
@@ -151,8 +152,13 @@ class Query:
     group_by: tuple[Expression, ...] = ()
     having: Expression | None = None
     timeouts: bool = False
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
     where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def place(self, clause: str) -> Where:
+        """Where a clause is written, or else the whole query."""
+        return self.places.get(clause, self.where)
 
 
 def events_in(element: Element) -> Iterator[Event]:

@@ -120,7 +120,7 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
     if op == "||":
         return str(left) + str(right)
     if op == "*":
-        return left * right if not _mixes_decimal(left, right) else float(left) * float(right)
+        return _multiply(left, right)
     if op == "/":
         return _divide(left, right)
     left, right = _together(left, right)
@@ -131,15 +131,20 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
     return left + right if op == "+" else left - right
 
 
-def _mixes_decimal(left: Any, right: Any) -> bool:
-    return {type(left), type(right)} == {Decimal, float}
+def _multiply(left: Any, right: Any) -> Any:
+    kinds = {type(left), type(right)}
+    if Decimal in kinds and kinds & {float, dt.timedelta}:
+        left = float(left) if isinstance(left, Decimal) else left
+        right = float(right) if isinstance(right, Decimal) else right
+    return left * right
 
 
 def _divide(left: Any, right: Any) -> Any:
-    if right == 0:
+    """A double, or an interval when one is divided by a number; NULL by zero."""
+    if not right:
         return None
-    if isinstance(left, dt.timedelta) or (isinstance(left, Decimal) and not isinstance(right, float)):
-        return left / right
+    if isinstance(left, dt.timedelta):
+        return left / (float(right) if isinstance(right, Decimal) else right)
     return float(left) / float(right)
 
 

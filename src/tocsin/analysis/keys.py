@@ -1,0 +1,233 @@
+"""Equalities between variables that a plan may join or shuffle by (O3); they change no result (R11).
+
+Two attributes belong together when a conjunct of WHERE equates them: `a.user = b.user`. Equality carries
+over, `a.k = b.k` and `b.k = c.k` make `a.k = c.k`, but only through a variable that is bound: a conjunct on
+an unbound one holds vacuously (R1). So the classes are found per alternative, and a pair is reported when it
+holds in every alternative that binds both. Nor does equality carry over between an integer and a double,
+which rounds: with schemas given, such an equality stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import TooManyAlternativesError, alternatives
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.durations import table
+from tocsin.analysis.types import Kind
+from tocsin.language import expressions as ex
+
+Path = tuple[str, ...]
+Member = tuple[str, Path]  # a variable and an attribute of it
+Equality = tuple[Member, Member]
+
+
+@dataclass(frozen=True)
+class KeyClass:
+    """Attributes that are equal in every match, wherever their variables are bound.
+
+    Attributes
+    ----------
+    members
+        Variables and attributes, in order of appearance.
+    equalities
+        The pairs of members that are equal whenever both variables are bound.
+    covers_all
+        Whether it holds between all positive variables: one key for every join.
+    """
+
+    members: tuple[Member, ...]
+    equalities: frozenset[Equality]
+    covers_all: bool
+
+    @property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The pairs of variables it can join."""
+        return frozenset((one[0], other[0]) for one, other in self.equalities)
+
+    def __str__(self) -> str:
+        """`a.user = b.user`."""
+        return " = ".join(f"{variable}.{'.'.join(path)}" for variable, path in self.members)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The equalities of a query.
+
+    Attributes
+    ----------
+    partition
+        The attributes of PARTITION BY and `[k]`, which hold for every variable, negated ones included.
+    classes
+        Equal attributes of positive variables, those that cover all variables first.
+    absent
+        For each negated variable: its attribute, and the positive one a blocking event must agree with.
+    """
+
+    partition: tuple[str, ...]
+    classes: tuple[KeyClass, ...]
+    absent: Mapping[str, tuple[tuple[Path, Member], ...]]
+
+    def between(self, x: str, y: str) -> tuple[tuple[Path, Path], ...]:
+        """The attributes of x and y that are equal in every match that binds both.
+
+        Examples
+        --------
+        >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+        >>> same = ex.Comparison("=", ex.Attribute("a", ("user",)), ex.Attribute("b", ("account",)))
+        >>> keys(alg.Query(alg.Filter(alg.All((a, b)), same))).between("b", "a")
+        ((('account',), ('user',)),)
+        """
+        both_ways = [
+            pair
+            for each in self.classes
+            for one, other in each.equalities
+            for pair in ((one, other), (other, one))
+        ]
+        return tuple(sorted((one[1], other[1]) for one, other in both_ways if (one[0], other[0]) == (x, y)))
+
+    def __str__(self) -> str:
+        """A table: one line per key."""
+        rows: list[tuple[str, ...]] = [(name, "all variables", "PARTITION BY") for name in self.partition]
+        for each in self.classes:
+            serves = (
+                "all variables" if each.covers_all else ", ".join(f"{x}-{y}" for x, y in sorted(each.pairs))
+            )
+            rows.append((str(each), serves, "WHERE"))
+        for name, equalities in self.absent.items():
+            for path, (variable, other) in equalities:
+                rows.append(
+                    (f"{name}.{'.'.join(path)} = {variable}.{'.'.join(other)}", f"NOT {name}", "WHERE")
+                )
+        return table(("key", "joins", "from"), rows)
+
+
+def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
+    """Find the equalities of a query.
+
+    Parameters
+    ----------
+    query
+        The query.
+    schemas
+        The schemas of its event types; without them, attributes that are equated count as of one type.
+
+    Examples
+    --------
+    >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
+    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
+    >>> same = ex.And((ex.Comparison("=", k["a"], k["b"]), ex.Comparison("=", k["b"], k["c"])))
+    >>> print(keys(alg.Query(alg.Filter(alg.Sequence((a, b, c)), same))))
+    key              joins          from
+    a.k = b.k = c.k  all variables  WHERE
+    """
+    equal = [pair for conjunct in _conditions(query.pattern) for pair in _equality(conjunct)]
+    order = list(query.variables)
+    bound = _bound_together(query)
+    kinds = query.variables
+
+    def kinds_of(member: Member) -> set[Kind]:
+        known = [(schemas or {}).get(event_type or "") for event_type in kinds[member[0]].types]
+        return {schema.lookup(member[1]).kind for schema in known if schema is not None}
+
+    exact = {(one, other) for one, other in equal if len(kinds_of(one) | kinds_of(other)) <= 1}
+    pairs = _always(equal, exact, bound, order)
+    absent = {
+        absence.variable: tuple(_of_absent(absence))
+        for absence in alg.absences_in(query.pattern)
+        if any(_of_absent(absence))
+    }
+    return Keys(query.partition.attributes, _classes(pairs, bound, order), absent)
+
+
+def _conditions(node: alg.Node) -> Iterator[ex.Expression]:
+    """The conjuncts that hold for the whole match."""
+    while isinstance(node, alg.Filter | alg.Within | alg.Absent | alg.Emit):
+        if isinstance(node, alg.Filter):
+            yield from ex.conjuncts(node.condition)
+        node = node.part
+
+
+def _equality(conjunct: ex.Expression) -> Iterator[Equality]:
+    match conjunct:
+        case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right):
+            plain = left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN
+            if plain and left.variable != right.variable:
+                yield (left.variable, left.path), (right.variable, right.path)
+
+
+def _of_absent(absence: alg.Absent) -> Iterator[tuple[Path, Member]]:
+    for conjunct in ex.conjuncts(absence.condition):
+        for one, other in _equality(conjunct):
+            if absence.variable in (one[0], other[0]):
+                own, there = (one, other) if one[0] == absence.variable else (other, one)
+                yield own[1], there
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A set of variables that some matches bind, and those of them that carry an equality on."""
+
+    variables: frozenset[str]
+    sure: frozenset[str]
+
+
+def _bound_together(query: alg.Query) -> list[_Bound]:
+    try:
+        sets = {frozenset(each.variables) for each in alternatives(query.pattern) if each.types}
+        return [_Bound(names, names) for names in sets]
+    except TooManyAlternativesError:
+        kinds = query.variables
+        sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
+        return [_Bound(frozenset(kinds), sure)]
+
+
+def _always(
+    equal: list[Equality], exact: set[Equality], bound: list[_Bound], order: list[str]
+) -> set[Equality]:
+    """Pairs of attributes of different variables that are equal whenever both variables are bound."""
+    members = dict.fromkeys(member for pair in equal for member in pair)
+    ordered = sorted(members, key=lambda member: order.index(member[0]) if member[0] in order else len(order))
+    closures = [(each.variables, _closure(equal, exact, each)) for each in bound]
+    return {
+        (one, other)
+        for one, other in combinations(ordered, 2)
+        if one[0] != other[0]
+        for together in [[found for names, found in closures if {one[0], other[0]} <= names]]
+        if together and all((one, other) in found or (other, one) in found for found in together)
+    }
+
+
+def _closure(equal: list[Equality], exact: set[Equality], bound: _Bound) -> set[Equality]:
+    """All equalities that follow from those between bound variables, through the sure ones."""
+    known = {(one, other) for one, other in exact if {one[0], other[0]} <= bound.variables}
+    known |= {(other, one) for one, other in known}
+    middles = dict.fromkeys(one for one, _ in known if one[0] in bound.sure)
+    for middle in middles:
+        around = [other for one, other in known if one == middle]
+        known |= set(product(around, around))
+    return known | {(one, other) for one, other in equal if {one[0], other[0]} <= bound.variables}
+
+
+def _classes(pairs: set[Equality], bound: list[_Bound], order: list[str]) -> tuple[KeyClass, ...]:
+    """The pairs gathered into classes; a class is what is connected by pairs."""
+    found: list[set[Member]] = []
+    for pair in sorted(pairs):
+        touching = [each for each in found if not each.isdisjoint(pair)]
+        found = [each for each in found if each.isdisjoint(pair)] + [set(pair).union(*touching)]
+    classes = []
+    for members in found:
+        ordered = tuple(sorted(members, key=lambda member: (order.index(member[0]), member[1])))
+        own = frozenset(pair for pair in pairs if pair[0] in members)
+        classes.append(KeyClass(ordered, own, _covers(own, bound, order)))
+    return tuple(sorted(classes, key=lambda each: (not each.covers_all, order.index(each.members[0][0]))))
+
+
+def _covers(equalities: Iterable[Equality], bound: list[_Bound], order: list[str]) -> bool:
+    known = {frozenset({one[0], other[0]}) for one, other in equalities}
+    return len(order) > 1 and all(
+        frozenset(pair) in known for each in bound for pair in combinations(each.variables, 2)
+    )

@@ -1,0 +1,165 @@
+"""How long the events of each variable can still matter (SEMANTICS §7): what a stream must remember.
+
+**Definition.** Let m be a match of an alternative, with events v of its positive variables, and D(m) the time
+at which it is decided: the largest of the time stamps of its events and of the deadlines of the absences that
+guard it, where a deadline is the smallest `anchor + offset` among the upper bounds of the absence (SEMANTICS
+§3 note 1: a trailing absence is decided at `start + W`). Then
+
+    lifetime(v) = the largest D(m) − v.ts, over all matches m that bind v, at least 0
+    lifetime(n) = the largest D(m) − n.ts, over all matches m that an event of the absent n would block
+
+computed from the closed network of each alternative; the lifetime of a variable is the largest over the
+alternatives. It is None, unbounded, when one of the distances is.
+
+**Dropping never loses a match.** An event e is dropped when the watermark has passed `e.ts + lifetime`, after
+the matches due at that watermark have been decided. Every event that arrives later has a time stamp not below
+the watermark, so for a match m that binds e, or would be blocked by it:
+
+- no event of m comes after e was dropped, because its time stamp is at most D(m) ≤ e.ts + lifetime;
+- no blocker of m does, because it lies before or at its deadline, which is at most D(m);
+- so m was decided before e was dropped, with all its events and all its blockers known.
+
+A bound of the closure that is not attained makes a lifetime longer than needed, never shorter.
+
+**Policies.** `next`, `contiguous`, the after-match skips and the outputs per start or end compare matches
+with each other. Whatever decides about m has a time stamp from m's start on; every match it is compared with
+in the order of R5 starts no later than m, and is decided at most L after its own start, where L is the
+longest lifetime of a positive variable. So m is decided by `start + L`, and every positive variable gets
+lifetime L. One output looks the other way: `last per end` asks for later starts, up to m's end, so that where
+a match is not decided at its end (absences, skips) it waits until `end + L`, at most 2 L after the start.
+
+**Time-outs** come out at `start + W` for whatever prefix of the pattern matched: WITH TIMEOUTS keeps every
+positive variable for W at least. An absence that guards the prefix sees only the prefix, so its bounds are
+taken without the rest of the network: n lies after `anchor + offset` of an anchor that is not before the
+start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.absences import AbsentDistances, largest, plus
+from tocsin.analysis.durations import format_bound, table
+from tocsin.analysis.temporal import Closure, Network
+from tocsin.language.ast import Output, Selection, Skip
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """The lifetime of every variable, positive ones first.
+
+    Attributes
+    ----------
+    us
+        Variable → microseconds; None when there is no bound.
+    negated
+        The variables under NOT.
+    """
+
+    us: Mapping[str, int | None]
+    negated: frozenset[str] = frozenset()
+
+    def __getitem__(self, variable: str) -> int | None:
+        """The lifetime of one variable in microseconds."""
+        return self.us[variable]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether finite state suffices."""
+        return None not in self.us.values()
+
+    def to_dict(self) -> dict[str, int | None]:
+        """For tools: variable → microseconds."""
+        return dict(self.us)
+
+    def __str__(self) -> str:
+        """A table: one line per variable."""
+        rows: list[tuple[str, ...]] = [
+            (f"NOT {name}" if name in self.negated else name, format_bound(us))
+            for name, us in self.us.items()
+        ]
+        return table(("variable", "lifetime"), rows)
+
+
+def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
+    """The longest time an event bound to each variable can still matter.
+
+    Examples
+    --------
+    >>> from tocsin.analysis.temporal import network
+    >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
+    >>> query = alg.Query(alg.Within(alg.Sequence((a, b, c)), 10_000_000))
+    >>> print(lifetimes(query, network(query)))
+    variable  lifetime
+    a         9.999999 s
+    b         9.999998 s
+    c         0 s
+    """
+    found: dict[str, list[int | None]] = {name: [0] for name in query.variables}
+    negated = alg.negated_variables(query.pattern)
+    found |= {name: [0] for name in negated}
+    for closure in network.alternatives:
+        for name in closure.variables:
+            found[name] += _after_event(closure, name)
+        for blocker in closure.absent:
+            if blocker.is_possible:
+                found[blocker.absence.variable] += _after_blocker(closure, blocker)
+    longest = {name: largest(bounds) for name, bounds in found.items()}
+    if _compares_matches(query):
+        span = largest(longest[name] for name in query.variables)
+        if query.output is Output.LAST_PER_END and (negated or query.after_match.skip is not Skip.REUSE):
+            span = None if span is None else 2 * span
+        _keep_from_start(query, network, longest, span)
+    if query.timeouts and query.window_us is not None:
+        _keep_for_timeouts(query, query.window_us, longest)
+    return Lifetimes(MappingProxyType(longest), frozenset(negated))
+
+
+def _after_event(closure: Closure, name: str) -> Iterator[int | None]:
+    """The distances from an event of a variable to everything its match may wait for."""
+    for other in closure.variables:
+        yield closure.upper(name, other)
+    for each in closure.absent:
+        yield closure.deadline(each.absence, name)
+
+
+def _after_blocker(closure: Closure, blocker: AbsentDistances) -> Iterator[int | None]:
+    """The distances from an event that must not be there to everything the match it blocks may wait for."""
+    for other in closure.variables:
+        yield blocker.reach.get(other)
+    for each in closure.absent:
+        yield closure.deadline_of_blocker(each.absence, blocker)
+
+
+def _compares_matches(query: alg.Query) -> bool:
+    return (
+        query.selection is not Selection.ANY
+        or query.after_match.skip is not Skip.REUSE
+        or query.output not in (Output.ALL, Output.COUNT)
+    )
+
+
+def _keep_from_start(
+    query: alg.Query, network: Network, longest: dict[str, int | None], span: int | None
+) -> None:
+    """Lengthen the lifetimes for matches that are decided `span` after their start."""
+    for name in query.variables:
+        longest[name] = largest([longest[name], span])
+    for closure in network.alternatives:
+        for blocker in closure.absent:
+            if blocker.is_possible:
+                to_start = closure.bag.to_anchor_by(alg.Bound(alg.Whole.START), blocker.reach.get)
+                name = blocker.absence.variable
+                longest[name] = largest([longest[name], None if span is None else plus(to_start, span)])
+
+
+def _keep_for_timeouts(query: alg.Query, window_us: int, longest: dict[str, int | None]) -> None:
+    for name in query.variables:
+        longest[name] = largest([longest[name], window_us])
+    for absence in alg.absences_in(query.pattern):
+        to_start = max((-bound.offset_us - bound.strict for bound in absence.lower), default=0)
+        name = absence.variable
+        longest[name] = largest([longest[name], window_us + max(0, to_start)])

@@ -1,0 +1,316 @@
+"""Binding: a query meets the schemas of its event types, and every problem is shown at once.
+
+`bind` checks that every event type of the pattern has a schema, that every attribute is there, in every type
+its variable may hold, that the partition's attributes are in every type, negated ones included, and that
+every condition and column has a type. What comes out knows the types of the result's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis import types
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.inference import Environment, Inference
+from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.language import expressions as ex
+from tocsin.source import CallSite, Place, Where
+
+TIME_KINDS = (Kind.TIMESTAMP, Kind.INTEGER)
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query whose types are known.
+
+    Attributes
+    ----------
+    query
+        The query.
+    schemas
+        The event types of the pattern.
+    time
+        The time attribute of each of them.
+    time_type
+        Its type: a timestamp or an integer.
+    columns
+        What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per
+        variable.
+    """
+
+    query: alg.Query
+    schemas: Mapping[str, Schema]
+    time: Mapping[str, str]
+    time_type: DataType
+    columns: tuple[tuple[str, DataType], ...]
+
+    @property
+    def has_integer_time(self) -> bool:
+        """Whether time is an integer in microseconds."""
+        return self.time_type.kind is Kind.INTEGER
+
+
+def bind(
+    query: alg.Query,
+    schemas: Mapping[str, Mapping[str, str | DataType]],
+    *,
+    time: str | Mapping[str, str] = "ts",
+) -> BoundQuery:
+    """Check a query against the schemas of its event types.
+
+    Parameters
+    ----------
+    query
+        The query.
+    schemas
+        Event type → attribute → Spark's name of its type.
+    time
+        The time attribute, or that of each event type.
+
+    Raises
+    ------
+    QueryBindingError, PlanError
+        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+
+    Examples
+    --------
+    >>> a = alg.Event("A", "a")
+    >>> query = alg.Query(a, returns=(alg.Returned("x", ex.Attribute("a", ("x",))),))
+    >>> [(name, str(found)) for name, found in bind(query, {"A": {"ts": "timestamp", "x": "int"}}).columns]
+    [('x', 'bigint')]
+    """
+    binder = _Binder(query, schemas, time)
+    bound = binder.bound()
+    errors.raise_all(in_order(binder.problems))
+    return bound
+
+
+def in_order(problems: Iterable[errors.TocsinError]) -> list[errors.TocsinError]:
+    """Each problem once, by its place in the text; those without a place come last."""
+
+    def key(problem: errors.TocsinError) -> tuple[int, str, int]:
+        match problem.where:
+            case Place() as place:
+                return 0, "", place.start
+            case CallSite() as site:
+                return 1, site.file, site.line
+        return 2, "", 0
+
+    distinct = {(problem.condition, problem.message, problem.where): problem for problem in problems}
+    return sorted(distinct.values(), key=key)
+
+
+@dataclass
+class _Binder:
+    query: alg.Query
+    given: Mapping[str, Mapping[str, str | DataType]]
+    time: str | Mapping[str, str]
+    problems: list[errors.TocsinError] = field(default_factory=list)
+
+    def bound(self) -> BoundQuery:
+        pattern = self.query.pattern
+        self.places = _places(pattern)
+        self.schemas: dict[str, Schema] = {}
+        for name in alg.event_types(pattern):
+            self._add_schema(name)
+        while isinstance(pattern, alg.Emit):  # its conditions speak of the events it is made of
+            pattern = pattern.part
+        self.variables = alg.variables_of(pattern)
+        time, time_type = self._time()
+        self._partition()
+        for node in self.query.pattern.walk():
+            self._node(node)
+        columns = self._columns()
+        return BoundQuery(self.query, self.schemas, time, time_type, columns)
+
+    def _add_schema(self, name: str) -> None:
+        if name in self.given:
+            try:
+                self.schemas[name] = Schema.of(name, self.given[name])
+            except errors.InvalidOptionError as problem:
+                self.problems.append(problem)
+            return
+        self.problems.append(
+            errors.UnknownEventTypeError(
+                f"There is no event type `{name}`.",
+                where=self.places.get(name),
+                hint=errors.did_you_mean(name, self.given, "event types"),
+            )
+        )
+
+    # --- attributes ---
+
+    def _environment(self, absence: alg.Absent | None = None) -> Environment:
+        """What names mean in a condition; that of an absence knows its negated variable too."""
+        kinds = {name: kind.types for name, kind in self.variables.items()}
+        if absence is not None:
+            kinds[absence.variable] = (absence.type,)
+
+        def attribute(reference: ex.Attribute) -> DataType:
+            if reference.variable not in kinds:
+                raise errors.UnknownVariableError(
+                    f"The pattern has no variable `{reference.variable}`.",
+                    where=reference.where,
+                    hint=errors.did_you_mean(reference.variable, kinds, "the pattern has"),
+                )
+            return self._attribute(kinds[reference.variable], reference)
+
+        return Environment(attribute, self._event)
+
+    def _attribute(self, event_types: tuple[str | None, ...], reference: ex.Attribute) -> DataType:
+        found: dict[str, DataType] = {}
+        problems: list[errors.TocsinError] = []
+        for schema in self._schemas_of(event_types):
+            try:
+                found[schema.type] = schema.lookup(reference.path, reference.where)
+            except errors.UnknownAttributeError as problem:
+                problems.append(problem)
+        errors.raise_all(problems)
+        common = common_type(found.values())
+        if common is None:
+            raise errors.TypeMismatchError(
+                f"`{reference.variable}.{reference.name}` is {_differing(found)}.",
+                where=reference.where,
+                hint=f"give each type its own variable in place of `{reference.variable}`, or convert one.",
+            )
+        return common
+
+    def _schemas_of(self, event_types: tuple[str | None, ...]) -> list[Schema]:
+        """The schemas a variable's events may have, of those that are known."""
+        if None in event_types:
+            return list(self.schemas.values())
+        return [self.schemas[name] for name in event_types if name is not None and name in self.schemas]
+
+    def _event(self, name: str) -> DataType:
+        """A whole variable: a struct with the attributes of all its types; an array when it is iterated."""
+        kind = self.variables.get(name)
+        fields: dict[str, DataType] = {}
+        for schema in self._schemas_of(kind.types if kind is not None else ()):
+            for attribute, found in schema.attributes.items():
+                fields.setdefault(attribute, found)
+        event = types.struct_of(fields.items())
+        return types.array_of(event) if kind is not None and kind.iterated else event
+
+    # --- time and partition ---
+
+    def _time(self) -> tuple[dict[str, str], DataType]:
+        names: dict[str, str] = {}
+        found: dict[str, DataType] = {}
+        for schema in self.schemas.values():
+            name = self.time if isinstance(self.time, str) else self.time.get(schema.type)
+            if name is None or name not in schema.attributes:
+                self.problems.append(
+                    errors.MissingColumnError(
+                        f"Event type `{schema.type}` has no time attribute"
+                        + (f" `{name}`." if name is not None else " named in `time`."),
+                        hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
+                        + " Choose one with `time=`.",
+                    )
+                )
+                continue
+            names[schema.type], given = name, schema.attributes[name]
+            if given.kind in TIME_KINDS:
+                found[schema.type] = given
+                continue
+            self.problems.append(
+                errors.TimeTypeError(
+                    f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
+                    hint="it must be a timestamp, or an integer in microseconds.",
+                )
+            )
+        if len({given.kind for given in found.values()}) > 1:
+            self.problems.append(
+                errors.TimeTypeError(
+                    f"The time attribute is {_differing(found)}.",
+                    hint="convert one of them, so that all event types tell time in the same way.",
+                )
+            )
+        return names, next(iter(found.values()), types.TIMESTAMP)
+
+    def _partition(self) -> None:
+        for attribute in self.query.partition.attributes:
+            found: dict[str, DataType] = {}
+            for schema in self.schemas.values():
+                if attribute in schema.attributes:
+                    found[schema.type] = schema.attributes[attribute]
+                    continue
+                self.problems.append(
+                    errors.UnknownAttributeError(
+                        f"Event type `{schema.type}` has no attribute `{attribute}`, "
+                        "by which the query is partitioned.",
+                        where=self.places.get(schema.type),
+                        hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
+                    )
+                )
+            common = common_type(found.values())
+            if common is None or not common.is_ordered:
+                self.problems.append(
+                    errors.TypeMismatchError(
+                        f"The query is partitioned by `{attribute}`, which is {_differing(found)}.",
+                        hint="a partition needs single values that can be compared across all event types.",
+                    )
+                )
+
+    # --- expressions ---
+
+    def _node(self, node: alg.Node) -> None:
+        match node:
+            case alg.Event(condition=ex.Expression() as condition) | alg.Filter(condition=condition):
+                self._inference().condition(condition)
+            case alg.Absent(condition=ex.Expression() as condition):
+                self._inference(node).condition(condition)
+            case alg.Emit():
+                for expression in (node.at, *(value for _, value in node.values)):
+                    self._inference().type_of(expression)
+
+    def _inference(self, absence: alg.Absent | None = None) -> Inference:
+        return Inference(self._environment(absence), self.problems)
+
+    def _columns(self) -> tuple[tuple[str, DataType], ...]:
+        inference = self._inference()
+        columns = tuple(
+            (each.name, self._returned(each.expression, inference)) for each in self.query.returns
+        )
+        for key in self.query.group_by:
+            found = inference.type_of(key.expression)
+            if not found.is_ordered:
+                self.problems.append(
+                    errors.TypeMismatchError(
+                        f"GROUP BY `{key.name}` is {found.describe()}.",
+                        where=key.expression.where,
+                        hint="group by single values that can be compared.",
+                    )
+                )
+        if self.query.having is not None:
+            environment = self._environment()
+            named = Environment(environment.attribute, environment.variable, dict(columns))
+            Inference(named, self.problems).condition(self.query.having)
+        return columns or tuple((name, self._event(name)) for name in self.variables)
+
+    def _returned(self, expression: ex.Expression, inference: Inference) -> DataType:
+        found = inference.type_of(expression)
+        if isinstance(expression, ex.Attribute) and expression.index is ex.Each.PLAIN:
+            kind = self.variables.get(expression.variable)
+            if kind is not None and kind.iterated:
+                return types.array_of(found)
+        return found
+
+
+def _places(pattern: alg.Node) -> dict[str, Where]:
+    """Where each event type is first named."""
+    places: dict[str, Where] = {}
+    for node in pattern.walk():
+        if isinstance(node, alg.Event | alg.NextOf | alg.Absent) and node.type is not None:
+            places.setdefault(node.type, node.where)
+    return places
+
+
+def _differing(found: Mapping[str, DataType]) -> str:
+    """`a string in `A` and an integer in `B``: the first two that differ, or the only one there is."""
+    kinds: dict[Kind, str] = {}
+    for event_type, given in found.items():
+        kinds.setdefault(given.kind, f"{given.describe()} in `{event_type}`")
+    return " and ".join(list(kinds.values())[:2])

@@ -1,0 +1,373 @@
+"""The temporal network of a query (SEMANTICS §7): how far apart the events of a match can lie, exactly.
+
+A query of the algebra and the name of its time attribute go in. Out comes one closed network per alternative,
+over exactly the variables it binds, so that no path runs through a variable that may be unbound, and none
+through an absent one. Bounds come from the order of SEQ (`y.ts − x.ts ≥ 1 µs`), from WITHIN (`|x.ts − y.ts| ≤
+W − 1 µs` for all pairs), and from conjuncts of WHERE that compare two time stamps; a conjunct on a variable
+the alternative does not bind is vacuous.
+
+A pattern with too many alternatives gets one coarser network over all variables. It is sound, not tight: a
+bound of a pair holds whenever both are bound, and paths run only through variables that every match binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import Alternative, TooManyAlternativesError, alternatives
+from tocsin.analysis.absences import AbsentDistances, Bag, absent_distances, is_local, largest, plus
+from tocsin.analysis.closure import Edge, Reason, close, negative_cycle
+from tocsin.analysis.contradictions import contradiction, contradictory_branch, never_bound
+from tocsin.analysis.distances import Clock, Difference, differences
+from tocsin.analysis.durations import format_bound, table
+from tocsin.language import expressions as ex
+
+Distance = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The distances of one alternative.
+
+    Attributes
+    ----------
+    alternative
+        What it binds, and the absences that guard it.
+    bag
+        Its variables and their closed bounds.
+    absent
+        Per absence, the distances of a blocking event.
+    """
+
+    alternative: Alternative
+    bag: Bag
+    absent: tuple[AbsentDistances, ...] = ()
+    local: frozenset[alg.Absent] = frozenset()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The positive variables in order of appearance."""
+        return self.bag.variables
+
+    def has(self, name: str) -> bool:
+        """Whether the alternative binds the variable, or is guarded by its absence."""
+        return name in self.variables or any(name == each.absence.variable for each in self.absent)
+
+    def upper(self, x: str, y: str) -> int | None:
+        """The largest `y.ts − x.ts` in microseconds; None when there is no largest.
+
+        Either may be an absent variable: then of an event that blocks a match. For one and the same iterated
+        variable it is the distance between two of its events.
+        """
+        if x in self.variables and y in self.variables:
+            return self.bag.upper.get((x, y))
+        if y in self.variables:
+            return largest(each.reach.get(y) for each in self.absent if each.absence.variable == x)
+        return largest(each.back.get(x) for each in self.absent if each.absence.variable == y)
+
+    def distance(self, x: str, y: str) -> Distance:
+        """The least and the largest `y.ts − x.ts` in microseconds; None where there is no bound."""
+        back = self.upper(y, x)
+        return (None if back is None else -back, self.upper(x, y))
+
+    def deadline(self, absence: alg.Absent, origin: str) -> int | None:
+        """The largest time from an event of a positive variable until the absence is decided."""
+        local = absence in self.local
+        return self.bag.over(
+            absence.upper,
+            lambda bound: plus(
+                self.bag.to_anchor(bound, origin, local=is_local(bound, local)), bound.offset_us
+            ),
+            origin,
+        )
+
+    def deadline_of_blocker(self, absence: alg.Absent, blocker: AbsentDistances) -> int | None:
+        """The largest time from a blocking event of one absence until another absence is decided."""
+        return self.bag.over(
+            absence.upper,
+            lambda bound: plus(self.bag.to_anchor_by(bound, blocker.reach.get), bound.offset_us),
+        )
+
+
+@dataclass(frozen=True)
+class Network:
+    """The distances between the variables of a query.
+
+    Attributes
+    ----------
+    alternatives
+        One closure for each way to satisfy the pattern that some events can satisfy.
+    warnings
+        One for each way that none can.
+    is_exact
+        False when there were too many alternatives, and one coarser closure stands for all.
+    """
+
+    alternatives: tuple[Closure, ...]
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+    is_exact: bool = True
+    _by_alternative: dict[Alternative, Closure] = field(default_factory=dict, repr=False, compare=False)
+
+    def closure(self, alternative: Alternative) -> Closure | None:
+        """The closure of one alternative; None when no events can satisfy it.
+
+        In a coarser network every alternative has the same one.
+        """
+        return self._by_alternative.get(alternative) if self.is_exact else self.alternatives[0]
+
+    def distance(self, x: str, y: str) -> Distance:
+        """The least and the largest `y.ts − x.ts` in µs in any match that binds both; None is no bound.
+
+        Either may be an absent variable. Nothing is known, `(None, None)`, of variables no match has
+        together.
+
+        Examples
+        --------
+        >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+        >>> network(alg.Query(alg.Within(alg.Sequence((a, b)), 10))).distance("a", "b")
+        (1, 9)
+        """
+        known = [each.distance(x, y) for each in self.alternatives if each.has(x) and each.has(y)]
+        latest = largest(high for _, high in known)
+        earliest = largest(None if low is None else -low for low, _ in known)
+        return (None if earliest is None else -earliest, latest)
+
+    def unbounded_pair(self) -> tuple[str, str] | None:
+        """Two variables whose events may lie arbitrarily far apart, neighbours first; None if there are none.
+
+        A variable with itself is an iteration that may go on for ever.
+        """
+        found = [
+            (j - i or len(closure.variables), i, (x, y))
+            for closure in self.alternatives
+            for i, x in enumerate(closure.variables)
+            for j, y in enumerate(closure.variables)
+            if i <= j and None in closure.distance(x, y)
+        ]
+        return min(found)[2] if found else None
+
+    def require_bounded(self) -> None:
+        """Refuse a pattern that no finite state can run on a stream (SEMANTICS §7, R37).
+
+        Raises
+        ------
+        UnboundedPatternError
+            Naming two variables without a largest distance.
+        """
+        pair = self.unbounded_pair()
+        if pair is None:
+            return
+        x, y = pair
+        what = f"`{x}` may repeat for ever" if x == y else f"`{x}` and `{y}` may lie arbitrarily far apart"
+        raise errors.UnboundedPatternError(
+            f"{what}, so that a stream would have to remember every event.",
+            hint=f"add WITHIN, or bound them in WHERE, as in `{y}.ts - {x}.ts <= 10 MINUTES`."
+            if x != y
+            else "add WITHIN.",
+        )
+
+    def __str__(self) -> str:
+        """A table: one line per pair of variables."""
+        names = list(dict.fromkeys(name for closure in self.alternatives for name in closure.variables))
+        rows: list[tuple[str, ...]] = []
+        for i, x in enumerate(names):
+            for y in names[i + 1 :]:
+                if any(each.has(x) and each.has(y) for each in self.alternatives):
+                    least, most = self.distance(x, y)
+                    rows.append((x, y, format_bound(least), format_bound(most)))
+        return table(("from", "to", "least", "greatest"), rows)
+
+
+def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_time: bool = False) -> Network:
+    """Close the distances of a query.
+
+    Parameters
+    ----------
+    query
+        The query.
+    time
+        The name of the time attribute, or that of each event type.
+    integer_time
+        Whether it is an integer in microseconds; then integers in WHERE are lengths of time too.
+
+    Raises
+    ------
+    ContradictoryDistancesError
+        When no events can satisfy any alternative.
+
+    Examples
+    --------
+    >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
+    >>> print(network(alg.Query(alg.Within(alg.Sequence((a, b, c)), 10_000_000))))
+    from  to  least  greatest
+    a     b   1 µs   9.999998 s
+    a     c   2 µs   9.999999 s
+    b     c   1 µs   9.999998 s
+    """
+    return _Builder(query, _clock(query, time, integer_time)).network()
+
+
+def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) -> Clock:
+    if isinstance(time, str):
+        return Clock(time, is_integer)
+    kinds = {name: kind.types for name, kind in query.variables.items()}
+    for absence in alg.absences_in(query.pattern):
+        kinds[absence.variable] = (*kinds.get(absence.variable, ()), absence.type)
+    names = {variable: {time.get(each or "") for each in types} for variable, types in kinds.items()}
+    return Clock(
+        "",
+        is_integer,
+        {variable: found.pop() if len(found) == 1 else None for variable, found in names.items()},
+    )
+
+
+class _Builder:
+    def __init__(self, query: alg.Query, clock: Clock) -> None:
+        self.query = query
+        self.clock = clock
+        conditions: list[ex.Expression] = []
+        windows: list[alg.Within] = []
+        for node in _spine(query.pattern):
+            if isinstance(node, alg.Filter):
+                conditions += ex.conjuncts(node.condition)
+            elif isinstance(node, alg.Within):
+                windows.append(node)
+        self.conditions = [each for conjunct in conditions for each in differences(conjunct, clock)]
+        self.window = min(windows, key=lambda each: each.window_us, default=None)
+        # SASE+ compares time stamps; where positions are compared (R7), events in order may be of one
+        # instant.
+        by_position = any(
+            getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION for node in query.pattern.walk()
+        )
+        self.step_us = 0 if by_position else 1
+        self.local = frozenset(
+            absence
+            for node in query.pattern.walk()
+            if isinstance(node, alg.Repeat) and node.most != 1
+            for absence in alg.absences_in(node)
+        )
+
+    def network(self) -> Network:
+        try:
+            found = [each for each in alternatives(self.query.pattern) if each.types]
+        except TooManyAlternativesError:
+            return self._coarse()
+        closures: dict[Alternative, Closure] = {}
+        impossible: dict[Alternative, tuple[Edge, ...]] = {}
+        for alternative in found:
+            names = tuple(dict.fromkeys(alternative.variables))
+            edges = self._edges(names, alternative.before)
+            cycle = negative_cycle(names, edges)
+            if cycle:
+                impossible[alternative] = cycle
+            else:
+                closures[alternative] = self._closure(alternative, names, edges, frozenset(names))
+        if impossible and not closures:
+            raise contradiction(next(iter(impossible.values())), self.query.pattern.where)
+        warnings = [contradictory_branch(alternative, cycle) for alternative, cycle in impossible.items()]
+        shown = {(warning.message, warning.where): warning for warning in warnings}
+        return Network(tuple(closures.values()), tuple(shown.values()), _by_alternative=closures)
+
+    def _coarse(self) -> Network:
+        kinds = self.query.variables
+        sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
+        order = always_before(self.query.pattern)
+        edges = self._edges(tuple(kinds), order)
+        cycle = negative_cycle(
+            tuple(kinds), [edge for edge in edges if edge.start in sure and edge.end in sure]
+        )
+        if cycle:
+            raise contradiction(cycle, self.query.pattern.where)
+        upper = close(tuple(kinds), edges, sure=sure)
+        names = tuple(name for name in kinds if upper[name, name] >= 0)
+        alternative = Alternative(
+            tuple((name, kinds[name].types[0]) for name in names),
+            frozenset((x, y) for x, y in order if x in names and y in names),
+            frozenset(name for name in names if kinds[name].iterated),
+            tuple(dict.fromkeys(alg.absences_in(self.query.pattern))),
+        )
+        possible = [edge for edge in edges if edge.start in names and edge.end in names]
+        warnings = tuple(never_bound(name) for name in kinds if name not in names)
+        return Network((self._closure(alternative, names, possible, sure),), warnings, is_exact=False)
+
+    def _closure(
+        self, alternative: Alternative, names: tuple[str, ...], edges: list[Edge], sure: frozenset[str]
+    ) -> Closure:
+        window_us = None if self.window is None else self.window.window_us
+        upper = close(names, edges, iterated=alternative.iterated, sure=sure, window_us=window_us)
+        bag = Bag(names, sure, upper)
+        absent = tuple(
+            absent_distances(absence, bag, self._written(absence), local=absence in self.local)
+            for absence in dict.fromkeys(alternative.absences)
+        )
+        return Closure(alternative, bag, absent, self.local)
+
+    def _written(self, absence: alg.Absent) -> list[Difference]:
+        return [
+            each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)
+        ]
+
+    def _edges(self, names: tuple[str, ...], before: frozenset[tuple[str, str]]) -> list[Edge]:
+        edges = [
+            Edge(each.start, each.end, each.most_us, Reason.CONDITION, each.where)
+            for each in self.conditions
+            if each.start in names and each.end in names
+        ]
+        if self.window is not None:
+            edges += [
+                Edge(x, y, self.window.window_us - 1, Reason.WINDOW, self.window.where)
+                for x in names
+                for y in names
+                if x != y
+            ]
+        edges += [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in sorted(before) if x != y]
+        return edges
+
+
+def _spine(node: alg.Node) -> Iterator[alg.Node]:
+    """The nodes at the top whose conditions and windows hold for the whole match."""
+    while isinstance(node, alg.Filter | alg.Within | alg.Absent | alg.Emit):
+        yield node
+        node = node.part
+
+
+def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
+    """Pairs (x, y) such that, whenever a match binds both, all events of x are before all of y.
+
+    Examples
+    --------
+    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+    >>> always_before(alg.Sequence((a, b)))
+    frozenset({('a', 'b')})
+    >>> always_before(alg.Any((alg.Sequence((a, b)), alg.Sequence((b, a)))))
+    frozenset()
+    """
+    match node:
+        case alg.Sequence():
+            names = [alg.variables_of(part) for part in node.parts]
+            across = {
+                (x, y)
+                for i, left in enumerate(names)
+                for right in names[i + 1 :]
+                for x in left
+                for y in right
+            }
+            return frozenset(across).union(*map(always_before, node.parts))
+        case alg.All():
+            return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))
+        case alg.Any():
+            branches = [(alg.variables_of(part), always_before(part)) for part in node.parts]
+            return frozenset(
+                (x, y)
+                for _, order in branches
+                for x, y in order
+                if all((x, y) in ordered for names, ordered in branches if x in names and y in names)
+            )
+        case alg.Repeat() if node.most != 1:
+            return frozenset()  # order inside a copy says nothing across copies
+        case alg.Repeat() | alg.Absent() | alg.Filter() | alg.Within() | alg.Emit():
+            return always_before(node.part)
+    return frozenset()
