@@ -31,7 +31,7 @@ class Source:
     def line(self, number: int) -> str:
         """The text of one line, counted from 1."""
         lines = self.text.split("\n")
-        return lines[number - 1] if number <= len(lines) else ""
+        return lines[number - 1].rstrip("\r") if number <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)

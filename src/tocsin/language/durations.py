@@ -1,0 +1,50 @@
+"""Lengths of time as people write them, and as whole microseconds; computed exactly, never in floats."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+# The first spelling of each unit is the one that is printed for one, the second for several.
+SPELLINGS: dict[int, tuple[str, ...]] = {
+    7 * 24 * 3600 * 1_000_000: ("WEEK", "WEEKS", "W"),
+    24 * 3600 * 1_000_000: ("DAY", "DAYS", "D"),
+    3600 * 1_000_000: ("HOUR", "HOURS", "H"),
+    60 * 1_000_000: ("MINUTE", "MINUTES", "MIN"),
+    1_000_000: ("SECOND", "SECONDS", "SEC", "S"),
+    1000: ("MILLISECOND", "MILLISECONDS", "MS"),
+    1: ("MICROSECOND", "MICROSECONDS", "US"),
+}
+
+MICROSECONDS: dict[str, int] = {
+    spelling: size for size, spellings in SPELLINGS.items() for spelling in spellings
+}
+
+
+def to_microseconds(number: str, unit: str) -> int | None:
+    """A decimal number of units in microseconds; None when that is not a whole number of them.
+
+    Examples
+    --------
+    >>> to_microseconds("1.5", "hours")
+    5400000000
+    >>> to_microseconds("0.1", "us") is None
+    True
+    """
+    exact = Fraction(number) * MICROSECONDS[unit.upper()]
+    return exact.numerator if exact.denominator == 1 else None
+
+
+def describe(microseconds: int) -> str:
+    """A duration in the largest unit that divides it.
+
+    Examples
+    --------
+    >>> describe(90_000_000), describe(3_600_000_000), describe(0)
+    ('90 SECONDS', '1 HOUR', '0 SECONDS')
+    """
+    if microseconds == 0:
+        return "0 SECONDS"
+    size = next(size for size in SPELLINGS if microseconds % size == 0)
+    count = microseconds // size
+    one, several, *_ = SPELLINGS[size]
+    return f"{count} {one if abs(count) == 1 else several}"
