@@ -20,16 +20,19 @@ MATCH = "#ff725c"
 
 
 def x_of(time: dt.datetime) -> float:
+    """Where a time lies on the axis."""
     return LEFT + WIDTH * ((time - FROM) / (TO - FROM))
 
 
 def text(x: float, y: float, words: str, *, size: int = 13, color: str = "#333", anchor: str = "start") -> str:
+    """Words at a point."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}">{words}</text>'
     )
 
 
 def matches(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The matches of the bundled pattern, with their events instead of its RETURN columns."""
     query = (files("tocsin.datasets") / "bank.sase").read_text()
     pattern = tocsin.pattern(query[: query.index("RETURN")])
     return tocsin.reference.evaluate(pattern, events)

@@ -1,0 +1,34 @@
+"""Complex event recognition for Apache Spark: find sequences of events in the tables you already have.
+
+>>> import tocsin
+>>> p = tocsin.pattern("PATTERN SEQ(Login a, Transfer b) WHERE a.user = b.user WITHIN 10 MINUTES")
+>>> matches = p.match({"Login": logins, "Transfer": transfers})  # doctest: +SKIP
+
+`match` takes Spark DataFrames and gives one; `p.check(schemas)` and `p.explain()` tell about a pattern without running
+it; `tocsin.reference.evaluate` runs any pattern on plain Python rows, slowly. Importing Tocsin does not import Spark.
+"""
+
+from tocsin import reference
+from tocsin.api import Pattern, pattern, rules
+from tocsin.errors import TocsinError, TocsinWarning
+from tocsin.language import builder
+from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Pattern",
+    "TocsinError",
+    "TocsinWarning",
+    "absent",
+    "all_of",
+    "any_of",
+    "builder",
+    "col",
+    "event",
+    "lit",
+    "pattern",
+    "reference",
+    "rules",
+    "seq",
+]

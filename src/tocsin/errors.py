@@ -33,7 +33,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     True
     """
     by_folded = {candidate.casefold(): candidate for candidate in known}
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.65)
     return by_folded[found[0]] if found else None
 
 
@@ -81,8 +81,8 @@ class TocsinError(Exception):
         lines = [f"[{self.condition}] {self.message}"]
         if self.where is not None:
             lines += [f"  at {self.where.describe()}", *self.where.excerpt()]
-        if self.also is not None and self.also[1] is not None:
-            words, place = self.also
+        words, place = self.also or ("", None)
+        if place is not None:
             lines += [f"  {words} at {place.describe()}", *place.excerpt()]
         if self.hint:
             lines.append(f"Hint: {self.hint}")

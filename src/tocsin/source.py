@@ -18,11 +18,11 @@ class Source:
     name: str = "<pattern>"
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both counted from 1.
+        r"""Line and column of an offset, both counted from 1.
 
         Examples
         --------
-        >>> Source("PATTERN A a\\nWHERE a.x > 1").line_and_column(18)
+        >>> Source("PATTERN A a\nWHERE a.x > 1").line_and_column(18)
         (2, 7)
         """
         before = self.text[:offset]
@@ -61,11 +61,11 @@ class Place:
         return f"{self.source.name}:{self.line}:{self.column}"
 
     def excerpt(self) -> list[str]:
-        """The line of the place, and carets under the range.
+        r"""The line of the place, and carets under the range.
 
         Examples
         --------
-        >>> print(*Place(Source("WHERE b.acount = 1"), 8, 14).excerpt(), sep="\\n")
+        >>> print(*Place(Source("WHERE b.acount = 1"), 8, 14).excerpt(), sep="\n")
         1 | WHERE b.acount = 1
                     ^^^^^^
         """

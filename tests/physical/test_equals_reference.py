@@ -17,7 +17,7 @@ from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.physical.claims import unsupported
 from tocsin.testing import Case, assert_same_rows, load_cases
-from tocsin.testing.strategies import ATTRIBUTES, JOINS, TYPES, queries, streams
+from tocsin.testing.strategies import ATTRIBUTES, JOINS, TYPES, Streams, queries, streams
 
 NAMES = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
@@ -53,7 +53,7 @@ def case_frames(spark: SparkSession, case: Case, pattern: tocsin.Pattern) -> dic
         types = column_types(rows[kind]) if rows.get(kind) else {"id": "string", "ts": "bigint"} | anywhere
         schema = ", ".join(f"`{name}` {type_name}" for name, type_name in types.items())
         values = [
-            tuple(float(value) if types[name] == "double" and value is not None else value for name, value in row.items())
+            tuple(float(row[name]) if types[name] == "double" and row[name] is not None else row[name] for name in row)
             for row in rows.get(kind, [])
         ]
         frames[kind] = spark.createDataFrame(values, schema)
@@ -86,7 +86,7 @@ def test_spark_gives_the_matches_of_the_case(spark: SparkSession, case: Case) ->
     assert case.differences(found) == []
 
 
-def check(spark: SparkSession, query: ast.Query, rows: dict[str, list[dict[str, Any]]], layout: str, parts: int) -> None:
+def check(spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int) -> None:
     pattern = compiled(query)
     schema = ", ".join(f"{name} {kind}" for name, kind in ATTRIBUTES.items())
     frames = {
@@ -114,7 +114,7 @@ SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, Hea
 @settings(max_examples=60, suppress_health_check=SHARED_SESSION)
 @given(query=queries(JOINS), rows=streams(), layout=LAYOUTS, parts=PARTITIONS)
 def test_spark_equals_the_reference(
-    spark: SparkSession, query: ast.Query, rows: dict[str, list[dict[str, Any]]], layout: str, parts: int
+    spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int
 ) -> None:
     check(spark, query, rows, layout, parts)
 
@@ -123,6 +123,6 @@ def test_spark_equals_the_reference(
 @settings(max_examples=500, suppress_health_check=SHARED_SESSION)
 @given(query=queries(JOINS), rows=streams(max_events=14), layout=LAYOUTS, parts=PARTITIONS)
 def test_spark_equals_the_reference_on_many_queries(
-    spark: SparkSession, query: ast.Query, rows: dict[str, list[dict[str, Any]]], layout: str, parts: int
+    spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int
 ) -> None:
     check(spark, query, rows, layout, parts)

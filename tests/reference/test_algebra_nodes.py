@@ -222,9 +222,8 @@ def test_r29_one_event_may_stand_in_several_variables_and_permutations_differ() 
 
 
 def test_r29_an_event_may_block_itself() -> None:
-    itself = alg.Absent(
-        A, "A", "n", None, (alg.Bound(alg.FirstOf(("A",)), 0, strict=False),), (alg.Bound(alg.FirstOf(("A",)), 0, strict=False),)
-    )
+    at_a = (alg.Bound(alg.FirstOf(("A",)), 0, strict=False),)
+    itself = alg.Absent(A, "A", "n", None, lower=at_a, upper=at_a)
     assert found(itself, rows(("A", 1, {}))) == []
 
 

@@ -21,9 +21,9 @@ Within             Within(p, W)        WITHIN W           WITHIN W      -
 Emit               Emit(p, T, at, …)   -                  -             emit T at e with {…}
 ```
 
-`Within` and `Filter` of a SASE+ query sit at the top, in this order: `Within(Filter(p, …), W)`. An `Absent` inside an OR branch
-or a copy of an iteration takes its bounds from the sub-match it wraps; its condition and the bounds that name the
-match's own START and END are decided on the whole match (R9, R10).
+`Within` and `Filter` of a SASE+ query sit at the top, in this order: `Within(Filter(p, …), W)`. An `Absent` inside an
+OR branch or a copy of an iteration takes its bounds from the sub-match it wraps; its condition and the bounds that name
+the match's own START and END are decided on the whole match (R9, R10).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Node:
         return ()
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first."""
+        """The node itself and all below it, parents first."""
         yield self
         for child in self.children():
             yield from child.walk()
@@ -278,6 +278,9 @@ class Returned:
     expression: Expression
 
 
+REUSE = AfterMatch()
+
+
 @dataclass(frozen=True)
 class Query:
     """A pattern with its partition, policies and output, applied in the order of R32."""
@@ -285,7 +288,7 @@ class Query:
     pattern: Node
     partition: Partition = Partition()
     selection: Selection = Selection.ANY
-    after_match: AfterMatch = AfterMatch()
+    after_match: AfterMatch = REUSE
     output: Output = Output.ALL
     returns: tuple[Returned, ...] = ()
     group_by: tuple[Returned, ...] = ()

@@ -199,13 +199,13 @@ def _check_having(expression: ex.Expression, references: References) -> None:
     if isinstance(expression, ex.Aggregate):
         return
     if isinstance(expression, ex.Attribute) and references.variables.is_iterated(expression.variable):
-        text = print_expression(expression)
+        text, variable, name = print_expression(expression), expression.variable, expression.name
         if isinstance(expression.index, ex.Running) or expression.index is ex.Each.NEXT:
             references.problems.append(
                 errors.InvalidIndexError(
                     f"`{text}` has a running index, which only a condition in WHERE has.",
                     where=expression.where,
-                    hint=f"use `[first]`, `[last]` or a number, or return all values: `{expression.variable}.{expression.name}`.",
+                    hint=f"use `[first]`, `[last]` or a number, or return all values: `{variable}.{name}`.",
                 )
             )
         elif expression.index is ex.Each.PLAIN:
@@ -213,7 +213,7 @@ def _check_having(expression: ex.Expression, references: References) -> None:
                 errors.IteratedInReturnError(
                     f"`{text}` has many values where one is needed.",
                     where=expression.where,
-                    hint=f"aggregate it (`SUM({text})`) or pick one (`{expression.variable}[first].{expression.name}`).",
+                    hint=f"aggregate it (`SUM({text})`) or pick one (`{variable}[first].{name}`).",
                 )
             )
         return

@@ -64,7 +64,7 @@ class References:
                     errors.MisplacedPartitionError(
                         f"`[{', '.join(node.attributes)}]` must stand by itself between the top-level ANDs of WHERE.",
                         where=node.where,
-                        hint="it splits the whole query into one stream per value; to compare two events write `a.k = b.k`.",
+                        hint="it splits the query into one stream per value; to compare two events write `a.k = b.k`.",
                     )
                 )
                 return node
@@ -94,11 +94,12 @@ class References:
                 self.problems.append(self.variables.unknown(argument.name, argument.where))
             argument = ex.Variable(argument.name, where=argument.where)
             if node.function != "count" or node.distinct:
+                name = node.function.upper()
                 self.problems.append(
                     errors.WrongArgumentsError(
-                        f"`{node.function.upper()}` needs an attribute of `{argument.name}`.",
+                        f"`{name}` needs an attribute of `{argument.name}`.",
                         where=node.where,
-                        hint=f"write `{node.function.upper()}({argument.name}.attribute)`; only COUNT takes a whole variable.",
+                        hint=f"write `{name}({argument.name}.attribute)`; only COUNT takes a whole variable.",
                     )
                 )
         else:
@@ -160,7 +161,7 @@ class References:
                     errors.NextOfSingleError(
                         f"`NEXT({variable})` needs an iterated variable, and `{variable}` holds one event.",
                         where=node.where,
-                        hint=f"NEXT is the next event of the same bag; iterate `{variable}` (`T+ {variable}`) or compare two variables.",
+                        hint=f"NEXT is the next event of a bag: iterate `{variable}`, or compare two variables.",
                     )
                 )
             case ex.Fixed(number) if number < 1:

@@ -31,7 +31,7 @@ class Structure:
                 self._refuse_negation(
                     "NOT can stand only directly inside a SEQ.",
                     element.where,
-                    "write it between two elements, as in `SEQ(A a, NOT B b, C c)`, or at the edge of a SEQ with WITHIN.",
+                    "write it between two elements, `SEQ(A a, NOT B b, C c)`, or at the edge of a SEQ with WITHIN.",
                 )
                 return None
             case ast.Composite():

@@ -1,4 +1,4 @@
-"""`ast.Query` → `algebra.Query`: names, structure and clauses checked, all problems shown together; no schema needed."""
+"""`ast.Query` → `algebra.Query`: names, structure and clauses, all problems shown together; no schema needed."""
 
 from __future__ import annotations
 

@@ -30,13 +30,13 @@ class Expression:
             yield from _expressions_in(getattr(self, slot.name))
 
     def walk(self) -> Iterator[Expression]:
-        """This node and all below it, parents first."""
+        """The node itself and all below it, parents first."""
         yield self
         for child in self.children():
             yield from child.walk()
 
     def map_children(self, change: Callable[[Expression], Expression]) -> Expression:
-        """This node with `change` applied to each direct operand."""
+        """The node with `change` applied to each direct operand."""
         changed = {}
         for slot in fields(self):
             old = getattr(self, slot.name)
@@ -74,7 +74,7 @@ def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> 
 class Literal(Expression):
     """A constant: None, bool, int, float or str."""
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
 
     def __eq__(self, other: object) -> bool:
         """Equal in type too: `1`, `1.0` and `TRUE` are three literals."""

@@ -35,7 +35,7 @@ def evaluate(
     *,
     time: str = "ts",
     tie: str | Sequence[str] | None = None,
-    type: str = "type",  # noqa: A002 - the name `match` uses for the same thing
+    type: str = "type",
 ) -> list[dict[str, Any]]:
     """Every match of a pattern on plain rows.
 

@@ -101,7 +101,7 @@ def chosen(reference: ex.Attribute, bags: Bags, choice: Choice) -> Event | None:
     return bag[index - 1] if 1 <= index <= len(bag) else None
 
 
-def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:  # noqa: C901 - one case per kind of node
+def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
     """The value of an expression; NULL for an attribute of an event that does not exist."""
 
     def value(child: ex.Expression) -> Any:

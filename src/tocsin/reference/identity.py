@@ -1,8 +1,8 @@
 """`match_id`: 32 hexadecimal digits that depend on a match's interval, bindings and nothing else (SEMANTICS §2).
 
 The recipe is the one in `docs/reference/results.md`, shared with the engines by agreement and not by code: XXH64 over a
-list of fields, each hashed with the hash so far as its seed; twice, with a different first field. Integers, booleans and
-time stamps are 8 bytes, little-endian (an instant in microseconds), doubles their IEEE bits, anything else its text.
+list of fields, each hashed with the hash so far as its seed; twice, with a different first field. Integers, booleans
+and time stamps are 8 bytes, little-endian (an instant in microseconds), doubles their IEEE bits, all else its text.
 """
 
 from __future__ import annotations

@@ -294,15 +294,16 @@ def _bound(found: Candidate, variable: str) -> Candidate:
 
 
 def _projected(found: Candidate, kept: dict[str, tuple[str, ...] | None]) -> Candidate:
-    slots = []
-    for slot in found.slots:
-        if slot.variable in kept:
-            attributes = kept[slot.variable]
-            if attributes is not None:
-                row = Made({name: slot.event.row.get(name) for name in attributes})
-                slot = replace(slot, event=replace(slot.event, row=row))
-            slots.append(slot)
-    return replace(found, slots=tuple(slots))
+    return replace(
+        found, slots=tuple(_reduced(slot, kept[slot.variable]) for slot in found.slots if slot.variable in kept)
+    )
+
+
+def _reduced(slot: Slot, attributes: tuple[str, ...] | None) -> Slot:
+    if attributes is None:
+        return slot
+    row = Made({name: slot.event.row.get(name) for name in attributes})
+    return replace(slot, event=replace(slot.event, row=row))
 
 
 def _derived(found: Candidate, node: alg.Derive) -> Candidate:

@@ -15,8 +15,8 @@ from tocsin.reference.stream import Event
 class MatchRow(dict[str, Any]):
     """A reported row: a dict of the columns asked for, which also remembers its match.
 
-    `match_id`, `start` and `end` are attributes of every row. Without RETURN, `start` and `end` are columns too; a RETURN
-    row holds just the RETURN columns, and still answers `row["start"]`, `row["end"]` and `row["match_id"]`.
+    `match_id`, `start` and `end` are attributes of every row. Without RETURN, `start` and `end` are columns too; a
+    RETURN row holds just the RETURN columns, and still answers `row["start"]`, `row["end"]` and `row["match_id"]`.
     """
 
     def __init__(self, columns: dict[str, Any], *, match_id: str, start: Any, end: Any) -> None:

@@ -159,11 +159,11 @@ def _remainder(left: Any, right: Any) -> Any:
 
 
 def like(text: str | None, pattern: str) -> bool | None:
-    """SQL's LIKE: `%` any text, `_` one character, a backslash makes the next character ordinary.
+    r"""SQL's LIKE: `%` any text, `_` one character, a backslash makes the next character ordinary.
 
     Examples
     --------
-    >>> like("fraud", "fr%"), like("a%b", r"a\\%_"), like(None, "%")
+    >>> like("fraud", "fr%"), like("a%b", r"a\%_"), like(None, "%")
     (True, True, None)
     """
     if text is None:

@@ -219,7 +219,7 @@ def _conditions(draw: st.DrawFn, pattern: ast.Element, features: Features) -> ex
     negated = [event.variable for event in _negated(pattern)]
     names = draw(st.lists(st.sampled_from(sorted(positive)), min_size=1, max_size=2, unique=True))
     kinds = {name: positive[name] for name in names}
-    if negated and draw(st.booleans()):
+    if draw(st.booleans()) and negated:
         kinds[draw(st.sampled_from(negated))] = False
     if features.aggregates and draw(st.integers(0, 4)) == 0:
         return draw(_aggregate_comparisons(sorted(positive)))
@@ -235,22 +235,19 @@ def _conditions(draw: st.DrawFn, pattern: ast.Element, features: Features) -> ex
 @st.composite
 def _references(draw: st.DrawFn, kinds: dict[str, bool], attribute: str) -> ex.Attribute:
     name = draw(st.sampled_from(sorted(kinds)))
-    index: ex.Index = ex.Each.PLAIN
-    if kinds[name]:
-        index = draw(
-            st.sampled_from(
-                [
-                    ex.Each.PLAIN,
-                    ex.Each.NEXT,
-                    ex.Running("i"),
-                    ex.Running("i", -1),
-                    ex.Edge.FIRST,
-                    ex.Edge.LAST,
-                    ex.Fixed(2),
-                ]
-            )
-        )
+    index = draw(st.sampled_from(INDICES)) if kinds[name] else ex.Each.PLAIN
     return ex.Attribute(name, (attribute,), index)
+
+
+INDICES: list[ex.Index] = [
+    ex.Each.PLAIN,
+    ex.Each.NEXT,
+    ex.Running("i"),
+    ex.Running("i", -1),
+    ex.Edge.FIRST,
+    ex.Edge.LAST,
+    ex.Fixed(2),
+]
 
 
 COMPARISONS = st.sampled_from([">=", "<=", "!=", "<", ">", "="])
@@ -274,7 +271,8 @@ def _comparisons(draw: st.DrawFn, kinds: dict[str, bool]) -> ex.Expression:
         case 7:
             return ex.IsNull(draw(_references(kinds, draw(st.sampled_from(["x", "k"])))), draw(st.booleans()))
         case 8:
-            return ex.Like(draw(_references(kinds, "k")), draw(st.sampled_from(["p%", "%", "_", "%q"])), draw(st.booleans()))
+            text = draw(st.sampled_from(["p%", "%", "_", "%q"]))
+            return ex.Like(draw(_references(kinds, "k")), text, draw(st.booleans()))
         case _:
             span = ex.Arithmetic("-", draw(_references(kinds, "ts")), draw(_references(kinds, "ts")))
             return ex.Comparison(draw(COMPARISONS), span, ex.Interval(draw(st.integers(-2, 5)) * SECOND))

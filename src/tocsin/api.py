@@ -1,0 +1,436 @@
+"""What users touch: `pattern()` compiles a query, `Pattern.match` runs it, `check` and `explain` tell about it.
+
+Compiling needs no Spark; pyspark is imported when DataFrames come in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import io
+import re
+import warnings as python_warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.text import to_text
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.keys import keys
+from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.rates import parse_rates
+from tocsin.analysis.schema import bind
+from tocsin.analysis.sizes import size_report
+from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.translate import translate
+from tocsin.language import ast, durations
+from tocsin.language.builder import Draft
+from tocsin.language.sase.parser import parse
+from tocsin.language.sase.printer import print_query
+from tocsin.physical.claims import unsupported
+from tocsin.physical.describe import describe
+from tocsin.physical.plan import common_clock, plan
+from tocsin.reports import CheckReport, Report, query_html, sections
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from tocsin.physical.engine import Prepared
+
+LANGUAGES = ("sase", "acel")
+EXPLAIN_MODES = ("simple", "extended", "codegen", "cost", "formatted")
+
+
+def pattern(query: str | Draft | ast.Query, *, language: str = "sase", name: str | None = None) -> Pattern:
+    """Compile a query: syntax, names and structure are checked, and all problems are shown at once.
+
+    Parameters
+    ----------
+    query
+        The text of a query, or one made with `tocsin.builder`.
+    language
+        The language of a text: `"sase"`.
+    name
+        What messages call the text, such as the name of its file.
+
+    Returns
+    -------
+    Pattern
+        To be matched against DataFrames, checked and explained, as often as you like.
+
+    Raises
+    ------
+    QuerySyntaxError
+        When the text is not a query; it shows the place and what was expected there.
+    QueryBindingError
+        When names or clauses do not fit together.
+
+    Warns
+    -----
+    TocsinWarning
+        When the query runs, but may not say what was meant.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> p = tocsin.pattern('''
+    ...     PATTERN SEQ(Login a, Transfer b)
+    ...     WHERE   a.user = b.user AND b.amount > 1000
+    ...     WITHIN  10 MINUTES
+    ... ''')
+    >>> p.query.window_us
+    600000000
+    """
+    if isinstance(query, str):
+        _check_language(language)
+        text, tree = query, parse(query, name or "<pattern>")
+    else:
+        tree = query.query if isinstance(query, Draft) else query
+        if not isinstance(tree, ast.Query):
+            raise errors.InvalidOptionError(
+                f"A pattern is a text or a query made with `tocsin.builder`, not a {type(query).__name__}.",
+                hint="write `tocsin.pattern('PATTERN SEQ(A a, B b) WITHIN 10 MINUTES')`.",
+            )
+        text = print_query(tree)
+    translation = translate(tree)
+    for warning in translation.warnings:
+        python_warnings.warn(warning, stacklevel=2)
+    return Pattern(text, tree, translation.query, translation.warnings)
+
+
+def _check_language(language: str) -> None:
+    if language == "acel":
+        raise errors.UnsupportedError("ACEL text cannot be read yet.", hint="write the pattern in SASE+.")
+    if language not in LANGUAGES:
+        raise errors.InvalidOptionError(
+            f"There is no language `{language}`.", hint=errors.did_you_mean(language, LANGUAGES, "languages")
+        )
+
+
+def rules(text: str, *, name: str | None = None) -> NoReturn:
+    """Compile a PARTElang program. Not there yet.
+
+    Raises
+    ------
+    UnsupportedError
+        Always.
+    """
+    raise errors.UnsupportedError(
+        "PARTElang rules cannot be read yet.", hint="write each rule as a pattern of its own: `tocsin.pattern(text)`."
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Pattern:
+    """A compiled query; made by `tocsin.pattern`.
+
+    Attributes
+    ----------
+    text
+        The query as text.
+    tree
+        Its syntax tree.
+    query
+        Its meaning, a query of the algebra.
+    warnings
+        What the compiler warned of.
+    """
+
+    text: str
+    tree: ast.Query
+    query: alg.Query
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+
+    def match(
+        self,
+        inputs: DataFrame | Mapping[str, DataFrame],
+        *,
+        time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
+        type: str = "type",
+        id: str | None = None,
+        rates: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        lateness: str | dt.timedelta | None = None,
+    ) -> DataFrame:
+        """Find every match. A plain DataFrame comes back; nothing runs until you use it.
+
+        Parameters
+        ----------
+        inputs
+            One DataFrame per event type, `{"Login": logins, "Transfer": transfers}`, or one DataFrame with a type
+            column. Types may have different columns.
+        time
+            The time column: a timestamp, or an integer in microseconds; a mapping when it differs per type. Events
+            without a time take part in nothing.
+        tie
+            Columns that order events of one instant, where order matters.
+        type
+            The type column, when `inputs` is one DataFrame.
+        id
+            A column that identifies an event. Without it, an event is known by its values, and equal rows are
+            told apart by counting them, which costs a shuffle of the matches.
+        rates
+            Events per second of each type, for the choice of a plan; not used yet.
+        strategy
+            `"auto"` or `"join"`.
+        lateness
+            How late events may come on a stream; a batch has no late events.
+
+        Returns
+        -------
+        DataFrame
+            `match_id`, `start`, `end`, then the RETURN columns, or one struct per variable, NULL when unbound.
+
+        Raises
+        ------
+        TocsinError
+            When the query and the inputs do not fit together: all that is wrong, before anything runs.
+
+        Examples
+        --------
+        >>> p = pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 MINUTES")
+        >>> p.match({"A": logins, "B": transfers}).show()  # doctest: +SKIP
+        """
+        return self._prepare(inputs, time, tie, type, id, strategy).matches()
+
+    def check(
+        self,
+        schemas: Mapping[str, DataFrame | StructType | Mapping[str, str]],
+        rates: Mapping[str, Any] | None = None,
+        *,
+        time: str | Mapping[str, str] = "ts",
+        lateness: str | dt.timedelta | None = None,
+        streaming: bool = False,
+    ) -> CheckReport:
+        """Check the query against the schemas of its event types, and tell what is known before anything runs.
+
+        Parameters
+        ----------
+        schemas
+            For each event type a DataFrame, a Spark schema, or `{"attribute": "bigint"}`.
+        rates
+            Events per second of each type, `{"Login": "100/s"}`: then the report says how much a live query remembers.
+        time
+            The time attribute, or a mapping when it differs per type.
+        lateness
+            How late events may come, `"10 seconds"` or a timedelta; they are remembered that much longer.
+        streaming
+            Refuse a query that no finite state can run.
+
+        Raises
+        ------
+        TocsinError
+            The one thing that is wrong, or a `QueryErrors` with all of them.
+
+        Examples
+        --------
+        >>> p = pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 SECONDS")
+        >>> schema = {"ts": "timestamp", "k": "bigint"}
+        >>> print(p.check({"A": schema, "B": schema}).lifetimes)
+        variable  lifetime
+        a         9.999999 s
+        b         0 s
+        """
+        problems: list[errors.TocsinError] = []
+        columns: tuple[tuple[str, str], ...] = ()
+        is_integer = False
+        known: Mapping[str, Schema] = {}
+        with _collecting(problems):
+            bound = bind(self.query, {name: _attributes(given) for name, given in schemas.items()}, time=time)
+            columns = tuple((name, str(kind)) for name, kind in bound.columns)
+            is_integer, known = bound.has_integer_time, bound.schemas
+        distances = None
+        with _collecting(problems):
+            distances = network(self.query, self._clock(time), integer_time=is_integer)
+            if streaming:
+                distances.require_bounded()
+        late_us = 0
+        with _collecting(problems):
+            late_us = microseconds(lateness)
+        with _collecting(problems):
+            parse_rates(rates)
+        errors.raise_all(problems)
+        assert distances is not None
+        lives = lifetimes(self.query, distances)
+        sizes = size_report(self.query, lives, rates, schemas=known, lateness_us=late_us) if rates else None
+        refusal = unsupported(self.query)
+        return CheckReport(
+            columns=columns,
+            network=distances,
+            lifetimes=lives,
+            keys=keys(self.query),
+            sizes=sizes,
+            unbounded=distances.unbounded_pair(),
+            refusal=None if refusal is None else refusal.message,
+            warnings=self.warnings + distances.warnings,
+        )
+
+    def explain(
+        self,
+        inputs: DataFrame | Mapping[str, DataFrame] | None = None,
+        *,
+        mode: str = "simple",
+        time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
+        type: str = "type",
+        id: str | None = None,
+        strategy: str = "auto",
+    ) -> Report:
+        """Tell how the query is understood and run: its plan, and with inputs Spark's own.
+
+        Parameters
+        ----------
+        inputs
+            As for `match`; without them, all that can be said without data.
+        mode
+            The mode of Spark's plan, as for `DataFrame.explain`: simple, extended, codegen, cost or formatted.
+        time, tie, type, id, strategy
+            As for `match`.
+
+        Returns
+        -------
+        Report
+            A text with stable headings.
+
+        Examples
+        --------
+        >>> print(pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS").explain())
+        == Query ==
+        PATTERN SEQ(A a, B b) WITHIN 10 SECONDS
+        <BLANKLINE>
+        == Logical plan ==
+        Within 10 SECONDS
+        └─ Sequence
+           ├─ Event A a
+           └─ Event B b
+        <BLANKLINE>
+        == Temporal network ==
+        from  to  least  greatest
+        a     b   1 µs   9.999999 s
+        <BLANKLINE>
+        == Strategy ==
+        native joins: every match once, no sliding window
+          scan A a
+          join B b
+               on time buckets of 9.999999 s
+               b.ts - a.ts in [1 µs, 9.999999 s]
+        """
+        if mode not in EXPLAIN_MODES:
+            raise errors.InvalidOptionError(
+                f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
+            )
+        prepared = None if inputs is None else self._prepare(inputs, time, tie, type, id, strategy)
+        distances = network(self.query, self._clock(time)) if prepared is None else prepared.distances
+        parts = {
+            "Query": self.text.strip("\n"),
+            "Logical plan": to_text(self.query),
+            "Temporal network": _network_text(distances),
+            "Strategy": self._strategy(distances),
+        }
+        if prepared is not None:
+            # Spark prints its plan and does not give it.
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                prepared.matches().explain(mode=mode)
+            parts["Spark plan"] = printed.getvalue().strip("\n")
+        return Report(sections(parts))
+
+    def __repr__(self) -> str:
+        """The text of the query."""
+        return self.text.strip("\n")
+
+    def _repr_html_(self) -> str:
+        return query_html(self.text)
+
+    def _prepare(
+        self,
+        inputs: Any,
+        time: str | Mapping[str, str],
+        tie: str | Iterable[str] | None,
+        type: str,
+        id: str | None,
+        strategy: str,
+    ) -> Prepared:
+        try:
+            from tocsin.physical.engine import prepare
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").split(".")[0] != "pyspark":
+                raise
+            raise errors.MissingExtraError(
+                "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
+            ) from None
+        return prepare(self.query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy)
+
+    def _clock(self, time: str | Mapping[str, str]) -> str:
+        if isinstance(time, str):
+            return time
+        return common_clock(time[name] for name in alg.event_types(self.query.pattern) if name in time)
+
+    def _strategy(self, distances: Network) -> str:
+        refusal = unsupported(self.query)
+        if refusal is not None:
+            return f"none on Spark: {refusal.message}\nHint: {refusal.hint}"
+        return describe(plan(self.query, distances.closure), self.query.partition)
+
+
+def microseconds(duration: str | dt.timedelta | None) -> int:
+    """A length of time given as an option.
+
+    Examples
+    --------
+    >>> microseconds("10 seconds"), microseconds("500ms"), microseconds(None)
+    (10000000, 500000, 0)
+    """
+    if duration is None:
+        return 0
+    if isinstance(duration, dt.timedelta):
+        found: int | None = duration // dt.timedelta(microseconds=1)
+    else:
+        parts = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*", str(duration))
+        known = parts is not None and parts[2].upper() in durations.MICROSECONDS
+        found = durations.to_microseconds(parts[1], parts[2]) if parts is not None and known else None
+    if found is None or found < 0:
+        raise errors.InvalidOptionError(
+            f"`{duration}` is not a length of time.", hint="write a number and a unit, as in `10 seconds` or `500 ms`."
+        )
+    return found
+
+
+def _network_text(distances: Network) -> str:
+    pair = distances.unbounded_pair()
+    if pair is None:
+        return str(distances)
+    x, y = pair
+    what = f"{x} may repeat for ever" if x == y else f"{x} and {y} may lie arbitrarily far apart"
+    return f"{distances}\nunbounded: {what}"
+
+
+def _attributes(given: Any) -> Mapping[str, Any]:
+    """The attributes of an event type, from whatever tells them."""
+    if isinstance(given, Mapping):
+        return given
+    from tocsin.physical.compat import is_dataframe, is_schema, schema_of
+    from tocsin.physical.schemas import attributes_of
+
+    if is_dataframe(given):
+        return attributes_of(schema_of(given))
+    if is_schema(given):
+        return attributes_of(given)
+    raise errors.InvalidInputError(
+        f"A schema is a DataFrame, a StructType or a mapping from attribute to type, not a {type(given).__name__}.",
+        hint="write `{'ts': 'timestamp', 'amount': 'double'}`.",
+    )
+
+
+@contextlib.contextmanager
+def _collecting(problems: list[errors.TocsinError]) -> Any:
+    try:
+        yield
+    except errors.QueryErrors as several:
+        problems.extend(several.errors)
+    except errors.TocsinError as problem:
+        problems.append(problem)

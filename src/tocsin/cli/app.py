@@ -1,0 +1,181 @@
+"""The commands and their options; what they do is in the modules beside this one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import tocsin
+from tocsin.cli import terminal
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"tocsin {tocsin.__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="tocsin",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Find sequences of events in files, on a local Spark.",
+    epilog="New here? `tocsin demo` shows a pattern, a stream and its matches.",
+)
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Find sequences of events in files, on a local Spark."""
+
+
+PatternFile = Annotated[
+    str, typer.Argument(metavar="PATTERN_FILE", help="A file with a pattern (`.sase`), or `-` for stdin.")
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="TYPE=PATH",
+        help="Events of one type: a parquet, csv or json file, or a directory of them. Once per type; or one PATH "
+        "without `TYPE=`, whose rows name their type.",
+    ),
+]
+Time = Annotated[str, typer.Option("--time", "-t", help="The time column: timestamps, or integers in microseconds.")]
+TypeColumn = Annotated[str, typer.Option("--type-column", help="The type column of a single input.")]
+Language = Annotated[
+    str | None, typer.Option("--language", "-l", help="The language, when the file's ending does not tell it.")
+]
+
+
+@app.command()
+@terminal.failing_clearly
+def run(
+    file: PatternFile,
+    input: Inputs = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the matches go; without it, see the first.")
+    ] = None,
+    time: Time = "ts",
+    format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
+    mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
+    type_column: TypeColumn = "type",
+    tie: Annotated[
+        list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")] = None,
+    language: Language = None,
+) -> None:
+    """Find the matches of a pattern in files.
+
+    See the first matches:
+
+        tocsin run takeover.sase --input Login=logins.parquet --input Transfer=transfers.parquet
+
+    Write all of them, from one CSV file whose column `kind` names the event type:
+
+        tocsin run takeover.sase --input events.csv --type-column kind --time at --out matches --format csv
+
+    A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
+    """
+    from tocsin.cli.run import run as command
+
+    command(
+        file,
+        inputs=input or [],
+        out=out,
+        time=time,
+        format=format,
+        mode=mode,
+        type_column=type_column,
+        tie=tie or [],
+        id=id,
+        language=language,
+    )
+
+
+@app.command()
+@terminal.failing_clearly
+def check(
+    file: PatternFile,
+    input: Inputs = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option("--schema", "-s", metavar="TYPE=SCHEMA", help="`attr type, attr type`, or a JSON file."),
+    ] = None,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option("--rate", "-r", metavar="TYPE=RATE", help="The largest rate of a type, as in `Login=100/s`."),
+    ] = None,
+    time: Time = "ts",
+    type_column: TypeColumn = "type",
+    lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
+    streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
+    format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    language: Language = None,
+) -> None:
+    """Check a pattern: all errors at once; then distances, lifetimes, keys and the size of its state.
+
+    Against schemas, without Spark:
+
+        tocsin check takeover.sase --schema "Login=ts timestamp, user string" --schema Transfer=transfer.json
+
+    How much would it remember on a live stream?
+
+        tocsin check takeover.sase --input Login=logins.parquet --input Transfer=transfers.parquet
+            --rate Login=100/s --rate Transfer=20/s --lateness "10 seconds" --streaming
+    """
+    from tocsin.cli.check import check as command
+
+    command(
+        file,
+        inputs=input or [],
+        schemas=schema or [],
+        rates=rate or [],
+        time=time,
+        type_column=type_column,
+        lateness=lateness,
+        streaming=streaming,
+        format=format,
+        language=language,
+    )
+
+
+@app.command()
+@terminal.failing_clearly
+def explain(
+    file: PatternFile,
+    input: Inputs = None,
+    mode: Annotated[str, typer.Option("--mode", help="Of Spark's plan: simple, extended, cost, formatted.")] = "simple",
+    time: Time = "ts",
+    type_column: TypeColumn = "type",
+    language: Language = None,
+) -> None:
+    """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
+
+        tocsin explain takeover.sase
+        tocsin explain takeover.sase --input events.parquet --mode formatted
+    """
+    from tocsin.cli.check import explain as command
+
+    command(file, inputs=input or [], mode=mode, time=time, type_column=type_column, language=language)
+
+
+@app.command()
+@terminal.failing_clearly
+def demo() -> None:
+    """Find account takeovers in a bundled stream: pattern, timeline, matches.
+
+    Runs on a local Spark and needs nothing but a JDK.
+    """
+    from tocsin.cli.demo import demo as command
+
+    command()

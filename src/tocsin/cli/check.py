@@ -1,0 +1,153 @@
+"""`tocsin check` and `tocsin explain`: what is known of a pattern before it runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.api import Pattern
+from tocsin.cli import files, terminal
+from tocsin.cli.run import check_types, compiled
+from tocsin.cli.session import start
+
+CHECK_FORMATS = ("text", "json")
+
+
+def check(
+    file: str,
+    *,
+    inputs: list[str],
+    schemas: list[str],
+    rates: list[str],
+    time: str,
+    type_column: str,
+    lateness: str | None,
+    streaming: bool,
+    format: str,
+    language: str | None,
+) -> None:
+    """Check a pattern against schemas, or against the columns of files, and print the report."""
+    if format not in CHECK_FORMATS:
+        raise errors.InvalidOptionError(
+            f"There is no format `{format}`.", hint=errors.did_you_mean(format, CHECK_FORMATS, "formats")
+        )
+    pattern = compiled(file, language)
+    given: dict[str, Any] = {
+        name: read_schema(name, text)
+        for name, text in files.named_values(schemas, "--schema", "'Login=ts timestamp, user string'").items()
+    }
+    if inputs:
+        given |= input_frames(pattern, inputs)
+    per_type = files.named_values(rates, "--rate", "Login=100/s")
+    report = pattern.check(given, per_type or None, time=time, lateness=lateness, streaming=streaming)
+    if format == "json":
+        print(json.dumps(report.to_dict(), indent=2))
+    else:
+        terminal.out().print(str(report), markup=False)
+
+
+def explain(
+    file: str, *, inputs: list[str], mode: str, time: str, type_column: str, language: str | None
+) -> None:
+    """Print how a pattern is understood and planned."""
+    pattern = compiled(file, language)
+    frames: Any = None
+    if inputs:
+        frames = input_frames(pattern, inputs)
+        frames = frames.get("", frames)
+    report = pattern.explain(frames, mode=mode, time=time, type=type_column)
+    terminal.out().print(str(report), markup=False)
+
+
+def input_frames(pattern: Pattern, inputs: list[str]) -> dict[str, Any]:
+    """The inputs as DataFrames; a single one stands for every type, and is also called by the empty name."""
+    paths = files.input_paths(inputs)
+    for path in [paths] if isinstance(paths, str) else paths.values():
+        files.check_exists(path)
+    check_types(pattern, paths)
+    steps = terminal.Steps()
+    with steps.step("Starting Spark"):
+        spark = start()
+    with steps.step("Reading"):
+        if isinstance(paths, str):
+            frame = files.read(spark, paths)
+            return dict.fromkeys(("", *alg.event_types(pattern.query.pattern)), frame)
+        return {name: files.read(spark, path) for name, path in paths.items()}
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+
+def read_schema(event_type: str, text: str) -> Mapping[str, str]:
+    """A schema given as `"attr type, attr type"`, or as a JSON file.
+
+    The file holds `{"attr": "type"}`, or what `df.schema.json()` gives.
+
+    Examples
+    --------
+    >>> read_schema("Login", "ts timestamp, user string, place struct<lat: double, lon: double>")
+    {'ts': 'timestamp', 'user': 'string', 'place': 'struct<lat: double, lon: double>'}
+    """
+    if text.endswith(".json"):
+        return _read_json(event_type, text)
+    attributes: dict[str, str] = {}
+    for part in _split(text):
+        found = re.fullmatch(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*:?\s+(\S.*?)\s*", part)
+        if found is None:
+            raise errors.InvalidOptionError(
+                f"`{part.strip()}` in the schema of `{event_type}` is not an attribute and its type.",
+                hint=f"write `--schema '{event_type}=ts timestamp, user string, amount double'`, or name a JSON file.",
+            )
+        attributes[(found[1] or found[2]).replace("``", "`")] = found[3]
+    return attributes
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that are not inside a type."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _read_json(event_type: str, path: str) -> Mapping[str, str]:
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if isinstance(content, dict) and isinstance(content.get("fields"), list):
+            return {field["name"]: _type_name(field["type"]) for field in content["fields"]}
+        if isinstance(content, dict) and all(isinstance(kind, str) for kind in content.values()):
+            return content
+    except OSError as error:
+        raise errors.InputNotReadableError(
+            f"The schema of `{event_type}`, `{path}`, cannot be read: {error.strerror}."
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise errors.InputNotReadableError(
+        f"The schema of `{event_type}`, `{path}`, is not a schema.",
+        hint='it should hold `{"ts": "timestamp", "user": "string"}`, or what `df.schema.json()` gives.',
+    )
+
+
+def _type_name(kind: Any) -> str:
+    """A type of Spark's JSON in its short form."""
+    if isinstance(kind, str):
+        return kind
+    match kind["type"]:
+        case "struct":
+            fields = (f"`{field['name'].replace('`', '``')}`:{_type_name(field['type'])}" for field in kind["fields"])
+            return f"struct<{','.join(fields)}>"
+        case "array":
+            return f"array<{_type_name(kind['elementType'])}>"
+        case "map":
+            return f"map<{_type_name(kind['keyType'])},{_type_name(kind['valueType'])}>"
+    return str(kind["type"])

@@ -1,0 +1,305 @@
+"""Files in and out: patterns, inputs of three formats, and results that replace what was there only when complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tocsin import errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy")
+LANGUAGES = {".sase": "sase", ".acel": "acel", ".parte": "parte"}
+MODES = ("error", "overwrite", "append")
+
+
+def read_pattern(file: str, language: str | None) -> tuple[str, str, str]:
+    """The text of a pattern file, what messages call it, and its language."""
+    if file == "-":
+        return sys.stdin.read(), "<stdin>", language or "sase"
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        near = errors.nearest(path.name, _neighbours(path))
+        raise errors.InputNotReadableError(
+            f"The pattern file `{file}` cannot be read: {reason}.",
+            hint=f"did you mean `{path.with_name(near)}`?" if near else "give the path of a text file, or `-`.",
+        ) from None
+    return text, file, language or LANGUAGES.get(path.suffix, "sase")
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return []
+
+
+def named_values(given: Sequence[str], option: str, example: str) -> dict[str, str]:
+    """`TYPE=VALUE` options as a dictionary."""
+    named: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition("=")
+        if not found or not name or not value:
+            raise errors.InvalidOptionError(
+                f"`{option} {text}` does not say which event type it is for.", hint=f"write `{option} {example}`."
+            )
+        if name in named:
+            raise errors.InvalidOptionError(
+                f"`{option}` is given twice for the event type `{name}`.", hint="give one path; it may be a directory."
+            )
+        named[name] = value
+    return named
+
+
+def input_paths(given: Sequence[str]) -> dict[str, str] | str:
+    """The inputs of `--input`: one path for all types, or a path per type."""
+    if not given:
+        raise errors.InvalidOptionError(
+            "There is no input to match.",
+            hint="add `--input Login=logins.parquet`, once per event type, or `--input events.csv` with a type column.",
+        )
+    # A path may hold an equals sign (`day=2026-01-01/part.parquet`), but a type is a name.
+    if len(given) == 1 and not given[0].partition("=")[0].isidentifier():
+        return given[0]
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    return named_values(given, "--input", "Login=logins.parquet")
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is on a file system only Spark knows."""
+    return "://" in path and not path.startswith("file://")
+
+
+def local(path: str) -> Path:
+    """A path of this machine."""
+    return Path(path.removeprefix("file://"))
+
+
+def check_exists(path: str) -> None:
+    """Refuse a missing input before Spark starts."""
+    if is_remote(path) or any(character in path for character in "*?[{"):
+        return
+    where = local(path)
+    if not where.exists():
+        near = errors.nearest(where.name, _neighbours(where))
+        raise errors.InputNotReadableError(
+            f"There is no file or directory `{path}`.",
+            hint=f"did you mean `{where.with_name(near)}`?" if near else "check the path of `--input`.",
+        )
+    format_of(path)
+
+
+def format_of(path: str) -> str:
+    """The format of a file by its ending, or of a directory by the files inside."""
+    where = local(path)
+    if not is_remote(path) and where.is_dir():
+        kinds = {kind for each in sorted(where.rglob("*")) if (kind := _by_ending(each)) and _is_data(each, where)}
+        if len(kinds) == 1:
+            return kinds.pop()
+        what = f"files of different formats ({', '.join(sorted(kinds))})" if kinds else "no data file"
+        raise errors.InputNotReadableError(
+            f"The directory `{path}` holds {what}.", hint="it should hold parquet, csv or json files, all of one kind."
+        )
+    kind = _by_ending(where)
+    if kind is None:
+        raise errors.InputNotReadableError(
+            f"The ending of `{path}` does not tell its format.",
+            hint=f"it should end in {', '.join(FORMATS)}, or be a directory of such files.",
+        )
+    return kind
+
+
+def _by_ending(path: Path) -> str | None:
+    suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
+    return FORMATS.get(suffixes[-1]) if suffixes else None
+
+
+def _is_data(path: Path, root: Path) -> bool:
+    """Whether Spark would read it: names that start with `_` or `.` are bookkeeping."""
+    return path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(root).parts)
+
+
+def read(spark: SparkSession, path: str) -> DataFrame:
+    """A DataFrame of the events in a file or directory."""
+    reader = spark.read.option("mode", "FAILFAST")
+    kind = format_of(path)
+    with reading(path):
+        if kind == "csv":
+            return reader.csv(path, header=True, inferSchema=True, enforceSchema=False, escape='"')
+        return reader.json(path) if kind == "json" else reader.parquet(path)
+
+
+# What Spark says of a file that it cannot read, and of a place it cannot write to.
+UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
+UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Any fault of Spark while it looks at a file is the file's."""
+    with spark_errors() as fault:
+        yield
+    if fault.error is not None:
+        raise _unreadable([path], fault.error) from fault.error
+
+
+@contextmanager
+def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
+    """A fault of Spark while a job runs, told as one of the input, of the output or of the job."""
+    with spark_errors() as fault:
+        yield
+    error = fault.error
+    if error is None:
+        return
+    text = str(error)
+    if any(word in text for word in UNREADABLE):
+        raise _unreadable(paths, error) from error
+    if writes is not None and any(word in text for word in UNWRITABLE):
+        raise errors.OutputNotWritableError(
+            f"The result cannot be written to `{writes}`: {_sentence(error)}", hint="nothing was changed there."
+        ) from error
+    raise errors.MatchFailedError(f"Spark could not finish: {_sentence(error)}") from error
+
+
+@dataclass
+class Fault:
+    """What Spark raised, if it raised."""
+
+    error: Exception | None = None
+
+
+@contextmanager
+def spark_errors() -> Iterator[Fault]:
+    """Catches what Spark raises, from Python and from the JVM."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    fault = Fault()
+    try:
+        yield fault
+    except (PySparkException, Py4JError) as error:
+        fault.error = error
+
+
+def _unreadable(paths: Sequence[str], error: Exception) -> errors.InputNotReadableError:
+    # A job reads several files; Spark names the broken one in its message.
+    guilty = [path for path in paths if Path(path).name in str(error)] or list(paths)
+    hints = {
+        "csv": "every line must have the columns of the first one.",
+        "json": "every line must be one object, from `{` to `}`.",
+    }
+    return errors.InputNotReadableError(
+        f"{' or '.join(f'`{path}`' for path in guilty)} cannot be read: {_sentence(error)}",
+        hint=hints.get(format_of(guilty[0])),
+    )
+
+
+def _sentence(error: Exception) -> str:
+    """What Spark says for people: the first line, without the names of classes and conditions before it."""
+    text = str(getattr(error, "java_exception", None) or error).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", lines[0]) if lines else type(error).__name__
+    return first if first.endswith((".", "!")) else f"{first}."
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
+    """Refuse an output that cannot be written, or would be lost, before Spark starts."""
+    if mode not in MODES:
+        raise errors.InvalidOptionError(
+            f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, MODES, "modes")
+        )
+    if is_remote(path):
+        return
+    where = local(path)
+    for read_from in [inputs] if isinstance(inputs, str) else inputs.values():
+        if not is_remote(read_from) and _overlap(where, local(read_from)):
+            raise errors.OutputNotWritableError(
+                f"The output `{path}` is also an input.", hint="write the matches somewhere else."
+            )
+    if where.exists() and mode == "error":
+        raise errors.OutputNotWritableError(
+            f"`{path}` is there already.",
+            hint="choose another path, or say `--mode overwrite` or `--mode append`.",
+        )
+    if where.exists() and not where.is_dir():
+        raise errors.OutputNotWritableError(
+            f"`{path}` is a file, and Spark writes a directory of files.", hint="choose another path."
+        )
+    parent = where if where.exists() else where.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise errors.OutputNotWritableError(
+            f"`{parent}` cannot be written to.", hint="choose a directory you may write to."
+        )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    one, other = one.resolve(), other.resolve()
+    return one == other or one in other.parents or other in one.parents
+
+
+def write(frame: DataFrame, path: str, kind: str, mode: str) -> None:
+    """Write the matches. On this machine, what was there is replaced only when the new result is complete."""
+    from pyspark.sql import functions as F
+
+    if kind == "csv":
+        # CSV has no nested columns: events become JSON text.
+        nested = ("struct", "array", "map", "variant")
+        frame = frame.select(
+            *(
+                F.to_json(F.col(f"`{name}`")).alias(name) if dtype.startswith(nested) else F.col(f"`{name}`")
+                for name, dtype in frame.dtypes
+            )
+        )
+    if is_remote(path) or mode == "append":
+        _save(frame, path, kind, mode)
+        return
+    where = local(path)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    fresh, old = (where.with_name(f".{where.name}.{word}-{uuid.uuid4().hex[:8]}") for word in ("new", "old"))
+    try:
+        _save(frame, str(fresh), kind, "error")
+        if where.exists():
+            where.rename(old)
+        fresh.rename(where)
+    finally:
+        if old.exists() and not where.exists():
+            old.rename(where)
+        for rest in (fresh, old):
+            shutil.rmtree(rest, ignore_errors=True)
+
+
+def _save(frame: DataFrame, path: str, kind: str, mode: str) -> None:
+    writer = frame.write.mode(mode)
+    if kind == "csv":
+        # Quotes are doubled, as other readers of CSV expect; Spark would write a backslash.
+        writer = writer.option("header", "true").option("escape", '"')
+    writer.format(kind).save(path)

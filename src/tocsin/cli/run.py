@@ -1,0 +1,204 @@
+"""`tocsin run`: match files, write or show the matches, count on the way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import tocsin
+from tocsin.algebra import nodes as alg
+from tocsin.cli import files, terminal
+from tocsin.cli.session import start, task_progress
+from tocsin.errors import InvalidOptionError, TocsinWarning, UnknownEventTypeError, did_you_mean, raise_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation, SparkSession
+
+OUTPUT_FORMATS = ("parquet", "csv", "json")
+SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was read and found; None where Spark saw that it need not read."""
+
+    events: int | None
+    without_time: int | None
+    matches: int | None
+
+    def sentence(self) -> str:
+        """For people."""
+        read = "events read" if self.events is None else f"{_several(self.events, 'event')} read"
+        bad = f", {self.without_time:,} of them without a time" if self.without_time else ""
+        return f"{read}{bad}; {_several(self.matches or 0, 'match', 'matches')}."
+
+
+def _several(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+@dataclass
+class Job:
+    """A match to be run: its frame, and the counters that the same job fills."""
+
+    matches: DataFrame
+    inputs: list[Observation]
+    output: Observation
+
+    def counted(self) -> Counted:
+        """The counters, when the job has run."""
+        read = [_metrics(observation) for observation in self.inputs]
+        events = [metrics["events"] for metrics in read if metrics is not None]
+        without = [metrics["without_time"] for metrics in read if metrics is not None]
+        found = _metrics(self.output)
+        return Counted(
+            sum(events) if len(events) == len(read) else None,
+            sum(without) if len(without) == len(read) else None,
+            found["matches"] if found is not None else None,
+        )
+
+
+def _metrics(observation: Observation) -> Mapping[str, int] | None:
+    from py4j.protocol import Py4JError
+
+    try:
+        return observation.get
+    except Py4JError:  # the optimizer saw that this part of the plan gives no row
+        return None
+
+
+def job(
+    spark: SparkSession,
+    pattern: tocsin.Pattern,
+    paths: Mapping[str, str] | str,
+    *,
+    time: str,
+    type_column: str,
+    tie: list[str],
+    id: str | None,
+) -> Job:
+    """Read the inputs and plan the match; nothing runs yet but what Spark needs to know the columns."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    counters: list[Observation] = []
+
+    def counted(frame: DataFrame) -> DataFrame:
+        if time not in frame.columns:
+            return frame  # the library says so better
+        counters.append(Observation(f"input {len(counters)}"))
+        missing = F.count_if(F.col(f"`{time}`").isNull())
+        return frame.observe(counters[-1], F.count(F.lit(1)).alias("events"), missing.alias("without_time"))
+
+    inputs: DataFrame | dict[str, DataFrame]
+    if isinstance(paths, str):
+        inputs = counted(files.read(spark, paths))
+    else:
+        needed = alg.event_types(pattern.query.pattern)
+        inputs = {name: counted(files.read(spark, paths[name])) for name in needed}
+    matches = pattern.match(inputs, time=time, type=type_column, tie=tie or None, id=id)
+    output = Observation("matches")
+    return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
+
+
+def check_types(pattern: tocsin.Pattern, paths: Mapping[str, str] | str) -> None:
+    """Refuse a pattern whose types have no input, before Spark starts."""
+    if isinstance(paths, str):
+        return
+    raise_all(
+        [
+            UnknownEventTypeError(
+                f"The pattern names the event type `{name}`, and no `--input` has it.",
+                hint=did_you_mean(name, paths, "inputs") + f" Add `--input {name}=PATH`.",
+            )
+            for name in alg.event_types(pattern.query.pattern)
+            if name not in paths
+        ]
+    )
+
+
+def as_text(frame: DataFrame) -> DataFrame:
+    """Every column as text, in the session's zone: what a table shows."""
+    from pyspark.sql import functions as F
+
+    nested = ("struct", "array", "map", "variant")
+    return frame.select(
+        *(
+            (
+                F.to_json(F.col(f"`{name}`")) if dtype.startswith(nested) else F.col(f"`{name}`").cast("string")
+            ).alias(name)
+            for name, dtype in frame.dtypes
+        )
+    )
+
+
+def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str | None]]:
+    """The earliest matches as text. This runs the job, to its end: the counters count everything."""
+    from pyspark.sql import functions as F
+
+    # Ordered, and not just limited, so that no part of the input stays unread.
+    earliest = as_text(matches.orderBy("start", "end", F.col("match_id")).limit(rows))
+    return [[_shortened(name, row[name]) for name in earliest.columns] for row in earliest.collect()]
+
+
+def _shortened(name: str, cell: str | None) -> str | None:
+    return f"{cell[:8]}…" if name == "match_id" and cell is not None else cell
+
+
+def run(
+    file: str,
+    *,
+    inputs: list[str],
+    out: str | None,
+    time: str,
+    format: str,
+    mode: str,
+    type_column: str,
+    tie: list[str],
+    id: str | None,
+    language: str | None,
+) -> None:
+    """Everything that can be refused is refused before Spark starts."""
+    if format not in OUTPUT_FORMATS:
+        raise InvalidOptionError(
+            f"There is no format `{format}`.", hint=did_you_mean(format, OUTPUT_FORMATS, "formats")
+        )
+    pattern = compiled(file, language)
+    paths = files.input_paths(inputs)
+    for path in [paths] if isinstance(paths, str) else paths.values():
+        files.check_exists(path)
+    check_types(pattern, paths)
+    if out is not None:
+        files.check_output(out, mode, paths)
+    steps = terminal.Steps()
+    with steps.step("Starting Spark"):
+        spark = start()
+    progress = task_progress(spark)
+    all_paths = [paths] if isinstance(paths, str) else list(paths.values())
+    with steps.step("Reading", progress):
+        planned = job(spark, pattern, paths, time=time, type_column=type_column, tie=tie, id=id)
+    with steps.step("Matching", progress), files.running(all_paths, writes=out):
+        if out is None:
+            rows = first_matches(planned.matches)
+        else:
+            files.write(planned.matches, out, format, mode)
+    counted = planned.counted()
+    if out is None:
+        terminal.out().print(terminal.rows_table(planned.matches.columns, rows))
+        if counted.matches is not None and counted.matches > len(rows):
+            terminal.err().print(f"The first {len(rows)} of {counted.matches:,}; write all of them with --out PATH.")
+    terminal.err().print(counted.sentence())
+    if out is not None:
+        terminal.err().print(f"Written to {out} as {format}.")
+
+
+def compiled(file: str, language: str | None) -> tocsin.Pattern:
+    """The pattern of a file; its warnings are shown, not raised."""
+    text, name, language = files.read_pattern(file, language)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TocsinWarning)
+        pattern = tocsin.rules(text, name=name) if language == "parte" else tocsin.pattern(text, language=language, name=name)
+    terminal.warn(pattern.warnings)
+    return pattern

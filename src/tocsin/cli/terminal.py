@@ -1,0 +1,128 @@
+"""How the command line speaks: results on stdout, everything else on stderr, colour only where it is wanted.
+
+rich leaves colour out when `NO_COLOR` is set or the output is not a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, ParamSpec
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.errors import TocsinError, TocsinWarning
+
+P = ParamSpec("P")
+
+
+def out() -> Console:
+    """Where results go; made anew, since tests and pipes exchange stdout."""
+    console = Console(soft_wrap=True, highlight=False)
+    # In a file or pipe a table may be as wide as it likes: nothing is cut or folded.
+    return console if console.is_terminal else Console(soft_wrap=True, highlight=False, width=1000)
+
+
+def err() -> Console:
+    """Where everything else goes."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def failing_clearly(command: Callable[P, None]) -> Callable[P, None]:
+    """A command that ends with the report of a TocsinError and exit code 1, without a traceback."""
+
+    @wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            command(*arguments, **options)
+        except TocsinError as error:
+            if options.get("format") == "json" and command.__name__ == "check":
+                print(json.dumps({"ok": False, "error": error.to_dict()}, indent=2))
+            else:
+                _report(error)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            err().print("Interrupted; nothing was written.")
+            raise typer.Exit(130) from None
+
+    return run
+
+
+def _report(error: TocsinError) -> None:
+    first, *rest = str(error).split("\n")
+    text = Text(first, style="bold red")
+    for line in rest:
+        text.append("\n" + line, style="green" if line.startswith("Hint:") else "")
+    err().print(text)
+
+
+def warn(warnings: Sequence[TocsinWarning]) -> None:
+    """Show the warnings of a pattern."""
+    for warning in warnings:
+        err().print(Text(str(warning), style="yellow"))
+
+
+@dataclass
+class Steps:
+    """The steps of a command, shown while they run, with the time each took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, words: str, progress: Callable[[], str] | None = None) -> Iterator[None]:
+        """Show what is going on; `progress` is asked for more words now and then."""
+        began = time.perf_counter()
+        console = err()
+        if console.is_terminal:
+            with _live(console, words, progress):
+                yield
+        else:
+            yield
+        self.seconds[words] = time.perf_counter() - began
+
+    def table(self) -> Table:
+        """Where the time went."""
+        total = sum(self.seconds.values()) or 1.0
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for words, seconds in self.seconds.items():
+            bar = "█" * max(1, round(30 * seconds / total))
+            table.add_row(words, f"{seconds:6.1f} s", Text(bar, style="cyan"))
+        return table
+
+
+@contextmanager
+def _live(console: Console, words: str, progress: Callable[[], str] | None) -> Iterator[None]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    class Words(TextColumn):
+        def render(self, task: Any) -> Text:
+            more = f"  {progress()}" if progress is not None else ""
+            return Text(f"{words}{more}")
+
+    columns = (SpinnerColumn(), Words(""), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as shown:
+        shown.add_task(words, total=None)
+        yield
+
+
+def rows_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> Table:
+    """A table of text; NULL is shown dim."""
+    table = Table(header_style="bold", box=_box())
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in row))
+    return table
+
+
+def _box() -> Any:
+    from rich import box
+
+    return box.SIMPLE_HEAD

@@ -1,0 +1,287 @@
+"""Expressions → Columns: the back end of the one expression tree that Spark runs.
+
+An expression is compiled for one branch of a plan, where it is known which variables are bound; what an unbound variable
+means is decided here once: NULL in an output column, the empty bag in an aggregate (R18). Conditions on unbound
+variables never get here (R1: they are vacuous; `plan.unjoined`).
+
+No expression may fail a job, whatever the session's ANSI setting: division by zero and 64-bit overflow are NULL (R39).
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.language import expressions as ex
+from tocsin.physical import functions, instants
+from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, meet, null, value_of
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The event of one variable: its columns and their types by attribute name; unbound when `is_bound` is false."""
+
+    columns: Mapping[str, tuple[Column, T.DataType]]
+    is_bound: bool = True
+
+    def attribute(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
+        """An attribute, or a field within one."""
+        if path[0] not in self.columns:
+            raise errors.UnknownAttributeError(
+                f"There is no attribute `{path[0]}`.", hint=errors.did_you_mean(path[0], self.columns, "known")
+            )
+        column, dtype = self.columns[path[0]]
+        for name in path[1:]:
+            if not isinstance(dtype, T.StructType) or name not in dtype.names:
+                raise errors.UnknownAttributeError(f"`{'.'.join(path)}` has no field `{name}`.")
+            column, dtype = column.getField(name), dtype[name].dataType
+        return (column, dtype) if self.is_bound else (null(dtype), dtype)
+
+    def event(self) -> Column:
+        """The whole event as a struct, NULL when there is none."""
+        fields = [column.alias(name) for name, (column, _) in self.columns.items()]
+        if self.is_bound:
+            return F.struct(*fields)
+        return null(T.StructType([T.StructField(name, dtype) for name, (_, dtype) in self.columns.items()]))
+
+
+class Compiler:
+    """Compiles expressions over the bindings of one branch."""
+
+    def __init__(self, bindings: Mapping[str, Binding]) -> None:
+        self.bindings = bindings
+
+    def condition(self, expression: ex.Expression) -> Column:
+        """A condition; a filter keeps the rows where it is TRUE."""
+        return self.value(expression).column
+
+    def output(self, expression: ex.Expression) -> Column:
+        """A RETURN column."""
+        if isinstance(expression, ex.Variable):
+            return self.bindings[expression.name].event()
+        return self.value(expression).output
+
+    def value(self, node: ex.Expression) -> Value:
+        """The value of an expression."""
+        match node:
+            case ex.Literal():
+                return _literal(node.value)
+            case ex.Timestamp():
+                micros = F.lit(instants.micros_of_literal(node.value))
+                return Value(instants.instant_of_micros(micros), Kind.INSTANT)
+            case ex.Date():
+                return Value(F.lit(node.value.isoformat()).cast("date"), Kind.DATE)
+            case ex.Interval():
+                return Value(F.lit(node.microseconds).cast("bigint"), Kind.INTERVAL)
+            case ex.Attribute():
+                return self._attribute(node)
+            case ex.Aggregate():
+                return self._aggregate(node)
+            case ex.Arithmetic():
+                return arithmetic(node.op, self.value(node.left), self.value(node.right))
+            case ex.Negative():
+                return negative(self.value(node.operand))
+            case ex.Call():
+                arguments = [self.value(argument) for argument in node.arguments]
+                return functions.call(node, arguments, compare=compare, arithmetic=arithmetic)
+            case ex.Case():
+                return self._case(node)
+        return Value(self._predicate(node), Kind.BOOLEAN)
+
+    def _predicate(self, node: ex.Expression) -> Column:
+        match node:
+            case ex.Comparison():
+                return compare(node.op, self.value(node.left), self.value(node.right))
+            case ex.And():
+                return reduce(and_, map(self.condition, node.operands))
+            case ex.Or():
+                return reduce(or_, map(self.condition, node.operands))
+            case ex.Not():
+                return ~self.condition(node.operand)
+            case ex.IsNull():
+                column = self.value(node.operand).column
+                return column.isNotNull() if node.negated else column.isNull()
+            case ex.In():
+                found = self._membership(node)
+                return ~found if node.negated else found
+            case ex.Between():
+                subject = self.value(node.operand)
+                inside = compare(">=", subject, self.value(node.low)) & compare(
+                    "<=", subject, self.value(node.high)
+                )
+                return ~inside if node.negated else inside
+            case ex.Like():
+                matched = self.value(node.operand).column.like(like_pattern(node.pattern))
+                return ~matched if node.negated else matched
+        raise errors.InternalError(f"{type(node).__name__} has no Column.", where=node.where)
+
+    def _attribute(self, node: ex.Attribute) -> Value:
+        column, dtype = self.bindings[node.variable].attribute(node.path)
+        if isinstance(node.index, ex.Fixed) and node.index.number != 1:
+            column = null(dtype)
+        return value_of(column, dtype)
+
+    def _membership(self, node: ex.In) -> Column:
+        subject = self.value(node.operand)
+        options = [self.value(option) for option in node.options]
+        if all(option.kind is subject.kind and option.kind in (Kind.INTEGER, Kind.STRING) for option in options):
+            # One expression however long the list; the general form below nests once per option.
+            return subject.column.isin([option.column for option in options])
+        return reduce(or_, (compare("=", subject, option) for option in options))
+
+    def _case(self, node: ex.Case) -> Value:
+        results = [self.value(result) for _, result in node.branches]
+        otherwise = Value(null(), Kind.NULL) if node.otherwise is None else self.value(node.otherwise)
+        columns, kind, in_micros = meet(*results, otherwise)
+        chosen = reduce(
+            lambda chain, item: chain.when(*item),
+            zip((self.condition(test) for test, _ in node.branches), columns[:-1], strict=True),
+            F,
+        )
+        return Value(chosen.otherwise(columns[-1]), kind, in_micros)
+
+    def _aggregate(self, node: ex.Aggregate) -> Value:
+        """Aggregates over the bag of a variable that holds one event or none (R18)."""
+        if node.argument is None:
+            raise errors.InternalError("COUNT(*) has no value within one match.", where=node.where)
+        (name,) = ex.variables_in(node.argument)
+        is_bound = self.bindings[name].is_bound
+        if isinstance(node.argument, ex.Variable):
+            return Value(F.lit(int(is_bound)).cast("bigint"), Kind.INTEGER)
+        argument = self.value(node.argument)
+        if not is_bound:
+            # Evaluated for no event, not for an event of NULLs: `COUNT(b.x IS NULL)` of none is 0.
+            argument = Value(F.when(F.lit(False), argument.column), argument.kind, argument.in_micros)
+        return _fold(node.function, argument)
+
+
+def _fold(function: str, value: Value) -> Value:
+    known = value.column.isNotNull()
+    match function:
+        case "count":
+            return Value(F.when(known, 1).otherwise(0).cast("bigint"), Kind.INTEGER)
+        case "sum":
+            number = value.column.cast("double") if value.kind is Kind.DOUBLE else value.number
+            return Value(F.coalesce(number, F.lit(0)), value.kind)
+        case "avg":
+            return Value(value.number.cast("double"), Kind.DOUBLE)
+        case "stddev":
+            number = value.number.cast("double")
+            return Value(number - number, Kind.DOUBLE)
+        case "range":
+            return arithmetic("-", value, value)
+        case "collect":
+            return Value(F.array_compact(F.array(value.output)), Kind.OTHER)
+    return value  # min, max, first and last of one value are the value
+
+
+def _literal(value: None | bool | int | float | str) -> Value:
+    match value:
+        case None:
+            return Value(null(), Kind.NULL)
+        case bool():
+            return Value(F.lit(value), Kind.BOOLEAN)
+        case int() if not -(2**63) <= value < 2**63:
+            return Value(F.lit(decimal.Decimal(value)), Kind.DECIMAL)
+        case int():
+            return Value(F.lit(value), Kind.INTEGER)
+        case float():
+            return Value(F.lit(value), Kind.DOUBLE)
+    return Value(F.lit(value), Kind.STRING)
+
+
+def compare(op: str, left: Value, right: Value) -> Column:
+    """A comparison; UNKNOWN with NULL, NaN equal to itself and above every number, as Spark has it."""
+    one, other = meet(left, right)[0]
+    match op:
+        case "=":
+            return one == other
+        case "!=":
+            return one != other
+        case "<":
+            return one < other
+        case "<=":
+            return one <= other
+        case ">":
+            return one > other
+    return one >= other
+
+
+def negative(value: Value) -> Value:
+    """`-x`."""
+    if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
+        return Value(F.negative(value.column), value.kind)
+    return Value(F.try_subtract(F.lit(0).cast("bigint"), value.number), value.kind)
+
+
+def arithmetic(op: str, left: Value, right: Value) -> Value:
+    """`+ - * / %` and `||`."""
+    if op == "||":
+        return Value(F.concat(left.column, right.column), Kind.STRING)
+    if left.kind in TIMES or right.kind in TIMES:
+        return _time_arithmetic(op, left, right)
+    kind = _result_kind(op, left.kind, right.kind)
+    one, other = left.number, right.number
+    match op:
+        case "+":
+            return Value(F.try_add(one, other), kind)
+        case "-":
+            return Value(F.try_subtract(one, other), kind)
+        case "%":
+            return Value(F.try_mod(one, other), kind)
+        case "*":
+            result = F.try_multiply(one, other)
+        case _:
+            result = F.try_divide(one.cast("double"), other.cast("double"))
+    # A part of an interval is rounded to whole microseconds.
+    return Value(F.rint(result).cast("bigint") if kind is Kind.INTERVAL else result, kind)
+
+
+def _time_arithmetic(op: str, left: Value, right: Value) -> Value:
+    """Time stamps: their distance is an interval; with an interval they make another."""
+    if left.kind in TIMES and right.kind in TIMES:
+        return Value(left.micros - right.micros, Kind.INTERVAL)
+    kind = Kind.LOCAL if Kind.LOCAL in (left.kind, right.kind) else Kind.INSTANT
+    combine = F.try_add if op == "+" else F.try_subtract
+    return Value(combine(left.micros, right.micros), kind, in_micros=True)
+
+
+def _result_kind(op: str, left: Kind, right: Kind) -> Kind:
+    if Kind.INTERVAL in (left, right):
+        other = right if left is Kind.INTERVAL else left
+        if op == "/":
+            return Kind.DOUBLE if right is Kind.INTERVAL else Kind.INTERVAL
+        if op == "*" or other not in NUMBERS:
+            return Kind.INTERVAL
+        return other
+    if op == "/":
+        return Kind.DOUBLE
+    return next((kind for kind in (Kind.DOUBLE, Kind.DECIMAL) if kind in (left, right)), Kind.INTEGER)
+
+
+def like_pattern(pattern: str) -> str:
+    r"""A LIKE pattern as Spark takes it, which refuses a backslash before an ordinary character.
+
+    Examples
+    --------
+    >>> print(like_pattern(r"50\% o\ff"))
+    50\% off
+    """
+    parts, escaped = [], False
+    for character in pattern:
+        if escaped:
+            parts.append(f"\\{character}" if character in "\\%_" else character)
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        else:
+            parts.append(character)
+    return "".join(parts)

@@ -1,0 +1,43 @@
+"""What is a DataFrame, on every kind of Spark session: the only place that asks.
+
+A classic session and a Spark Connect session have different classes, and platforms bring their own; `isinstance` would
+refuse some of them. So a DataFrame is what has a DataFrame's schema and methods. Reading a schema is a call to the server
+on Connect, so callers read it once and keep it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as T
+
+MARKS = ("schema", "select", "toDF", "unionByName", "isStreaming")
+
+
+def is_dataframe(value: Any) -> TypeGuard[DataFrame]:
+    """Whether a value is a Spark DataFrame of any session, without touching the session.
+
+    Examples
+    --------
+    >>> is_dataframe({"A": 1}), is_dataframe("events")
+    (False, False)
+    """
+    # Of the class, not of the value: asking a DataFrame for an attribute may ask the server.
+    return all(hasattr(type(value), mark) for mark in MARKS)
+
+
+def is_streaming(frame: DataFrame) -> bool:
+    """Whether a DataFrame is a stream."""
+    return bool(frame.isStreaming)
+
+
+def schema_of(frame: DataFrame) -> T.StructType:
+    """The schema, by one call to the session."""
+    return frame.schema
+
+
+def is_schema(value: Any) -> TypeGuard[T.StructType]:
+    """Whether a value is a Spark schema."""
+    return hasattr(type(value), "fieldNames") and hasattr(type(value), "simpleString")

@@ -1,0 +1,204 @@
+"""The DataFrames a query reads, checked: one per event type, with the kind of its time column.
+
+`{type: DataFrame}`, or one DataFrame with a type column. Nothing is read; schemas are asked for once per DataFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
+from tocsin.physical.values import Kind, kind_of
+
+TIME_HINTS: dict[Kind, str] = {
+    Kind.STRING: "convert it first: `df.withColumn({name!r}, F.to_timestamp({name!r}))`.",
+    Kind.DOUBLE: "if it counts seconds: `df.withColumn({name!r}, F.timestamp_seconds({name!r}))`.",
+    Kind.DECIMAL: "if it counts seconds: `df.withColumn({name!r}, F.timestamp_seconds({name!r}))`.",
+    Kind.DATE: "convert it first: `df.withColumn({name!r}, F.col({name!r}).cast('timestamp'))`.",
+}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The events of one type: the rows of `frame`, or those of them whose `type_column` names the type."""
+
+    type: str
+    frame: DataFrame
+    schema: T.StructType
+    time: str
+    time_kind: Kind
+    type_column: str | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The events of every type a query names.
+
+    Attributes
+    ----------
+    streams
+        By event type.
+    time_kind
+        INSTANT, LOCAL or INTEGER, the same for all.
+    is_streaming
+        Whether any of them is a stream.
+    id
+        The column that identifies an event, when the user has one.
+    """
+
+    streams: Mapping[str, Stream]
+    time_kind: Kind
+    is_streaming: bool
+    id: str | None = None
+
+
+def resolve(
+    inputs: Any,
+    types: Iterable[str],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    tie: str | Iterable[str] | None = None,
+    type: str = "type",
+    id: str | None = None,
+) -> Inputs:
+    """Check the inputs of a query and find the events of its types.
+
+    Raises
+    ------
+    PlanError, QueryBindingError
+        The one thing that is wrong, or all of them together.
+    """
+    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    problems: list[errors.TocsinError] = []
+    frames = _frames(inputs, tuple(types), type)
+    type_column = type if is_dataframe(inputs) else None
+    others = (*ties, *((id,) if id is not None else ()))
+    streams: dict[str, Stream] = {}
+    for name, (frame, schema) in frames.items():
+        try:
+            streams[name] = _stream(name, frame, schema, type_column, _time_of(name, time), others)
+        except errors.QueryErrors as several:
+            problems.extend(several.errors)
+        except errors.TocsinError as problem:
+            problems.append(problem)
+    errors.raise_all(_distinct(problems))
+    return Inputs(streams, _common_kind(streams), any(is_streaming(frame) for frame, _ in frames.values()), id)
+
+
+def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, tuple[DataFrame, T.StructType]]:
+    """The DataFrame that holds the events of each type, and its schema."""
+    if is_dataframe(inputs):
+        schema = schema_of(inputs)
+        _require(type_column, schema, "the input", "type=", "type column")
+        dtype = schema[type_column].dataType
+        if kind_of(dtype) is not Kind.STRING:
+            raise errors.InvalidInputError(
+                f"The type column `{type_column}` holds {dtype.simpleString()}, not strings.",
+                hint="it must hold the names of event types that the pattern uses; cast it to a string.",
+            )
+        return dict.fromkeys(types, (inputs, schema))
+    if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
+        raise errors.InvalidInputError(
+            f"`inputs` is {_article(inputs)}, neither a DataFrame nor a mapping from event type to DataFrame.",
+            hint="pass `{'Login': logins, 'Transfer': transfers}`, or one DataFrame with a type column.",
+        )
+    wrong = [name for name, frame in inputs.items() if not is_dataframe(frame)]
+    if wrong:
+        raise errors.InvalidInputError(
+            f"The input of `{wrong[0]}` is {_article(inputs[wrong[0]])}, not a Spark DataFrame.",
+            hint="make one with `spark.createDataFrame(...)` or `spark.read`.",
+        )
+    missing = [name for name in types if name not in inputs]
+    errors.raise_all(
+        [
+            errors.UnknownEventTypeError(
+                f"The pattern names the event type `{name}`, and no input has it.",
+                hint=errors.did_you_mean(name, inputs, "inputs"),
+            )
+            for name in missing
+        ]
+    )
+    frames = {id(inputs[name]): inputs[name] for name in types}
+    schemas = {key: schema_of(frame) for key, frame in frames.items()}
+    return {name: (inputs[name], schemas[id(inputs[name])]) for name in types}
+
+
+def _time_of(name: str, time: str | Mapping[str, str]) -> str:
+    if isinstance(time, str):
+        return time
+    if name not in time:
+        raise errors.InvalidOptionError(
+            f"`time` names no time column for the event type `{name}`.",
+            hint=f"add it: `time={{..., {name!r}: 'ts'}}`.",
+        )
+    return time[name]
+
+
+def _stream(
+    name: str,
+    frame: DataFrame,
+    schema: T.StructType,
+    type_column: str | None,
+    time: str,
+    others: tuple[str, ...],
+) -> Stream:
+    owner = f"the input of `{name}`"
+    reserved = [column for column in schema.names if column.startswith(RESERVED_PREFIX)]
+    if reserved:
+        raise errors.ReservedNameError(
+            f"The column `{reserved[0]}` of {owner} has a name that Tocsin keeps for its own columns.",
+            hint=f"rename it: names that start with `{RESERVED_PREFIX}` are reserved.",
+        )
+    _require(time, schema, owner, "time=", "time column")
+    for column in others:
+        _require(column, schema, owner, "tie= and id=", "column")
+    dtype = schema[time].dataType
+    kind = kind_of(dtype)
+    if kind not in (Kind.INSTANT, Kind.LOCAL, Kind.INTEGER):
+        hint = TIME_HINTS.get(kind, "choose a column that says when each event happened.")
+        raise errors.TimeTypeError(
+            f"The time column `{time}` of {owner} is {dtype.simpleString()}, neither a timestamp nor an integer.",
+            hint=hint.format(name=time),
+        )
+    return Stream(name, frame, schema, time, kind, type_column)
+
+
+def _require(column: str, schema: T.StructType, owner: str, option: str, what: str) -> None:
+    if column not in schema.names:
+        raise errors.MissingColumnError(
+            f"There is no {what} `{column}` in {owner}.",
+            hint=errors.did_you_mean(column, schema.names, "its columns") + f" Choose one with `{option}`.",
+        )
+
+
+def _common_kind(streams: Mapping[str, Stream]) -> Kind:
+    first, *others = streams.values()
+    for other in others:
+        if other.time_kind is not first.time_kind:
+            raise errors.TimeTypeError(
+                f"The time columns differ: `{first.time}` of `{first.type}` is {_of(first)}, "
+                f"`{other.time}` of `{other.type}` is {_of(other)}.",
+                hint="convert one of them, so that all inputs tell time in the same way.",
+            )
+    return first.time_kind
+
+
+def _of(stream: Stream) -> str:
+    return stream.schema[stream.time].dataType.simpleString()
+
+
+def _article(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _distinct(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
+    """One DataFrame under several types gives the same report for each."""
+    return list({str(problem): problem for problem in problems}.values())

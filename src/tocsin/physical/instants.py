@@ -1,0 +1,78 @@
+"""Time as one BIGINT of microseconds, and back: never by way of the session's time zone.
+
+Spark reads and computes many things in the session's zone: a cast between TIMESTAMP and TIMESTAMP_NTZ, the text of a
+time stamp, even `timestamp + INTERVAL 1 DAY` (a calendar day, 23 or 25 hours long when clocks change). A window of a
+pattern is a number of microseconds, so all arithmetic on time goes through these functions.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def micros_of_instant(column: Column) -> Column:
+    """Microseconds since the epoch of a TIMESTAMP."""
+    return F.unix_micros(column)
+
+
+def micros_of_local(column: Column) -> Column:
+    """Microseconds of a TIMESTAMP_NTZ, read as if in UTC.
+
+    `unix_micros` would first cast to TIMESTAMP, in the session's zone, where local times may be missing or come twice.
+    The fields of a TIMESTAMP_NTZ are taken as they are.
+    """
+    days = F.unix_date(column.cast("date")).cast("bigint")
+    minutes = days * 1440 + F.hour(column) * 60 + F.minute(column)
+    return minutes * 60_000_000 + _second_micros(column)
+
+
+def micros_of_date(column: Column) -> Column:
+    """Microseconds of the first instant of a DATE in UTC."""
+    return F.unix_date(column).cast("bigint") * 86_400_000_000
+
+
+def micros_of_interval(column: Column) -> Column:
+    """Microseconds of an INTERVAL DAY TO SECOND."""
+    days = F.extract(F.lit("DAY"), column).cast("bigint")
+    minutes = days * 1440 + F.extract(F.lit("HOUR"), column) * 60 + F.extract(F.lit("MINUTE"), column)
+    return minutes * 60_000_000 + _second_micros(column)
+
+
+def _second_micros(column: Column) -> Column:
+    return (F.extract(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
+
+
+def instant_of_micros(micros: Column) -> Column:
+    """A TIMESTAMP from its microseconds."""
+    return F.timestamp_micros(micros)
+
+
+def local_of_micros(micros: Column) -> Column:
+    """A TIMESTAMP_NTZ from its microseconds."""
+    return F.timestamp_add("MICROSECOND", micros, _local_epoch())
+
+
+def interval_of_micros(micros: Column) -> Column:
+    """An INTERVAL DAY TO SECOND from its microseconds."""
+    return local_of_micros(micros) - _local_epoch()
+
+
+def _local_epoch() -> Column:
+    return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+
+
+def micros_of_literal(value: dt.datetime) -> int:
+    """Microseconds of a literal instant; without a zone it is UTC.
+
+    Examples
+    --------
+    >>> micros_of_literal(dt.datetime(1970, 1, 1, 0, 0, 1))
+    1000000
+    """
+    return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).__sub__(EPOCH) // MICROSECOND

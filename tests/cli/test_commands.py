@@ -1,0 +1,299 @@
+"""The command line, without Spark: help, refusals, checks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tocsin.cli import files, session
+from tocsin.cli.app import app
+from tocsin.errors import JavaNotFoundError
+
+SCHEMA = ["--schema", "A=ts timestamp, k string, x int", "--schema", "B=ts timestamp, k string, x int"]
+
+
+def tocsin(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+@pytest.fixture
+def pattern(tmp_path: Path) -> str:
+    path = tmp_path / "pairs.sase"
+    path.write_text("PATTERN SEQ(A a, B b)\nWHERE a.k = b.k\nWITHIN 10 SECONDS\n")
+    return str(path)
+
+
+# --- help -----------------------------------------------------------------------------------------
+
+
+def test_help_names_the_commands_and_the_first_step() -> None:
+    shown = tocsin("--help").output
+    assert all(command in shown for command in ("run", "check", "explain", "demo"))
+    assert "tocsin demo" in shown
+
+
+@pytest.mark.parametrize("command", ["run", "check", "explain"])
+def test_help_of_a_command_teaches_by_example(command: str) -> None:
+    assert f"tocsin {command} takeover.sase" in tocsin(command, "--help").output
+
+
+def test_the_version_is_told() -> None:
+    assert tocsin("--version").output.startswith("tocsin 0.")
+
+
+# --- refusals before Spark starts -----------------------------------------------------------------
+
+
+def refused(*arguments: str, stdin: str | None = None) -> str:
+    result = tocsin(*arguments, stdin=stdin)
+    assert result.exit_code == 1
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_a_missing_pattern_file_is_named_with_the_nearest(pattern: str) -> None:
+    shown = refused("run", pattern.replace("pairs", "pair"), "--input", "A=x.csv")
+    assert "[INPUT_NOT_READABLE]" in shown
+    assert f"did you mean `{pattern}`?" in shown
+
+
+def test_a_mistake_in_a_pattern_is_shown_with_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.sase"
+    path.write_text("PATTERN SEQ(A a, B b)\nWHERE c.x > 1\n")
+    shown = refused("check", str(path))
+    assert "[UNKNOWN_VARIABLE]" in shown
+    assert f"at {path}:2:7" in shown
+
+
+def test_a_pattern_can_come_from_stdin() -> None:
+    assert "<stdin>:1:9" in refused("check", "-", stdin="PATTERN QES(A a)")
+
+
+@pytest.mark.parametrize(("ending", "word"), [("acel", "ACEL"), ("parte", "PARTElang")])
+def test_the_ending_tells_the_language(tmp_path: Path, ending: str, word: str) -> None:
+    path = tmp_path / f"p.{ending}"
+    path.write_text("A ; B")
+    shown = refused("check", str(path))
+    assert "[NOT_YET_SUPPORTED]" in shown
+    assert word in shown
+
+
+def test_a_language_can_be_told(pattern: str) -> None:
+    assert "ACEL" in refused("check", pattern, "--language", "acel")
+    assert "[INVALID_OPTION]" in refused("check", pattern, "--language", "sql")
+
+
+def test_no_input_is_refused(pattern: str) -> None:
+    assert "--input Login=logins.parquet" in refused("run", pattern)
+
+
+def test_a_missing_input_is_named_with_the_nearest(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("ts\n")
+    shown = refused("run", pattern, "--input", str(tmp_path / "event.csv"))
+    assert "[INPUT_NOT_READABLE]" in shown
+    assert "did you mean" in shown
+
+
+def test_an_unknown_ending_is_refused(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "events.xls").write_text("")
+    assert "does not tell its format" in refused("run", pattern, "--input", str(tmp_path / "events.xls"))
+
+
+def test_a_directory_of_two_formats_or_none_is_refused(pattern: str, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    folder.mkdir()
+    assert "no data file" in refused("run", pattern, "--input", str(folder))
+    (folder / "a.csv").write_text("ts\n")
+    (folder / "b.json").write_text("{}\n")
+    (folder / "_SUCCESS").write_text("")
+    assert "different formats (csv, json)" in refused("run", pattern, "--input", str(folder))
+
+
+def test_a_type_without_input_is_refused(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts\n")
+    shown = refused("run", pattern, "--input", f"A={tmp_path / 'a.csv'}")
+    assert "[UNKNOWN_EVENT_TYPE]" in shown
+    assert "--input B=PATH" in shown
+
+
+def test_two_inputs_need_their_types_once_each(pattern: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    assert "does not say which event type" in refused("run", pattern, "--input", f"A={path}", "--input", str(path))
+    assert "given twice" in refused("run", pattern, "--input", f"A={path}", "--input", f"A={path}")
+
+
+def test_a_partition_directory_is_a_path_and_not_a_type(tmp_path: Path) -> None:
+    assert files.input_paths([f"{tmp_path}/day=2026-01-01"]) == f"{tmp_path}/day=2026-01-01"
+    assert files.input_paths(["A=day=1/a.csv"]) == {"A": "day=1/a.csv"}
+
+
+@pytest.mark.parametrize("option", [("--format", "orc"), ("--mode", "replace")])
+def test_unknown_formats_and_modes_are_refused(pattern: str, tmp_path: Path, option: tuple[str, str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    shown = refused(
+        "run", pattern, "--input", f"A={path}", "--input", f"B={path}", "--out", str(tmp_path / "out"), *option
+    )
+    assert "[INVALID_OPTION]" in shown
+
+
+def test_an_output_that_is_there_an_input_or_a_file_is_refused(pattern: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    (tmp_path / "out").mkdir()
+    inputs = ("--input", f"A={path}", "--input", f"B={path}")
+    assert "is there already" in refused("run", pattern, *inputs, "--out", str(tmp_path / "out"))
+    assert "is also an input" in refused("run", pattern, *inputs, "--out", str(path), "--mode", "overwrite")
+    assert "is also an input" in refused("run", pattern, *inputs, "--out", str(tmp_path), "--mode", "overwrite")
+    shown = refused("run", pattern, *inputs, "--out", pattern, "--mode", "overwrite")
+    assert "is a file" in shown
+    assert "cannot be written to" in refused("run", pattern, *inputs, "--out", f"{pattern}/below")
+
+
+def test_a_directory_without_permission_is_refused(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    shown = refused("run", pattern, "--input", f"A={path}", "--input", f"B={path}", "--out", str(tmp_path / "new"))
+    assert "[OUTPUT_NOT_WRITABLE]" in shown
+
+
+# --- check and explain ----------------------------------------------------------------------------
+
+
+def test_check_reports_distances_lifetimes_keys_and_state(pattern: str) -> None:
+    result = tocsin("check", pattern, *SCHEMA, "--rate", "A=100/s", "--rate", "B=5/s", "--lateness", "10 seconds")
+    assert result.exit_code == 0
+    for heading in ("Result", "Temporal network", "Lifetimes", "Keys", "State", "Engines"):
+        assert f"== {heading} ==" in result.stdout
+    assert "2 001" in result.stdout
+
+
+def test_check_speaks_json_to_tools(pattern: str) -> None:
+    good = json.loads(tocsin("check", pattern, *SCHEMA, "--format", "json").stdout)
+    assert good["ok"]
+    assert good["lifetimes_us"] == {"a": 9_999_999, "b": 0}
+    assert good["keys"] == ["a.k = b.k"]
+    result = tocsin("check", pattern, "--schema", "A=ts timestamp", "--schema", "B=ts timestamp", "--format", "json")
+    assert result.exit_code == 1
+    bad = json.loads(result.stdout)
+    assert not bad["ok"]
+    assert [one["condition"] for one in bad["error"]["errors"]] == ["UNKNOWN_ATTRIBUTE"] * 2
+
+
+def test_check_reads_schemas_from_json(pattern: str, tmp_path: Path) -> None:
+    plain, spark = tmp_path / "a.json", tmp_path / "b.json"
+    plain.write_text('{"ts": "timestamp", "k": "string"}')
+    place = {"type": "struct", "fields": [{"name": "lat", "type": "double"}]}
+    fields = [
+        {"name": "ts", "type": "timestamp"},
+        {"name": "k", "type": "string"},
+        {"name": "place", "type": place},
+        {"name": "tags", "type": {"type": "array", "elementType": "string", "containsNull": True}},
+        {"name": "more", "type": {"type": "map", "keyType": "string", "valueType": "long"}},
+    ]
+    spark.write_text(json.dumps({"type": "struct", "fields": fields}))
+    result = tocsin("check", pattern, "--schema", f"A={plain}", "--schema", f"B={spark}")
+    assert result.exit_code == 0
+    assert "place:struct<lat:double>" in result.stdout
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", "{", '{"fields": [{}]}', '{"ts": 5}'])
+def test_a_file_that_is_no_schema_is_refused(pattern: str, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    assert "is not a schema" in refused("check", pattern, "--schema", f"A={path}")
+
+
+def test_a_schema_that_is_not_there_or_not_readable_is_refused(pattern: str) -> None:
+    assert "[INPUT_NOT_READABLE]" in refused("check", pattern, "--schema", "A=nowhere.json")
+    assert "not an attribute and its type" in refused("check", pattern, "--schema", "A=ts")
+    assert "is not the name of a type" in refused("check", pattern, "--schema", "A=ts int<", *SCHEMA[2:])
+
+
+def test_check_refuses_an_unbounded_pattern_for_a_stream() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE a.k = b.k"
+    assert "Unbounded: `a` and `b`" in tocsin("check", "-", *SCHEMA, stdin=text).stdout
+    shown = refused("check", "-", *SCHEMA, "--streaming", stdin=text)
+    assert "[UNBOUNDED_PATTERN]" in shown
+
+
+def test_check_tells_warnings_and_what_does_not_run_on_spark() -> None:
+    text = "PATTERN SEQ(A a, B+ b) WITHIN (10 SECONDS, 1 SECOND)"
+    result = tocsin("check", "-", *SCHEMA, stdin=text)
+    assert result.exit_code == 0
+    assert "[SLIDE_IGNORED]" in result.stderr
+    assert "reference only: The iteration of `b`" in result.stdout
+
+
+def test_rates_and_lateness_are_checked(pattern: str) -> None:
+    shown = refused("check", pattern, *SCHEMA, "--rate", "A=fast", "--lateness", "soon")
+    assert "A" in shown
+    assert "`soon` is not a length of time" in shown
+    assert "[INVALID_OPTION]" in refused("check", pattern, *SCHEMA, "--format", "xml")
+
+
+def test_explain_shows_query_plan_network_and_strategy(pattern: str) -> None:
+    shown = tocsin("explain", pattern).stdout
+    for heading in ("Query", "Logical plan", "Temporal network", "Strategy"):
+        assert f"== {heading} ==" in shown
+    assert "on a.k = b.k, time buckets of 9.999999 s" in shown
+
+
+# --- the environment ------------------------------------------------------------------------------
+
+
+def test_without_the_extras_one_sentence_says_what_to_install() -> None:
+    program = "import sys; sys.modules['typer'] = None; from tocsin.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "The command `tocsin` needs the packages typer and rich: pip install 'tocsin[cli]'\n"
+
+
+def test_without_spark_one_sentence_says_what_to_install(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("type,ts,k\n")
+    program = "import sys; sys.modules['pyspark'] = sys.modules['pyspark.sql'] = None; from tocsin.cli import main; main()"
+    command = [sys.executable, "-c", program, "run", pattern, "--input", str(tmp_path / "a.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'tocsin[spark]'" in done.stderr
+
+
+def _fake_java(home: Path, version: str) -> Path:
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    java.chmod(0o755)
+    return home
+
+
+def test_a_java_is_found_by_java_home_then_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named, on_path = _fake_java(tmp_path / "named", "21.0.1"), _fake_java(tmp_path / "path", "17.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(named))
+    monkeypatch.setenv("PATH", f"{on_path / 'bin'}:/usr/bin:/bin")
+    assert session.java_home() == named
+    monkeypatch.setenv("JAVA_HOME", str(_fake_java(tmp_path / "old", "1.8.0_1")))
+    assert session.java_home() == on_path
+
+
+def test_no_java_or_an_old_one_is_one_clear_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "USUAL_HOMES", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(JavaNotFoundError, match="none was found in JAVA_HOME or on the PATH") as nothing:
+        session.java_home()
+    assert "openjdk-17-jre-headless" in str(nothing.value)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(session.shutil, "which", lambda _: None)
+    monkeypatch.setenv("JAVA_HOME", str(_fake_java(tmp_path / "old", "11.0.1")))
+    with pytest.raises(JavaNotFoundError, match=r"old is version 11\."):
+        session.java_home()

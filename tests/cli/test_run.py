@@ -1,0 +1,196 @@
+"""`tocsin run` and `tocsin demo` on a local Spark."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from tocsin import datasets
+from tocsin.cli import files
+from tocsin.cli.app import app
+
+BANK = (str(datasets.pattern_path("bank")), "--input", str(datasets.path("bank")))
+TAKEN_OVER = ["chloe", "ines", "jonas"]
+
+
+def tocsin(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def done(*arguments: str) -> Result:
+    result = tocsin(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture
+def pair(tmp_path: Path, spark: SparkSession) -> tuple[str, str]:
+    pattern, events = tmp_path / "pair.sase", tmp_path / "events.csv"
+    pattern.write_text("PATTERN SEQ(A a, B b) WITHIN 10 US\n")
+    events.write_text('type,ts,note\nA,1,"say ""hi"""\nB,2,\nA,,lost\nB,50,\n')
+    return str(pattern), str(events)
+
+
+def test_without_out_the_first_matches_are_shown_and_everything_is_counted(spark: SparkSession) -> None:
+    result = done("run", *BANK)
+    assert all(user in result.stdout for user in TAKEN_OVER)
+    assert "154 events read; 3 matches." in result.stderr
+
+
+def test_events_without_a_time_are_counted(pair: tuple[str, str]) -> None:
+    assert "4 events read, 1 of them without a time; 1 match." in done("run", pair[0], "--input", pair[1]).stderr
+
+
+def test_many_matches_are_shown_in_part(tmp_path: Path, spark: SparkSession) -> None:
+    pattern, events = tmp_path / "p.sase", tmp_path / "a.csv"
+    pattern.write_text("PATTERN A a")
+    events.write_text("ts\n" + "\n".join(map(str, range(25))))
+    result = done("run", str(pattern), "--input", f"A={events}")
+    assert "The first 20 of 25; write all of them with --out PATH." in result.stderr
+
+
+@pytest.mark.parametrize("format", ["parquet", "json"])
+def test_matches_are_written_as_spark_writes_them(
+    spark: SparkSession, pair: tuple[str, str], tmp_path: Path, format: str
+) -> None:
+    out = tmp_path / "deep" / "out"
+    result = done("run", pair[0], "--input", pair[1], "--out", str(out), "--format", format)
+    assert f"Written to {out} as {format}." in result.stderr
+    (row,) = spark.read.format(format).load(str(out)).select("start", "end", "a.note").collect()
+    assert tuple(row) == (1, 2, 'say "hi"')
+
+
+def test_csv_has_a_header_and_events_as_json(pair: tuple[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done("run", pair[0], "--input", pair[1], "--out", str(out), "--format", "csv")
+    (part,) = out.glob("*.csv")
+    with part.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert list(row) == ["match_id", "start", "end", "a", "b"]
+    assert json.loads(row["a"]) == {"type": "A", "ts": 1, "note": 'say "hi"'}
+
+
+def rows_in(spark: SparkSession, out: Path) -> int:
+    return spark.read.parquet(str(out)).count()
+
+
+def test_an_existing_result_is_kept_replaced_or_extended_as_asked(
+    spark: SparkSession, pair: tuple[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run = ("run", pair[0], "--input", pair[1], "--out", str(out))
+    done(*run)
+    assert tocsin(*run).exit_code == 1
+    assert rows_in(spark, out) == 1
+    done(*run, "--mode", "append")
+    assert rows_in(spark, out) == 2
+    done(*run, "--mode", "overwrite")
+    assert rows_in(spark, out) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.csv", "out", "pair.sase"]
+
+
+def test_a_run_that_fails_changes_nothing(spark: SparkSession, pair: tuple[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = ("run", pair[0], "--input", pair[1], "--out", str(out))
+    done(*run)
+    Path(pair[1]).write_text("type,ts,note\nA,1,x\nB,2,y,one too many\n")
+    result = tocsin(*run, "--mode", "overwrite")
+    assert result.exit_code == 1
+    assert "[INPUT_NOT_READABLE]" in result.stderr
+    assert pair[1] in result.stderr
+    assert "org.apache" not in result.stderr
+    assert rows_in(spark, out) == 1
+    result = tocsin(*run[:-1], str(tmp_path / "fresh"))
+    assert result.exit_code == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.csv", "out", "pair.sase"]
+
+
+def test_an_interrupted_exchange_puts_the_old_result_back(
+    spark: SparkSession, pair: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    done("run", pair[0], "--input", pair[1], "--out", str(out))
+    rename = Path.rename
+
+    def fails_once(self: Path, target: Path) -> Any:
+        if ".new-" in self.name:
+            raise OSError("disk gone")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_once)
+    with pytest.raises(OSError, match="disk gone"):
+        files.write(spark.range(3).toDF("start"), str(out), "parquet", "overwrite")
+    assert rows_in(spark, out) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("bad.parquet", "garbage"), ("bad.json", '{"type": "A", "ts": 1}\n{"type": "B", "ts"\n')]
+)
+def test_a_corrupt_file_is_named(
+    spark: SparkSession, pair: tuple[str, str], tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    result = tocsin("run", pair[0], "--input", str(tmp_path / name))
+    assert result.exit_code == 1
+    assert "[INPUT_NOT_READABLE]" in result.stderr
+    assert name in result.stderr
+
+
+def test_a_directory_of_files_is_one_input(spark: SparkSession, pair: tuple[str, str], tmp_path: Path) -> None:
+    for name, path in (("A", "day=1"), ("B", "day=2")):
+        folder = tmp_path / name / path
+        folder.mkdir(parents=True)
+        (folder / "part.csv").write_text("ts\n1\n2\n")
+    result = done("run", pair[0], "--input", f"A={tmp_path / 'A'}", "--input", f"B={tmp_path / 'B'}")
+    assert "4 events read; 1 match." in result.stderr
+
+
+def test_options_reach_the_library(spark: SparkSession, tmp_path: Path) -> None:
+    pattern, events = tmp_path / "p.txt", tmp_path / "events.json"
+    pattern.write_text("PATTERN SEQ(A a, B b) WITHIN 10 US RETURN a.nr AS first, b.nr AS second")
+    events.write_text('{"kind": "A", "at": 1, "nr": 7}\n{"kind": "B", "at": 2, "nr": 8}\n')
+    options = ("--time", "at", "--type-column", "kind", "--tie", "nr", "--id", "nr", "--language", "sase")
+    assert "7" in done("run", str(pattern), "--input", str(events), *options).stdout
+    result = tocsin("run", str(pattern), "--input", str(events), "--type-column", "kind")
+    assert "There is no time column `ts`" in result.stderr
+
+
+def test_check_and_explain_look_at_files(spark: SparkSession) -> None:
+    assert "amount   double" in done("check", *BANK, "--rate", "Login=5/s").stdout
+    shown = done("explain", *BANK, "--mode", "formatted").stdout
+    assert "== Spark plan ==" in shown
+    assert "PushedFilters" in shown
+
+
+def test_the_demo_draws_three_matches(spark: SparkSession) -> None:
+    shown = done("demo").stdout
+    assert "PATTERN SEQ(Login l, PasswordChange p, Transfer t)" in shown
+    assert shown.count("└──") >= 3
+    for user in TAKEN_OVER:
+        assert any(line.startswith(user) and "L" in line and "P" in line and "T" in line for line in shown.splitlines())
+    assert "Starting Spark" in shown
+    assert "154 events read; 3 matches." in shown
+
+
+@pytest.mark.spark
+def test_a_real_run_is_quiet_plain_and_exits_with_its_code(tmp_path: Path) -> None:
+    environment = {**os.environ, "NO_COLOR": "1", "SPARK_LOCAL_DIRS": str(tmp_path)}
+    command = [sys.executable, "-m", "tocsin.cli", "run", *BANK, "--out", str(tmp_path / "out"), "--format", "json"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        "154 events read; 3 matches.",
+        f"Written to {tmp_path / 'out'} as json.",
+    ]
+    users = [json.loads(line)["user"] for part in (tmp_path / "out").glob("*.json") for line in part.open()]
+    assert sorted(users) == TAKEN_OVER

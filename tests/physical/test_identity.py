@@ -1,0 +1,153 @@
+"""match_id: reproducible by hand, the same for every partitioning, different for equal matches."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import tocsin
+
+MASK = 2**64 - 1
+P1, P2, P3, P4, P5 = (
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
+    0x27D4EB2F165667C5,
+)
+
+
+def _rotate(value: int, bits: int) -> int:
+    return ((value << bits) | (value >> (64 - bits))) & MASK
+
+
+def _round(lane: int, word: int) -> int:
+    return _rotate((lane + word * P2) & MASK, 31) * P1 & MASK
+
+
+def xxh64(data: bytes, seed: int) -> int:
+    """The published algorithm, for texts shorter than 32 bytes."""
+    assert len(data) < 32
+    value, rest = (seed + P5 + len(data)) & MASK, data
+    while len(rest) >= 8:
+        value = (_rotate(value ^ _round(0, int.from_bytes(rest[:8], "little")), 27) * P1 + P4) & MASK
+        rest = rest[8:]
+    if len(rest) >= 4:
+        value = (_rotate(value ^ (int.from_bytes(rest[:4], "little") * P1 & MASK), 23) * P2 + P3) & MASK
+        rest = rest[4:]
+    for byte in rest:
+        value = _rotate(value ^ (byte * P5 & MASK), 11) * P1 & MASK
+    value = (value ^ (value >> 33)) * P2 & MASK
+    value = (value ^ (value >> 29)) * P3 & MASK
+    return value ^ (value >> 32)
+
+
+def hashed(*values: int | float | str) -> int:
+    """Spark's xxhash64: one value after the other, each seeded with the hash before."""
+    seed = 42
+    for value in values:
+        match value:
+            case str():
+                data = value.encode()
+            case float():
+                data = struct.pack("<d", value)
+            case _:
+                data = (value & MASK).to_bytes(8, "little")
+        seed = xxh64(data, seed)
+    return seed
+
+
+def match_id(*values: Any, ordinal: int = 0) -> str:
+    one, two = hashed(1, *values), hashed(2, *values)
+    return "".join(f"{hashed(salt, one, two, ordinal):016x}" for salt in (1, 2))
+
+
+def ids(text: str, inputs: Any, **options: Any) -> list[str]:
+    return sorted(row.match_id for row in tocsin.pattern(text).match(inputs, **options).select("match_id").collect())
+
+
+def test_the_recipe_can_be_reproduced_by_hand(spark: SparkSession) -> None:
+    a = spark.createDataFrame([(1, "ä", None, 1.5)], "ts bigint, name string, n int, f float")
+    b = spark.createDataFrame([(3, True)], "ts int, ok boolean")
+    values = (1, 3, "a", 1, "A", "f", 1, 1.5, "n", 0, "name", 1, "ä", "ts", 1, 1)
+    values += ("b", 1, "B", "ok", 1, 1, "ts", 1, 3, "c", 0)
+    text = "PATTERN OR(SEQ(A a, B b), B c) WHERE COUNT(c) = 0 WITHIN 10 US"
+    assert ids(text, {"A": a, "B": b}) == [match_id(*values)]
+
+
+def test_an_id_column_stands_for_the_values(spark: SparkSession) -> None:
+    a = spark.createDataFrame([(1, 77), (1, 77)], "ts bigint, key bigint")
+    expected = match_id(1, 1, "a", 1, "A", 1, 77)
+    assert ids("PATTERN A a", {"A": a}, id="key") == [expected, expected]
+
+
+def test_time_stamps_count_microseconds_whatever_the_zone(spark: SparkSession) -> None:
+    a = spark.sql("SELECT timestamp_micros(5) AS ts, TIMESTAMP_NTZ'1970-01-01 00:00:01' AS local")
+    expected = [match_id(5, 5, "a", 1, "A", "local", 1, 1_000_000, "ts", 1, 5)]
+    for zone in ("UTC", "Asia/Kolkata"):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            assert ids("PATTERN A a", {"A": a}) == expected
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_equal_rows_make_equal_matches_with_ids_of_their_own(spark: SparkSession) -> None:
+    rows = [(1, 5), (1, 5), (1, 5), (2, 5)]
+    frame = spark.createDataFrame(rows, "ts bigint, x int")
+    values = (1, 1, "a", 1, "A", "ts", 1, 1, "x", 1, 5)
+    expected = sorted(match_id(*values, ordinal=number) for number in range(3))
+    assert ids("PATTERN A a WHERE a.ts = 1", {"A": frame}) == expected
+
+
+def test_ids_do_not_depend_on_how_the_rows_are_spread(spark: SparkSession) -> None:
+    rows = [(number % 13, number % 3) for number in range(60)]
+    frame = spark.createDataFrame(rows, "ts bigint, x int")
+    text = "PATTERN SEQ(A a, A b) WHERE a.x = b.x WITHIN 3 US"
+    expected = ids(text, {"A": frame.coalesce(1)})
+    assert len(set(expected)) == len(expected) > 100
+    assert ids(text, {"A": frame.repartition(7, F.rand(1))}) == expected
+    assert ids(text, {"A": frame.orderBy(F.desc("ts"))}) == expected
+
+
+def test_null_and_absent_values_never_look_alike(spark: SparkSession) -> None:
+    def one(columns: str, values: tuple[Any, ...]) -> DataFrame:
+        return spark.createDataFrame([(1, *values)], f"ts bigint, {columns}")
+
+    frames = [
+        one("x int, y int", (None, 1)),
+        one("x int, y int", (1, None)),
+        one("x int, y int", (1, 1)),
+        one("x int, y int", (None, None)),
+        one("x string, y string", (None, "1")),
+        one("x struct<p: int, q: int>, y int", ((None, 1), None)),
+        one("x struct<p: int, q: int>, y int", ((1, None), None)),
+        one("x struct<p: int, q: int>, y int", ((None, None), None)),
+        one("x struct<p: int, q: int>, y int", (None, None)),
+    ]
+    found = [ids("PATTERN A a", {"A": frame})[0] for frame in frames]
+    assert len(set(found)) == len(found)
+
+
+def test_every_type_of_column_can_be_hashed(spark: SparkSession) -> None:
+    frame = spark.sql(
+        """
+        SELECT 1L AS ts, 1Y AS byte, 1S AS short, 1.5BD AS dec, X'00FF' AS bin, DATE'2026-01-01' AS day,
+               ARRAY(1, NULL) AS list, MAP('a', 1) AS dict, ARRAY(STRUCT(1 AS p, NULL AS q)) AS nested,
+               INTERVAL '1 02:03:04.5' DAY TO SECOND AS wait, INTERVAL '1-2' YEAR TO MONTH AS months,
+               PARSE_JSON('{"a": 1}') AS doc, NULL AS nothing
+        """
+    )
+    (only,) = ids("PATTERN A a", {"A": frame})
+    assert len(only) == 32
+    assert set(only) <= set("0123456789abcdef")
+
+
+def test_variables_and_types_are_part_of_the_identity(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1,)], "ts bigint")
+    both = {"A": frame, "B": frame}
+    found = {ids(f"PATTERN {text}", both)[0] for text in ("A a", "A b", "B a", "OR(A a, B b) WHERE COUNT(b) = 0")}
+    assert len(found) == 4
