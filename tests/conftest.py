@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# `dev` on a laptop, `ci` for the slow tier, `debug` to see each example of a failure. Spark makes examples slow, and how
-# slow differs from machine to machine, so that no deadline is right.
+# `dev` on a laptop, `ci` for the slow tier, `debug` to see each example of a failure. Spark makes examples slow, and
+# how slow differs from machine to machine, so that no deadline is right.
 settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(

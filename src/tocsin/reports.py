@@ -109,9 +109,7 @@ class CheckReport:
         }
         if self.sizes is not None:
             parts["State"] = str(self.sizes)
-        parts["Engines"] = (
-            "batch on Spark, reference" if self.refusal is None else f"reference only: {self.refusal}"
-        )
+        parts["Engines"] = "batch on Spark, reference" if self.refusal is None else f"reference only: {self.refusal}"
         if self.warnings:
             parts["Warnings"] = "\n".join(map(str, self.warnings))
         return sections(parts)
@@ -153,4 +151,3 @@ class CheckReport:
                 for warning in self.warnings
             ],
         }
-

@@ -261,7 +261,9 @@ def test_without_the_extras_one_sentence_says_what_to_install() -> None:
 
 def test_without_spark_one_sentence_says_what_to_install(pattern: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("type,ts,k\n")
-    program = "import sys; sys.modules['pyspark'] = sys.modules['pyspark.sql'] = None; from tocsin.cli import main; main()"
+    program = (
+        "import sys; sys.modules['pyspark'] = sys.modules['pyspark.sql'] = None; from tocsin.cli import main; main()"
+    )
     command = [sys.executable, "-c", program, "run", pattern, "--input", str(tmp_path / "a.csv")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

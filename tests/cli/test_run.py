@@ -192,5 +192,6 @@ def test_a_real_run_is_quiet_plain_and_exits_with_its_code(tmp_path: Path) -> No
         "154 events read; 3 matches.",
         f"Written to {tmp_path / 'out'} as json.",
     ]
-    users = [json.loads(line)["user"] for part in (tmp_path / "out").glob("*.json") for line in part.open()]
+    lines = [line for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
+    users = [json.loads(line)["user"] for line in lines]
     assert sorted(users) == TAKEN_OVER

@@ -32,11 +32,7 @@ def bound(text: str, inputs: Any, attribute: str = "ts", **options: Any) -> list
     """Per match, one attribute of every variable."""
     rows = found(text, inputs, **options)
     return [
-        {
-            name: event and event[attribute]
-            for name, event in row.items()
-            if name not in ("match_id", "start", "end")
-        }
+        {name: event and event[attribute] for name, event in row.items() if name not in ("match_id", "start", "end")}
         for row in rows
     ]
 

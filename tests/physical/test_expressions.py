@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.physical.support import found, plain
 
 import tocsin
-from tests.physical.support import found, plain
 
 SCHEMA = """
     ts bigint, i int, j bigint, z int, f double, g float, nan double, big bigint, n int, s string, t string, b boolean,
@@ -205,9 +205,12 @@ def alike(one: Any, other: Any) -> bool:
 
 def test_times_in_the_result_are_instants_days_and_intervals(one: DataFrame) -> None:
     columns = ["a.at + 1 DAY", "a.later - a.at", "a.wait", "a.day + 1 HOUR", "90 SECONDS", "a.wait / 2"]
-    (row,) = tocsin.pattern(returning(columns)).match({"A": one}).selectExpr(
-        "unix_micros(c0) AS c0", "c1", "c2", "unix_micros(c3) AS c3", "c4", "c5"
-    ).collect()
+    (row,) = (
+        tocsin.pattern(returning(columns))
+        .match({"A": one})
+        .selectExpr("unix_micros(c0) AS c0", "c1", "c2", "unix_micros(c3) AS c3", "c4", "c5")
+        .collect()
+    )
     micros = dt.timedelta(microseconds=1)
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     assert row.c0 == (ROW["later"] - epoch) // micros
@@ -234,7 +237,8 @@ def test_aggregates_of_an_unbound_variable_have_the_value_of_the_empty_bag(one: 
         f"{name}(b.i) AS {name}"
         for name in ("count", "sum", "min", "max", "avg", "range", "stddev", "first", "last", "collect")
     ]
-    text = f"PATTERN OR(A a, B b) RETURN a.i AS ai, b.i AS bi, COUNT(b) AS n, {', '.join(columns)}, COUNT(b.i IS NULL) AS m"
+    columns += ["a.i AS ai", "b.i AS bi", "COUNT(b) AS n", "COUNT(b.i IS NULL) AS m"]
+    text = f"PATTERN OR(A a, B b) RETURN {', '.join(columns)}"
     rows = found(text, {"A": one, "B": one.limit(0)})
     expected = tocsin.reference.evaluate(tocsin.pattern(text), {"A": [ROW], "B": []})
     assert [{name: value for name, value in row.items() if name in expected[0]} for row in rows] == expected

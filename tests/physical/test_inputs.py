@@ -67,9 +67,7 @@ def test_a_missing_time_column_is_named_with_the_nearest(good: DataFrame, spark:
         ("array<int>", "choose a column"),
     ],
 )
-def test_a_time_column_of_another_type_comes_with_the_conversion(
-    spark: SparkSession, dtype: str, advice: str
-) -> None:
+def test_a_time_column_of_another_type_comes_with_the_conversion(spark: SparkSession, dtype: str, advice: str) -> None:
     frame = spark.createDataFrame([], f"ts {dtype}")
     problem = refused({"A": frame, "B": frame})
     assert isinstance(problem, errors.QueryErrors)

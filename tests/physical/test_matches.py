@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.physical.support import bound, found, frames
 
 import tocsin
-from tests.physical.support import bound, found, frames
 
 SCHEMA = "ts bigint, x int, k string"
 
@@ -79,9 +79,7 @@ def test_partition_by_takes_null_as_a_key_and_same_value_does_not(spark: SparkSe
 
 
 def test_three_variables_of_one_partition(spark: SparkSession) -> None:
-    rows = {
-        name: [(number, number, key) for key in "uv"] for number, name in enumerate("ABC", start=1)
-    }
+    rows = {name: [(number, number, key) for key in "uv"] for number, name in enumerate("ABC", start=1)}
     inputs = frames(spark, rows, SCHEMA)
     assert len(found("PATTERN SEQ(A a, B b, C c) PARTITION BY k, x", inputs)) == 0
     assert len(found("PATTERN SEQ(A a, B b, C c) PARTITION BY k", inputs)) == 2
@@ -93,9 +91,7 @@ def test_one_dataframe_with_a_type_column_serves_all_types(spark: SparkSession) 
         [("A", 1, 5), ("B", 2, 5), ("B", 3, 6), ("C", 2, 5), (None, 2, 5)], "kind string, ts bigint, x int"
     )
     rows = found("PATTERN SEQ(A a, B b) WHERE a.x = b.x", events, type="kind")
-    assert [(row["a"], row["b"]) for row in rows] == [
-        ({"kind": "A", "ts": 1, "x": 5}, {"kind": "B", "ts": 2, "x": 5})
-    ]
+    assert [(row["a"], row["b"]) for row in rows] == [({"kind": "A", "ts": 1, "x": 5}, {"kind": "B", "ts": 2, "x": 5})]
 
 
 def test_a_variable_of_two_types_has_the_columns_of_both(spark: SparkSession) -> None:
@@ -112,9 +108,11 @@ def test_a_variable_of_two_types_has_the_columns_of_both(spark: SparkSession) ->
 def test_column_names_of_every_spelling_survive(spark: SparkSession) -> None:
     columns = ["ts", "a.b", "with space", "Ünï", "type", "a", "match_id", "start", "`"]
     frame = spark.createDataFrame([tuple(range(len(columns)))] * 1).toDF(*columns)
-    (row,) = tocsin.pattern("PATTERN SEQ(A a) WHERE a.`a.b` = 1 AND a.`with space` = 2 RETURN a, a.Ünï").match(
-        {"A": frame}
-    ).collect()
+    (row,) = (
+        tocsin.pattern("PATTERN SEQ(A a) WHERE a.`a.b` = 1 AND a.`with space` = 2 RETURN a, a.Ünï")
+        .match({"A": frame})
+        .collect()
+    )
     assert row.a.__fields__ == columns
     assert row["Ünï"] == 3
 

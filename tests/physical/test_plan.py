@@ -28,7 +28,7 @@ def texts(conditions: tuple[object, ...]) -> list[str]:
 
 def test_a_condition_on_one_variable_filters_its_scan() -> None:
     branch = only("PATTERN SEQ(A a, B b) WHERE a.x > 1 AND b.y = 2 WITHIN 10 US")
-    assert texts(branch.first.conditions) == ["a.x > 1"]
+    assert texts(branch.scan.conditions) == ["a.x > 1"]
     assert texts(branch.joins[0].scan.conditions) == ["b.y = 2"]
     assert branch.joins[0].conditions == ()
 
@@ -95,24 +95,24 @@ def test_alternatives_of_different_variables_are_different_branches() -> None:
 
 def test_one_name_of_two_types_makes_two_branches() -> None:
     branches = plan_of("PATTERN OR(A x, B x)").branches
-    assert [branch.first.type for branch in branches] == ["A", "B"]
+    assert [branch.scan.type for branch in branches] == ["A", "B"]
 
 
 def test_a_conjunct_on_an_unbound_variable_is_vacuous() -> None:
     a, b = plan_of("PATTERN OR(A a, B b) WHERE a.x > 1 AND (a.x = 2 OR b.x = 3)").branches
-    assert texts(a.first.conditions) == ["a.x > 1"]
-    assert b.first.conditions == ()
+    assert texts(a.scan.conditions) == ["a.x > 1"]
+    assert b.scan.conditions == ()
 
 
 def test_an_aggregate_over_an_unbound_variable_is_evaluated() -> None:
     a, b = plan_of("PATTERN OR(A a, B b) WHERE COUNT(b) = 0").branches
-    assert texts(a.first.conditions) == ["COUNT(b) = 0"]
-    assert texts(b.first.conditions) == ["COUNT(b) = 0"]
+    assert texts(a.scan.conditions) == ["COUNT(b) = 0"]
+    assert texts(b.scan.conditions) == ["COUNT(b) = 0"]
 
 
 def test_an_index_outside_the_bag_makes_a_conjunct_vacuous() -> None:
-    assert only("PATTERN A a WHERE a[2].x = 1").first.conditions == ()
-    assert len(only("PATTERN A a WHERE a[1].x = 1 AND a[last].x = 1").first.conditions) == 2
+    assert only("PATTERN A a WHERE a[2].x = 1").scan.conditions == ()
+    assert len(only("PATTERN A a WHERE a[1].x = 1 AND a[last].x = 1").scan.conditions) == 2
 
 
 def test_an_optional_element_may_be_left_out_but_not_all_of_them() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.physical.support import physical_plan
 
 import tocsin
-from tests.physical.support import physical_plan
 
 BOUNDED = [
     "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS",
@@ -48,9 +48,7 @@ def test_a_bounded_pattern_never_joins_everything_with_everything(
     assert not any(word in shown for word in EVERYTHING_WITH_EVERYTHING)
 
 
-def test_an_unbounded_pattern_without_a_key_joins_by_its_order(
-    inputs: dict[str, DataFrame], capsys: Any
-) -> None:
+def test_an_unbounded_pattern_without_a_key_joins_by_its_order(inputs: dict[str, DataFrame], capsys: Any) -> None:
     shown = physical_plan(tocsin.pattern("PATTERN SEQ(A a, B b)").match(inputs), capsys)
     assert any(word in shown for word in EVERYTHING_WITH_EVERYTHING)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.physical.support import bound, found
 
 import tocsin
-from tests.physical.support import bound, found
 
 # Clocks in New York went from 02:00 to 03:00 on 8 March 2026, which is 07:00 UTC.
 TIMES = ["2026-03-07 07:00:00", "2026-03-08 06:30:00", "2026-03-08 07:30:00", "2026-03-08 07:59:59.999999"]

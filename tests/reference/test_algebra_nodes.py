@@ -262,3 +262,33 @@ def test_003_example_2_finds_a_sale_then_a_purchase_of_the_same_stock() -> None:
         (row["msft"][0]["ts"] // SECOND, row["intel"][0]["ts"] // SECOND, row["amzn"][0]["ts"] // SECOND)
         for row in kept
     ) == [(0, 2, 4), (0, 3, 4), (1, 2, 4), (1, 3, 4)]
+
+
+def test_r19_a_name_holds_derived_events_too() -> None:
+    stream = rows(("A", 1, {"x": 5}), ("B", 2, {"x": 7}))
+    total = alg.Derive(alg.Sequence((A, B)), "Y", (alg.Fold("s", "sum", "A", ("x",)),))
+    (row,) = found(alg.Bind(total, "X"), stream)
+    assert {"s": 5} in row["X"]
+    assert len(row["X"]) == 3
+
+
+def test_r24_a_derived_event_stands_at_the_end_of_its_match() -> None:
+    stream = rows(("A", 1, {"x": 5}), ("B", 2, {"x": 7}))
+    total = alg.Derive(alg.Sequence((A, B)), "Y", (alg.Fold("s", "sum", "A", ("x",)),))
+    (row,) = found(alg.Bind(total, "X"), stream)
+    assert [event.get("x") for event in row["X"]] == [5, 7, None]  # last by position
+
+
+def test_r26_not_inside_a_filter_is_three_valued() -> None:
+    stream = rows(("A", 1, {"x": 1}), ("A", 2, {"x": None}), ("A", 3, {"x": 9}))
+    above = ex.Comparison(">", ex.Attribute("A", ("x",)), ex.Literal(5))
+    kept = found(alg.Filter(A, ex.Every("A", ex.Not(above))), stream)
+    assert [row["A"]["x"] for row in kept] == [1]  # the complement of TRUE would keep NULL too
+
+
+def test_r28_several_absences_block_each_alone() -> None:
+    c_later = alg.Bound(alg.FirstOf(("A",)), 0, strict=False), alg.Bound(alg.FirstOf(("A",)), 4 * SECOND, strict=False)
+    both = alg.Absent(no_b((0, 4)), "C", "c", None, c_later[:1], c_later[1:])
+    assert found(both, rows(("A", 10, {})))
+    assert not found(both, rows(("A", 10, {}), ("B", 11, {})))
+    assert not found(both, rows(("A", 10, {}), ("C", 11, {})))

@@ -71,6 +71,14 @@ def translate_outputs(query: ast.Query, references: References) -> Outputs:
             _check_grouped(having, keys, problems)
         else:
             _check_having(having, references)
+            if _counts_matches(having):
+                problems.append(
+                    errors.AggregateNotAllowedError(
+                        "HAVING counts matches, and RETURN reports each of them.",
+                        where=query.place("having"),
+                        hint="return a count too, `RETURN …, COUNT(*) GROUP BY …`, or count a variable: `COUNT(b)`.",
+                    )
+                )
     return Outputs(returns, group_by, having, over_all)
 
 

@@ -161,8 +161,8 @@ def explain(
 ) -> None:
     """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
 
-        tocsin explain takeover.sase
-        tocsin explain takeover.sase --input events.parquet --mode formatted
+    tocsin explain takeover.sase
+    tocsin explain takeover.sase --input events.parquet --mode formatted
     """
     from tocsin.cli.check import explain as command
 

@@ -51,9 +51,7 @@ def check(
         terminal.out().print(str(report), markup=False)
 
 
-def explain(
-    file: str, *, inputs: list[str], mode: str, time: str, type_column: str, language: str | None
-) -> None:
+def explain(file: str, *, inputs: list[str], mode: str, time: str, type_column: str, language: str | None) -> None:
     """Print how a pattern is understood and planned."""
     pattern = compiled(file, language)
     frames: Any = None

@@ -15,9 +15,10 @@ from tocsin.cli import files, run, terminal, timeline
 from tocsin.cli.session import start, task_progress
 
 STORY = """\
-One morning at a small bank: logins, password changes, transfers and alerts of twelve customers. Some accounts are taken
-over: somebody logs in from abroad, sets a new password, and sends a large amount within a quarter of an hour. Others come
-close and are innocent."""
+One morning at a small bank: logins, password changes, transfers and alerts of
+twelve customers. Some accounts are taken over: somebody logs in from abroad,
+sets a new password, and sends a large amount within a quarter of an hour.
+Others come close and are innocent."""
 MINUTES_AROUND = 12
 
 
@@ -69,7 +70,10 @@ def _table(matches: list[dict[str, str | None]]) -> Table:
     """The matches; of times only the hour, so that the table fits every terminal."""
     columns = {"user": "user", "country": "country", "start": "login", "changed": "changed", "sent": "sent"}
     rows = [
-        [match[name] and str(match[name])[-8:] if name in ("start", "changed", "sent") else match[name] for name in columns]
+        [
+            match[name] and str(match[name])[-8:] if name in ("start", "changed", "sent") else match[name]
+            for name in columns
+        ]
         + [match["amount"]]
         for match in matches
     ]

@@ -195,14 +195,18 @@ class Fault:
 @contextmanager
 def spark_errors() -> Iterator[Fault]:
     """Catches what Spark raises, from Python and from the JVM."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     fault = Fault()
     try:
         yield fault
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
+        if not is_sparks(error):
+            raise
         fault.error = error
+
+
+def is_sparks(error: Exception) -> bool:
+    """Whether an exception comes from Spark: its Python side and its bridge to the JVM have no common base."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def _unreadable(paths: Sequence[str], error: Exception) -> errors.InputNotReadableError:
@@ -222,7 +226,9 @@ def _sentence(error: Exception) -> str:
     """What Spark says for people: the first line, without the names of classes and conditions before it."""
     text = str(getattr(error, "java_exception", None) or error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", lines[0]) if lines else type(error).__name__
+    first = (
+        re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", lines[0]) if lines else type(error).__name__
+    )
     return first if first.endswith((".", "!")) else f"{first}."
 
 
@@ -232,9 +238,7 @@ def _sentence(error: Exception) -> str:
 def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
     """Refuse an output that cannot be written, or would be lost, before Spark starts."""
     if mode not in MODES:
-        raise errors.InvalidOptionError(
-            f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, MODES, "modes")
-        )
+        raise errors.InvalidOptionError(f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, MODES, "modes"))
     if is_remote(path):
         return
     where = local(path)

@@ -61,12 +61,12 @@ class Job:
 
 
 def _metrics(observation: Observation) -> Mapping[str, int] | None:
-    from py4j.protocol import Py4JError
-
     try:
         return observation.get
-    except Py4JError:  # the optimizer saw that this part of the plan gives no row
-        return None
+    except Exception as error:
+        if not files.is_sparks(error):
+            raise
+        return None  # the optimizer saw that this part of the plan gives no row
 
 
 def job(
@@ -126,9 +126,9 @@ def as_text(frame: DataFrame) -> DataFrame:
     nested = ("struct", "array", "map", "variant")
     return frame.select(
         *(
-            (
-                F.to_json(F.col(f"`{name}`")) if dtype.startswith(nested) else F.col(f"`{name}`").cast("string")
-            ).alias(name)
+            (F.to_json(F.col(f"`{name}`")) if dtype.startswith(nested) else F.col(f"`{name}`").cast("string")).alias(
+                name
+            )
             for name, dtype in frame.dtypes
         )
     )
@@ -199,6 +199,8 @@ def compiled(file: str, language: str | None) -> tocsin.Pattern:
     text, name, language = files.read_pattern(file, language)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TocsinWarning)
-        pattern = tocsin.rules(text, name=name) if language == "parte" else tocsin.pattern(text, language=language, name=name)
+        pattern = (
+            tocsin.rules(text, name=name) if language == "parte" else tocsin.pattern(text, language=language, name=name)
+        )
     terminal.warn(pattern.warnings)
     return pattern

@@ -76,8 +76,8 @@ class _Branch:
 
     def frame(self, returns: tuple[alg.Returned, ...]) -> DataFrame:
         """The matches of the branch: interval, hashes and output columns."""
-        joined = self._scan(self.branch.first)
-        done = [self.branch.first.variable]
+        joined = self._scan(self.branch.scan)
+        done = [self.branch.scan.variable]
         for join in self.branch.joins:
             joined = self._join(joined, done, join)
             done.append(join.scan.variable)
@@ -94,10 +94,7 @@ class _Branch:
             Value(start, kind, in_micros=True).output.alias(START),
             Value(end, kind, in_micros=True).output.alias(END),
             *identity.hashes(start, end, self._events(), id=self.inputs.id),
-            *(
-                self.compiler.output(returned.expression).alias(_out(number))
-                for number, returned in enumerate(returns)
-            ),
+            *(self.compiler.output(returned.expression).alias(_out(number)) for number, returned in enumerate(returns)),
         )
 
     # --- columns ----------------------------------------------------------------------------------
@@ -160,9 +157,7 @@ class _Branch:
         for name in partition.keys:
             one, two = meet(self._key(done[0], name), self._key(variable, name))[0]
             conditions.append(one.eqNullSafe(two))
-        conditions += [
-            compare("=", self._key(done[0], name), self._key(variable, name)) for name in partition.same
-        ]
+        conditions += [compare("=", self._key(done[0], name), self._key(variable, name)) for name in partition.same]
         conditions += [self.compiler.condition(condition) for condition in join.keys + join.conditions]
         conditions += map(self._before, join.before)
         if join.span is not None:

@@ -1,8 +1,8 @@
 """Expressions → Columns: the back end of the one expression tree that Spark runs.
 
-An expression is compiled for one branch of a plan, where it is known which variables are bound; what an unbound variable
-means is decided here once: NULL in an output column, the empty bag in an aggregate (R18). Conditions on unbound
-variables never get here (R1: they are vacuous; `plan.unjoined`).
+An expression is compiled for one branch of a plan, where it is known which variables are bound; what an unbound
+variable means is decided here once: NULL in an output column, the empty bag in an aggregate (R18). Conditions on
+unbound variables never get here (R1: they are vacuous; `plan.unjoined`).
 
 No expression may fail a job, whatever the session's ANSI setting: division by zero and 64-bit overflow are NULL (R39).
 """
@@ -114,9 +114,7 @@ class Compiler:
                 return ~found if node.negated else found
             case ex.Between():
                 subject = self.value(node.operand)
-                inside = compare(">=", subject, self.value(node.low)) & compare(
-                    "<=", subject, self.value(node.high)
-                )
+                inside = compare(">=", subject, self.value(node.low)) & compare("<=", subject, self.value(node.high))
                 return ~inside if node.negated else inside
             case ex.Like():
                 matched = self.value(node.operand).column.like(like_pattern(node.pattern))
@@ -183,7 +181,7 @@ def _fold(function: str, value: Value) -> Value:
     return value  # min, max, first and last of one value are the value
 
 
-def _literal(value: None | bool | int | float | str) -> Value:
+def _literal(value: bool | int | float | str | None) -> Value:
     match value:
         case None:
             return Value(null(), Kind.NULL)

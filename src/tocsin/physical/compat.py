@@ -1,8 +1,8 @@
 """What is a DataFrame, on every kind of Spark session: the only place that asks.
 
 A classic session and a Spark Connect session have different classes, and platforms bring their own; `isinstance` would
-refuse some of them. So a DataFrame is what has a DataFrame's schema and methods. Reading a schema is a call to the server
-on Connect, so callers read it once and keep it.
+refuse some of them. So a DataFrame is what has a DataFrame's schema and methods. Reading a schema is a call to the
+server on Connect, so callers read it once and keep it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def _names(branch: Branch) -> str:
 
 
 def _branch(branch: Branch, partition: alg.Partition) -> Iterable[str]:
-    yield f"  scan {_scan(branch.first)}"
+    yield f"  scan {_scan(branch.scan)}"
     for join in branch.joins:
         yield f"  join {_scan(join.scan)}"
         yield from (f"       {line}" for line in _join(join, partition))

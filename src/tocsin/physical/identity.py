@@ -1,8 +1,8 @@
 """`match_id`: 32 lower-case hexadecimal digits that name a match, the same in every engine, plan and run.
 
 The recipe, for any engine to reproduce. `xxhash64(v1, v2, …)` is Spark's: XXH64 of each value in turn, seeded with the
-hash before it, the first with 42; a BIGINT is its 8 bytes, little endian, a DOUBLE the BIGINT of its bits (−0.0 as 0.0),
-a STRING its UTF-8 bytes.
+hash before it, the first with 42; a BIGINT is its 8 bytes, little endian, a DOUBLE the BIGINT of its bits (−0.0 as
+0.0), a STRING its UTF-8 bytes.
 
 1. The values of a match are, in this order: `start` and `end` in microseconds; then for each variable of the query, by
    name: its name; 1 or 0, whether it is bound; and if it is bound, its event type and the event's identity.
@@ -12,8 +12,8 @@ a STRING its UTF-8 bytes.
    DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP, TIMESTAMP_NTZ and intervals as BIGINT microseconds; BINARY as its
    upper-case hexadecimal text; arrays, maps and variants as the text of `to_json` with NULL fields kept, in UTC;
    everything else (decimals, dates, strings) as STRING. A struct is written as 0 or 1 and then, in both cases, its
-   fields by name, each written in the same way. Numbers that are not values (1, 0, microseconds) are BIGINT. NULL itself
-   is never hashed: xxhash64 passes over it, so that it would vanish.
+   fields by name, each written in the same way. Numbers that are not values (1, 0, microseconds) are BIGINT. NULL
+   itself is never hashed: xxhash64 passes over it, so that it would vanish.
 4. h1 = xxhash64(1, values…), h2 = xxhash64(2, values…).
 5. Equal rows make matches that are equal in all of this. They are numbered n = 0, 1, …; which is which does not matter,
    for nothing tells them apart. With an `id` column n is 0.
@@ -55,9 +55,7 @@ def hashes(
         values += [F.lit(name), _number(event is not None)]
         if event is not None:
             values += [F.lit(event.type), *_identity(event, id)]
-    return [
-        F.xxhash64(_number(salt), *values).alias(name) for salt, name in ((1, FIRST_HASH), (2, SECOND_HASH))
-    ]
+    return [F.xxhash64(_number(salt), *values).alias(name) for salt, name in ((1, FIRST_HASH), (2, SECOND_HASH))]
 
 
 def with_match_id(frame: DataFrame, *, id: str | None = None) -> DataFrame:
@@ -68,8 +66,7 @@ def with_match_id(frame: DataFrame, *, id: str | None = None) -> DataFrame:
         frame = frame.withColumn(ORDINAL, F.row_number().over(equal).cast("bigint") - 1)
         ordinal = F.col(ORDINAL)
     halves = [
-        F.lpad(F.lower(F.hex(F.xxhash64(_number(salt), FIRST_HASH, SECOND_HASH, ordinal))), 16, "0")
-        for salt in (1, 2)
+        F.lpad(F.lower(F.hex(F.xxhash64(_number(salt), FIRST_HASH, SECOND_HASH, ordinal))), 16, "0") for salt in (1, 2)
     ]
     return frame.withColumn(MATCH_ID, F.concat(*halves))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, alternatives
@@ -95,7 +95,7 @@ class Branch:
 
     Attributes
     ----------
-    first, joins
+    scan, joins
         The variables in the order they are joined.
     orders
         When the branch has several alternatives: what each demands beyond the common order; one must hold.
@@ -103,7 +103,7 @@ class Branch:
         Variables one of which is the first, the last event of the match.
     """
 
-    first: Scan
+    scan: Scan
     joins: tuple[Join, ...]
     orders: tuple[tuple[Pair, ...], ...] = ()
     firsts: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Branch:
     @property
     def scans(self) -> tuple[Scan, ...]:
         """All variables in the order they are joined."""
-        return (self.first, *(join.scan for join in self.joins))
+        return (self.scan, *(join.scan for join in self.joins))
 
 
 @dataclass(frozen=True)
@@ -219,11 +219,7 @@ class _Planner:
 
     def _completed(self, name: str, joined: list[str]) -> list[ex.Expression]:
         have = {name, *joined}
-        return [
-            conjunct
-            for conjunct, needs in self.conjuncts
-            if name in needs and needs <= have and len(needs) > 1
-        ]
+        return [conjunct for conjunct, needs in self.conjuncts if name in needs and needs <= have and len(needs) > 1]
 
     def _is_connected(self, name: str, joined: list[str]) -> bool:
         return (
@@ -280,7 +276,7 @@ class _Planner:
         return () if () in rests else tuple(dict.fromkeys(rests))
 
 
-def is_key(conjunct: ex.Expression, name: str) -> bool:
+def is_key(conjunct: ex.Expression, name: str) -> TypeGuard[ex.Comparison]:
     """Whether a conjunct equates something of `name` with something of other variables."""
     if not isinstance(conjunct, ex.Comparison) or conjunct.op != "=":
         return False
@@ -309,9 +305,7 @@ def _hull(choose: Callable[[list[int]], int], bounds: Iterable[int | None]) -> i
 def _implies_order(near: Nearness | None, name: str, pair: Pair) -> bool:
     if near is None:
         return False
-    return (pair == (near.anchor, name) and near.low_us > 0) or (
-        pair == (name, near.anchor) and near.high_us < 0
-    )
+    return (pair == (near.anchor, name) and near.low_us > 0) or (pair == (name, near.anchor) and near.high_us < 0)
 
 
 def _implies_span(near: Nearness | None, name: str, span: Span | None) -> bool:

@@ -52,7 +52,10 @@ def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoi
 
 def _total(values: list[Any]) -> Any:
     if any(isinstance(value, float) for value in values):
-        return math.fsum(values)
+        try:
+            return math.fsum(values)
+        except (OverflowError, ValueError):  # beyond the doubles, or infinities that cancel: as IEEE has it
+            return sum(map(float, values))
     return sum(values, Decimal(0) if values and isinstance(values[0], Decimal) else 0)
 
 

@@ -165,6 +165,8 @@ def aggregate(node: ex.Aggregate, matches: list[Bags]) -> Any:
     """An aggregate over one match, or over all (match, event) pairs of several (R4)."""
     if node.argument is None:
         return len(matches)
+    if not matches:  # only over all matches: R40
+        return 0 if node.function in ("count", "sum") else None
     (variable,) = ex.variables_in(node.argument)
     pairs = [(bags, event) for bags in matches for event in bags.get(variable, ())]
     if isinstance(node.argument, ex.Variable):

@@ -62,18 +62,26 @@ class Candidate:
     def key(self) -> tuple[Any, ...]:
         """Identity: interval and bindings by name (R8); derived events by value (R24)."""
         bound = sorted((slot.variable, repr(identity(slot.event))) for slot in self.slots)
-        return (self.first.ts if self.first else None, self.last.ts if self.last else None, tuple(bound))
+        return (self.first.local if self.first else None, self.last.local if self.last else None, tuple(bound))
+
+    @property
+    def derivation(self) -> tuple[Any, ...]:
+        """What the same bindings may owe to different branches: the guards, and the order SEQ demanded."""
+        floors = sorted((slot.variable, repr(identity(slot.event)), slot.floor or 0) for slot in self.slots)
+        return (self.guards, tuple(floors))
 
 
 def identity(event: Event) -> Any:
     """What makes an event itself: its place in the stream, or its values when it is derived or projected."""
-    if event.position >= 0 and not isinstance(event.row, Made):
+    if not isinstance(event.row, Made):
         return event.position
-    return (event.position, tuple(sorted(event.row.items(), key=repr)))
+    return (event.position, event.row.origin, tuple(sorted(event.row.items(), key=repr)))
 
 
 class Made(dict[str, Any]):
-    """The row of an event that no input holds: derived by an aggregate, or what a projection leaves."""
+    """The row of an event that no input holds: derived by an aggregate or a rule, or what a projection leaves."""
+
+    origin: Any = None  # of an emitted event: the rule and the match it comes from (R30)
 
 
 @dataclass(frozen=True)
@@ -207,8 +215,8 @@ class Evaluation:
 
 
 def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Each set of bindings once; with different guards, any of them may let it live."""
-    return list({(found.key, found.guards): found for found in candidates}.values())
+    """Each set of bindings once per derivation: any of them may let it live through absences and `next`."""
+    return list({(found.key, found.derivation): found for found in candidates}.values())
 
 
 def _before(order: alg.Order) -> Callable[[Event, Event], bool]:
@@ -330,6 +338,6 @@ def _emitted(found: Candidate, node: alg.Emit) -> Candidate:
     at = node.at.name if isinstance(node.at, ex.Variable) else next(iter(ex.variables_in(node.at)))
     source = bags[at][0]
     row = Made({name: interpret(value, bags, {}) for name, value in node.values})
-    row["__tocsin_origin"] = (node.rule, node.number, found.key)
+    row.origin = (node.rule, node.number, found.key)
     event = Event(node.type, source.ts, source.time, row, source.position, source.local)
     return Candidate(event, event, (Slot(node.type, event),))

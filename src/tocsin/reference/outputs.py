@@ -9,7 +9,7 @@ from tocsin.language import expressions as ex
 from tocsin.reference.conditions import Bags, aggregate, interpret
 from tocsin.reference.identity import match_ids
 from tocsin.reference.matches import Candidate
-from tocsin.reference.stream import Event
+from tocsin.reference.stream import Event, group_key
 
 
 class MatchRow(dict[str, Any]):
@@ -87,13 +87,16 @@ def _held(bags: Bags, name: str, kind: alg.Kind) -> Any:
 def rows_over_all(query: alg.Query, matches: list[Candidate]) -> list[dict[str, Any]]:
     """One row per group, or one row in all; without GROUP BY there is a row even of no match (R40)."""
     groups: dict[tuple[Any, ...], list[Bags]] = {} if query.group_by else {(): []}
+    values: dict[tuple[Any, ...], list[Any]] = {(): []}
     for match in matches:
         bags = match.bags
-        key = tuple(interpret(one.expression, bags, {}) for one in query.group_by)
+        found = [interpret(one.expression, bags, {}) for one in query.group_by]
+        key = tuple(map(group_key, found))
         groups.setdefault(key, []).append(bags)
+        values.setdefault(key, found)
     rows = []
     for key, members in groups.items():
-        known = dict(zip((one.expression for one in query.group_by), key, strict=True))
+        known = dict(zip((one.expression for one in query.group_by), values[key], strict=True))
         if query.having is None or _over(query.having, members, known) is True:
             rows.append({one.name: _over(one.expression, members, known) for one in query.returns})
     return rows

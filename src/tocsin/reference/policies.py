@@ -60,13 +60,16 @@ def _takes_the_next(query: alg.Query, match: Candidate, events: list[Event]) -> 
     for index in range(1, len(walk)):
         previous, slot = walk[index - 1], walk[index]
         between = events[previous.event.local + 1 : slot.event.local]
-        if any(_could_bind(event, slot, walk[:index], conditions) for event in between):
+        types = query.variables[slot.variable].types
+        if any(
+            event.type in types and _could_bind(event, slot, walk[:index], conditions) for event in between
+        ):
             return False
     return True
 
 
 def _could_bind(event: Event, slot: Slot, before: list[Slot], conditions: list[ex.Expression]) -> bool:
-    if event.type != slot.event.type or (slot.floor is not None and event.ts <= slot.floor):
+    if slot.floor is not None and event.ts <= slot.floor:
         return False
     bags: dict[str, tuple[Event, ...]] = {}
     for earlier in [*before, Slot(slot.variable, event)]:
@@ -79,16 +82,16 @@ def _could_bind(event: Event, slot: Slot, before: list[Slot], conditions: list[e
 
 
 def _is_final(conjunct: ex.Expression, variable: str) -> bool:
-    """Whether only the whole bag decides a conjunct: an aggregate, `v[last]` or NEXT(v) over v itself."""
+    """Whether only the whole bag decides a conjunct: an aggregate, `v[last]`, NEXT(v) or `v[i+1]` over v itself."""
     return any(
         (isinstance(node, ex.Aggregate) and variable in ex.variables_in(node))
-        or (
-            isinstance(node, ex.Attribute)
-            and node.variable == variable
-            and node.index in (ex.Edge.LAST, ex.Each.NEXT)
-        )
+        or (isinstance(node, ex.Attribute) and node.variable == variable and _looks_ahead(node.index))
         for node in conjunct.walk()
     )
+
+
+def _looks_ahead(index: ex.Index) -> bool:
+    return index in (ex.Edge.LAST, ex.Each.NEXT) or (isinstance(index, ex.Running) and index.offset > 0)
 
 
 # --- after match ----------------------------------------------------------------------------------

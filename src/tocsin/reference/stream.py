@@ -111,7 +111,7 @@ def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:
             continue
         if any(event.row.get(name) is None for name in partition.same):
             continue
-        key = tuple(_key(event.value((name,))) for name in partition.attributes)
+        key = tuple(group_key(event.value((name,))) for name in partition.attributes)
         groups.setdefault(key, []).append(event)
     return [
         [Event(e.type, e.ts, e.time, e.row, e.position, local) for local, e in enumerate(group)]
@@ -119,7 +119,7 @@ def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:
     ]
 
 
-def _key(value: Any) -> Any:
+def group_key(value: Any) -> Any:
     """A value that equals another exactly when SQL's grouping does: NaN is one group, 1 and 1.0 too."""
     if isinstance(value, float) and math.isnan(value):
         return ("NaN",)

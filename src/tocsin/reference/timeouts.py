@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.reference.matches import Candidate, Evaluation
+from tocsin.reference.matches import Candidate, Evaluation, Guard
 from tocsin.reference.stream import Event
 
 
@@ -16,15 +16,29 @@ def timeouts(query: alg.Query, events: list[Event]) -> list[tuple[Candidate, str
     evaluation = Evaluation(events, query.window_us)
     found: list[tuple[Candidate, str]] = []
     for number in range(1, len(sequence.parts)):
-        reached = evaluation.settle(evaluation.matches(prefix(query, sequence, number)))
+        reached = _reaching(evaluation, query, sequence, number)
         names = set(alg.variables_of(alg.Sequence(sequence.parts[:number])))
-        extended = {
-            _only(longer, names).key
-            for longer in evaluation.settle(evaluation.matches(prefix(query, sequence, number + 1)))
-        }
+        extended = {_only(longer, names).key for longer in _reaching(evaluation, query, sequence, number + 1)}
         missing = next(iter(alg.variables_of(sequence.parts[number])))
         found += [(match, missing) for match in reached if _only(match, names).key not in extended]
     return found
+
+
+def _reaching(
+    evaluation: Evaluation, query: alg.Query, sequence: alg.Sequence, number: int
+) -> list[Candidate]:
+    """The matches of the first parts."""
+    if number == len(sequence.parts):
+        return evaluation.settle(evaluation.matches(query.pattern))
+    return evaluation.settle(
+        replace(found, guards=tuple(guard for guard in found.guards if _is_closed(guard)))
+        for found in evaluation.matches(prefix(query, sequence, number))
+    )
+
+
+def _is_closed(guard: Guard) -> bool:
+    """Whether the event that ends the gap is there; otherwise a later part will end it."""
+    return any(not isinstance(anchor, alg.Whole) for anchor, _, _ in guard.upper)
 
 
 def prefix(query: alg.Query, sequence: alg.Sequence, number: int) -> alg.Node:
@@ -34,17 +48,17 @@ def prefix(query: alg.Query, sequence: alg.Sequence, number: int) -> alg.Node:
     for outer in query.pattern.walk():
         if outer is sequence:
             break
-        if isinstance(outer, alg.Absent) and any(
-            isinstance(bound.anchor, alg.FirstOf) and names.intersection(bound.anchor.variables)
-            for bound in outer.upper
+        # An absence counts when it lies between parts that are here and speaks of nothing else: what later parts
+        # may still decide blocks nothing yet.
+        if (
+            isinstance(outer, alg.Absent)
+            and any(
+                isinstance(bound.anchor, alg.FirstOf) and names.intersection(bound.anchor.variables)
+                for bound in outer.upper
+            )
+            and (outer.condition is None or ex.variables_in(outer.condition) <= names | {outer.variable})
         ):
-            # The absence lies between parts that are all here; what it knows of later parts is vacuous.
-            known = [
-                conjunct
-                for conjunct in ex.conjuncts(outer.condition)
-                if ex.variables_in(conjunct) <= names | {outer.variable}
-            ]
-            node = replace(outer, part=node, condition=ex.all_of(*known) if known else None)
+            node = replace(outer, part=node)
     condition = next((outer.condition for outer in query.pattern.walk() if isinstance(outer, alg.Filter)), None)
     known = [conjunct for conjunct in ex.conjuncts(condition) if ex.variables_in(conjunct) <= names]
     node = alg.Filter(node, ex.all_of(*known)) if known else node

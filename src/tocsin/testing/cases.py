@@ -129,36 +129,33 @@ def _case(fields: dict[str, tuple[int, str]], file: str) -> Case:
     outcomes = [name for name in ("matches", "rows", "error") if name in text]
     if len(outcomes) != 1 or "pattern" not in text or ("stream" not in text and "error" not in text):
         raise CaseFormatError(f"{where}: a case needs a pattern, a stream and one of matches, rows, error")
-    case = Case(
+    events = parse_stream(text.get("stream", "none"), where)
+    ids = {label: row["id"] for label, _, row in events}
+    return Case(
         name=text["case"],
         file=file,
         line=line,
         pattern=text["pattern"],
-        events=parse_stream(text.get("stream", "none"), where),
+        events=tuple((kind, row) for _, kind, row in events),
         rulings=_names(text.get("rulings", "")),
         tie=_names(text.get("tie", "")),
-        matches=_expected(text["matches"], where) if "matches" in text else None,
-        timeouts=_expected(text.get("timeouts", "none"), where),
+        matches=_expected(text["matches"], ids, where) if "matches" in text else None,
+        timeouts=_expected(text.get("timeouts", "none"), ids, where),
         rows=_rows(text["rows"], where) if "rows" in text else None,
         error=text.get("error"),
         warns=_names(text.get("warns", "")),
     )
-    known = {row["id"] for _, row in case.events}
-    used = {label for one in (*(case.matches or ()), *case.timeouts) for label in one.labels}
-    if used - known:
-        raise CaseFormatError(f"{where}: no such event: {', '.join(sorted(used - known))}")
-    return case
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def parse_stream(text: str, where: str = "<stream>") -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """The events of a `stream:` field as (type, row)."""
+def parse_stream(text: str, where: str = "<stream>") -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
+    """The events of a `stream:` field as (label, type, row)."""
     if text.strip() == "none":
         return ()
-    events: list[tuple[str, Mapping[str, Any]]] = []
+    events: list[tuple[str, str, Mapping[str, Any]]] = []
     previous, at = 0, 0
     while at < len(text):
         if text[at].isspace():
@@ -175,8 +172,9 @@ def parse_stream(text: str, where: str = "<stream>") -> tuple[tuple[str, Mapping
             time = int(Decimal(found["at"]) * 1_000_000)
         previous = previous if time is None else time
         values = _items(found["values"] or "", where)
-        events.append((found["type"].upper(), {"id": found["label"], "ts": time} | values))
-    labels = Counter(row["id"] for _, row in events)
+        row = {"id": found["label"], "ts": time} | values
+        events.append((found["label"], found["type"].upper(), row))
+    labels = Counter(label for label, _, _ in events)
     if any(times > 1 for times in labels.values()):
         raise CaseFormatError(f"{where}: a label is used twice")
     return tuple(events)
@@ -216,7 +214,15 @@ class Label(str):
     __slots__ = ()
 
 
-def _expected(text: str, where: str) -> tuple[Expected, ...]:
+def _expected(text: str, ids: Mapping[str, str], where: str) -> tuple[Expected, ...]:
+    """The matches of a field, each event by its `id`, which is its label unless the case sets it."""
+
+    def known(labels: Iterable[str]) -> tuple[str, ...]:
+        unknown = [label for label in labels if label not in ids]
+        if unknown:
+            raise CaseFormatError(f"{where}: no such event: {', '.join(unknown)}")
+        return tuple(ids[label] for label in labels)
+
     if text.strip() == "none":
         return ()
     found = []
@@ -225,14 +231,14 @@ def _expected(text: str, where: str) -> tuple[Expected, ...]:
         if any("=" in token for token in tokens):
             bindings = tuple(
                 sorted(
-                    (name, tuple(labels.split(",")))
+                    (name, known(labels.split(",")))
                     for name, _, labels in (token.partition("=") for token in tokens)
                 )
             )
             labels = tuple(sorted(label for _, bound in bindings for label in bound))
             found.append(Expected(labels, bindings, missing or None))
         else:
-            found.append(Expected(tuple(sorted(tokens)), None, missing or None))
+            found.append(Expected(tuple(sorted(known(tokens))), None, missing or None))
     if re.sub(r"\{[^}]*\}(?:\s*missing=\w+)?", "", text).strip() or not found:
         raise CaseFormatError(f"{where}: not a list of matches: {text!r}")
     return tuple(found)

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from tests.semantics.readings.support import Patch, accepts, truths
+
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import structure
@@ -93,9 +94,7 @@ def r10_each_condition_blocks_alone(patch: Patch) -> None:
 def r10_an_unknown_condition_blocks(patch: Patch) -> None:
     _blocks(
         patch,
-        lambda conjuncts, bags: all(
-            truth is not False for one in conjuncts for truth in truths(one, bags)
-        ),
+        lambda conjuncts, bags: all(truth is not False for one in conjuncts for truth in truths(one, bags)),
     )
 
 
@@ -134,9 +133,7 @@ def _blocks(patch: Patch, satisfies: Callable[[tuple[ex.Expression, ...], Bags],
 
 def r13_an_optional_element_must_bind_an_event(patch: Patch) -> None:
     repeat = Evaluation._repeat
-    patch.setattr(
-        Evaluation, "_repeat", lambda self, part, least, *rest: repeat(self, part, max(least, 1), *rest)
-    )
+    patch.setattr(Evaluation, "_repeat", lambda self, part, least, *rest: repeat(self, part, max(least, 1), *rest))
 
 
 def r13_an_optional_element_is_greedy(patch: Patch) -> None:
@@ -276,12 +273,12 @@ def r20_an_absence_in_an_iteration_guards_between_the_copies(patch: Patch) -> No
 
 def r20_one_undisturbed_copy_of_an_iteration_is_enough(patch: Patch) -> None:
     def settle(self: Evaluation, candidates: list[Candidate]) -> list[Candidate]:
-        return matches.distinct(
-            replace(found, guards=())
-            for found in candidates
-            if found.slots
-            if not found.guards or not all(self._is_blocked(found, guard) for guard in found.guards)
-        )
+        kept = []
+        for found in candidates:
+            free = {guard.absent for guard in found.guards if not self._is_blocked(found, guard)}
+            if found.slots and free == {guard.absent for guard in found.guards}:
+                kept.append(replace(found, guards=()))
+        return matches.distinct(kept)
 
     patch.setattr(Evaluation, "settle", settle)
 

@@ -1,4 +1,4 @@
-"""Other readings of conditions: quantifiers, missing events, indices, aggregates, scalars (R1, R3, R15, R18, R21, …)."""
+"""Other readings of conditions: quantifiers, indices, aggregates, scalars (R1, R3, R15, R18, R21, R23, R39)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.semantics.readings.support import (
     remembers,
     truths,
 )
+
 from tocsin import api, errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import translate
@@ -52,9 +53,7 @@ def r1_null_attributes_of_bound_events_are_vacuous_too(patch: Patch) -> None:
 
 def r1_an_aggregate_of_an_unbound_variable_is_vacuous(patch: Patch) -> None:
     holds = conditions.holds
-    decides(
-        patch, lambda conjunct, bags: not ex.variables_in(conjunct) <= bags.keys() or holds(conjunct, bags)
-    )
+    decides(patch, lambda conjunct, bags: not ex.variables_in(conjunct) <= bags.keys() or holds(conjunct, bags))
 
 
 # --- R3, R23: iterated variables ------------------------------------------------------------------
@@ -206,9 +205,10 @@ def r18_counting_an_attribute_counts_events(patch: Patch) -> None:
 
 def r18_counting_events_counts_values(patch: Patch) -> None:
     aggregate = conditions.aggregate
+    known = remembers(patch)
 
     def of_values(node: ex.Aggregate, matches: list[Bags]) -> Any:
-        if isinstance(node.argument, ex.Variable):
+        if isinstance(node.argument, ex.Variable) and any("x" in event.row for event in known):
             node = replace(node, argument=ex.Attribute(node.argument.name, ("x",)))
         return aggregate(node, matches)
 
@@ -217,9 +217,7 @@ def r18_counting_events_counts_values(patch: Patch) -> None:
 
 def r18_one_null_makes_an_aggregate_null(patch: Patch) -> None:
     fold = aggregates.fold
-    everywhere(
-        patch, aggregates, "fold", lambda name, values, **options: fold(name, values, nulls_spoil=True)
-    )
+    everywhere(patch, aggregates, "fold", lambda name, values, **options: fold(name, values, nulls_spoil=True))
 
 
 def r18_the_first_and_last_value_are_never_null(patch: Patch) -> None:
@@ -331,9 +329,7 @@ def r39_an_event_without_a_time_comes_first(patch: Patch) -> None:
     ingest = reference.ingest
 
     def with_time(rows: dict[str, list[dict[str, Any]]], **options: Any) -> list[Event]:
-        timed = {
-            kind: [row | {"ts": row["ts"] or 0} for row in one_kind] for kind, one_kind in rows.items()
-        }
+        timed = {kind: [row | {"ts": row["ts"] or 0} for row in one_kind] for kind, one_kind in rows.items()}
         return ingest(timed, **options)
 
     patch.setattr(reference, "ingest", with_time)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.semantics.readings.structure import r12_a_conjunction_needs_different_events
 from tests.semantics.readings.support import Bags, Patch
+
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference import conditions, matches
@@ -52,6 +53,17 @@ def r19_a_name_holds_what_projection_removed(patch: Patch) -> None:
     patch.setattr(matches, "_bound", remembering)
 
 
+def r19_a_name_leaves_derived_events_out(patch: Patch) -> None:
+    bound = matches._bound
+
+    def only_read(found: Candidate, variable: str) -> Candidate:
+        named = bound(found, variable)
+        own = [slot for slot in named.slots if slot.variable != variable or slot.event.type is not None]
+        return replace(named, slots=tuple(own))
+
+    patch.setattr(matches, "_bound", only_read)
+
+
 def r22_next_may_skip_events_of_its_type(patch: Patch) -> None:
     def as_printed(self: Evaluation, node: alg.NextOf) -> list[Candidate]:
         return [
@@ -93,6 +105,15 @@ def r24_a_derived_event_replaces_what_its_name_held(patch: Patch) -> None:
     patch.setattr(matches, "_derived", replaced)
 
 
+def r24_a_derived_event_is_at_the_start_of_its_match(patch: Patch) -> None:
+    derived = matches._derived
+    patch.setattr(
+        matches,
+        "_derived",
+        lambda found, node: replace(found, slots=derived(replace(found, last=found.first), node).slots),
+    )
+
+
 def r24_every_derived_event_differs(patch: Patch) -> None:
     identity = matches.identity
     patch.setattr(
@@ -121,13 +142,15 @@ def r26_a_filter_holds_for_some_event(patch: Patch) -> None:
 
 def r26_a_filter_fails_on_no_event(patch: Patch) -> None:
     every = conditions._every
-    patch.setattr(
-        conditions, "_every", lambda node, bags, choice: node.variable in bags and every(node, bags, choice)
-    )
+    patch.setattr(conditions, "_every", lambda node, bags, choice: node.variable in bags and every(node, bags, choice))
 
 
 def r26_a_disjunction_needs_one_event_per_atom(patch: Patch) -> None:
     patch.setattr(conditions, "any_true", all_true)
+
+
+def r26_not_is_the_complement(patch: Patch) -> None:
+    patch.setattr(conditions, "negate", lambda value: not value)
 
 
 def r27_an_event_is_compared_with_itself(patch: Patch) -> None:
@@ -174,9 +197,7 @@ def r28_one_of_several_windows_is_enough(patch: Patch) -> None:
 
     def in_some(ts: int, guard: Guard, found: Candidate) -> bool:
         windows = zip(guard.lower, guard.upper, strict=True)
-        return any(
-            inside(ts, replace(guard, lower=(low,), upper=(high,)), found) for low, high in windows
-        )
+        return any(inside(ts, replace(guard, lower=(low,), upper=(high,)), found) for low, high in windows)
 
     patch.setattr(matches, "_inside", in_some)
 

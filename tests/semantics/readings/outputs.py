@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.semantics.readings.support import Bags, Patch, accepts, everywhere, translates
+
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import outputs as output_clauses
@@ -63,13 +64,24 @@ def r4_a_null_key_is_no_group(patch: Patch) -> None:
     def without_null(query: alg.Query, matches: list[Candidate]) -> list[dict[str, Any]]:
         keys = [one.expression for one in query.group_by]
         kept = [
-            match
-            for match in matches
-            if all(conditions.interpret(key, match.bags, {}) is not None for key in keys)
+            match for match in matches if all(conditions.interpret(key, match.bags, {}) is not None for key in keys)
         ]
         return rows_over_all(query, kept)
 
     patch.setattr(reference, "rows_over_all", without_null)
+
+
+def r4_count_of_all_is_per_partition(patch: Patch) -> None:
+    rows_over_all = reference.rows_over_all
+
+    def per_partition(query: alg.Query, matches: list[Candidate]) -> list[dict[str, Any]]:
+        groups: dict[Any, list[Candidate]] = {}
+        for match in matches:
+            key = tuple(match.first.row.get(name) for name in query.partition.attributes)
+            groups.setdefault(key, []).append(match)
+        return [row for group in groups.values() or [[]] for row in rows_over_all(query, group)]
+
+    patch.setattr(reference, "rows_over_all", per_partition)
 
 
 def r4_a_column_that_is_not_grouped_is_accepted(patch: Patch) -> None:
@@ -85,9 +97,7 @@ def r4_a_condition_may_count_matches(patch: Patch) -> None:
 
 def r40_no_match_gives_no_row(patch: Patch) -> None:
     rows_over_all = reference.rows_over_all
-    patch.setattr(
-        reference, "rows_over_all", lambda query, found: rows_over_all(query, found) if found else []
-    )
+    patch.setattr(reference, "rows_over_all", lambda query, found: rows_over_all(query, found) if found else [])
 
 
 def r40_no_match_with_group_by_gives_a_row(patch: Patch) -> None:
@@ -101,15 +111,21 @@ def r40_no_match_with_group_by_gives_a_row(patch: Patch) -> None:
 
 
 def r40_the_sum_of_no_match_is_null(patch: Patch) -> None:
-    fold = aggregates.fold
-    everywhere(
-        patch,
-        aggregates,
-        "fold",
-        lambda name, values, **options: (
-            None if name == "sum" and not values else fold(name, values, **options)
-        ),
-    )
+    aggregate = conditions.aggregate
+
+    def nothing(node: ex.Aggregate, matches: list[Bags]) -> Any:
+        return None if node.function == "sum" and not matches else aggregate(node, matches)
+
+    everywhere(patch, conditions, "aggregate", nothing)
+
+
+def r40_collecting_from_no_match_gives_an_empty_list(patch: Patch) -> None:
+    aggregate = conditions.aggregate
+
+    def nothing(node: ex.Aggregate, matches: list[Bags]) -> Any:
+        return [] if node.function == "collect" and not matches else aggregate(node, matches)
+
+    everywhere(patch, conditions, "aggregate", nothing)
 
 
 def r40_the_average_is_that_of_the_averages_of_the_matches(patch: Patch) -> None:

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 from lark import v_args
-
 from tests.semantics.readings.support import Patch, accepts, places, refuses, refuses_text, translates
+
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import structure, translate
@@ -59,17 +59,19 @@ def r34_every_grouping_is_a_match(patch: Patch) -> None:
 
 
 def _orders(patch: Patch, ends: Callable[[Candidate, Candidate], tuple[Any, Any]]) -> None:
-    def compared(self: Evaluation, lefts: Any, rights: Any, follows: Any) -> list[Candidate]:
-        return matches.distinct(
-            both
-            for left, right in product(lefts, rights)
-            if follows is None or not (left.slots and right.slots) or follows(*ends(left, right))
-            if matches._spans_less(
-                both := matches._joined(left, right, ordered=follows is not None), self.window_us
-            )
-        )
+    """Another comparison of neighbours in a SEQ."""
 
-    patch.setattr(Evaluation, "_product", compared)
+    def fold(self: Evaluation, parts: Any, follows: Any) -> list[Candidate]:
+        found = [Candidate()]
+        for part in parts:
+            found = [
+                matches._joined(left, right, ordered=follows is not None)
+                for left, right in product(found, self.matches(part))
+                if follows is None or not (left.slots and right.slots) or follows(*ends(left, right))
+            ]
+        return matches.distinct(found)
+
+    patch.setattr(Evaluation, "_fold", fold)
 
 
 # --- R35: names -----------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ def r35_one_name_in_two_branches_is_refused(patch: Patch) -> None:
         names = [event.variable for event in ast.events_in(tree.pattern)]
         return len(set(names)) < len(names)
 
-    refuses(patch, repeats)
+    refuses(patch, repeats, errors.DuplicateVariableError)
 
 
 def r35_every_element_needs_a_name(patch: Patch) -> None:
@@ -186,7 +188,7 @@ def r37_a_pattern_without_a_window_is_refused_in_batch(patch: Patch) -> None:
 
 
 def r38_an_iteration_is_written_after_the_name(patch: Patch) -> None:
-    refuses_text(patch, r"[A-Z]\+ [a-z]")
+    refuses_text(patch, r"[A-Z]\+ [a-z]+\b(?!\[)")
 
 
 def r38_a_range_is_no_iteration(patch: Patch) -> None:

@@ -43,7 +43,7 @@ def readings_in(module: ModuleType) -> list[Reading]:
     return [
         Reading(found[1].upper(), value)
         for name, value in vars(module).items()
-        if (found := re.match(r"(r\d+)_", name))
+        if (found := re.match(r"(r\d+)_", name)) and value.__module__ == module.__name__
     ]
 
 
@@ -73,13 +73,17 @@ def accepts(patch: Patch, error: type[errors.TocsinError], saying: str = "") -> 
     patch.setattr(errors, "raise_all", overlook)
 
 
-def refuses(patch: Patch, is_wrong: Callable[[ast.Query], bool]) -> None:
+def refuses(
+    patch: Patch,
+    is_wrong: Callable[[ast.Query], bool],
+    error: type[errors.TocsinError] = errors.QueryBindingError,
+) -> None:
     """Let the translator refuse queries that it accepts."""
     translate = api.translate
 
     def strict(tree: ast.Query) -> Any:
         if is_wrong(tree):
-            raise errors.QueryBindingError("Refused by this reading.")
+            raise error("Refused by this reading.")
         return translate(tree)
 
     patch.setattr(api, "translate", strict)

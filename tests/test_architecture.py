@@ -1,0 +1,74 @@
+"""What library code must never do: run a job, touch the JVM, leave something behind in the session."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "tocsin"
+ACTIONS = {
+    "collect",
+    "count",
+    "first",
+    "head",
+    "show",
+    "take",
+    "tail",
+    "toPandas",
+    "toArrow",
+    "foreach",
+    "write",
+    "save",
+}
+JVM_ONLY = {"rdd", "sparkContext", "_jdf", "_jsc", "_jvm", "_sc", "_session"}
+TRACES = {
+    "cache",
+    "persist",
+    "checkpoint",
+    "localCheckpoint",
+    "createTempView",
+    "createOrReplaceTempView",
+    "createGlobalTempView",
+}
+
+
+def library_files() -> list[Path]:
+    """Everything that sees Spark, but the command line, which is a program of its own and may run jobs."""
+    return [
+        path
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.relative_to(SOURCE).parts[0] != "cli"
+        and ("pyspark" in path.read_text(encoding="utf-8") or path.parent.name == "physical")
+    ]
+
+
+def attributes_used(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+
+
+@pytest.mark.parametrize("path", library_files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_library_code_never_runs_a_job_or_touches_the_jvm(path: Path) -> None:
+    assert set(attributes_used(path)) & (ACTIONS | JVM_ONLY | TRACES) == set()
+
+
+def test_importing_tocsin_imports_neither_spark_nor_arrays_nor_the_terminal() -> None:
+    program = "import sys, tocsin; print(*(name for name in sys.argv[1:] if name in sys.modules))"
+    heavy = ["pyspark", "pandas", "numpy", "numba", "pyarrow", "typer", "rich"]
+    done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_no_module_grows_beyond_what_one_sitting_can_read() -> None:
+    long = {
+        str(path.relative_to(SOURCE)): lines
+        for path in SOURCE.rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 450
+    }
+    assert set(long) <= {"errors.py"}  # a list, read one entry at a time
