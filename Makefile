@@ -70,8 +70,8 @@ bench: $(READY) ## measure
 	@if [ -f benchmarks/__main__.py ]; then $(WITH_SPARK) $(BIN)/python -m benchmarks; \
 	else echo "There is nothing to measure yet: the benchmarks arrive with the batch engine."; fi
 
-docs: $(READY) ## run every example of the README and the docs
-	@$(WITH_SPARK) $(BIN)/python -m pytest docs README.md $(PYTEST_ARGS)
+docs: $(READY) ## run every example of the README, the docs and examples/
+	@$(WITH_SPARK) $(BIN)/python -m pytest README.md docs examples $(PYTEST_ARGS)
 
 # uv resolves for all platforms and Python versions at once; it is needed for nothing else.
 lock: ## pin the packages of pyproject.toml anew in requirements.lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,6 @@ def test_spark_claims_a_good_part_of_the_cases() -> None:
     assert len(CASES) >= 60
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_spark_gives_the_matches_of_the_case(spark: SparkSession, case: Case) -> None:
-    pattern = compiled(case.pattern)
-    found = rows_of(pattern.match(case_frames(spark, case, pattern), tie=case.tie))
-    assert case.differences(found) == []
-
-
 def check(spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int) -> None:
     pattern = compiled(query)
     schema = ", ".join(f"{name} {kind}" for name, kind in ATTRIBUTES.items())
@@ -126,3 +120,27 @@ def test_spark_equals_the_reference_on_many_queries(
     spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int
 ) -> None:
     check(spark, query, rows, layout, parts)
+
+
+@pytest.fixture(scope="module")
+def light(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session without what costs a five-event query most of its time; the random queries above run with it all."""
+    settings = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_spark_gives_the_matches_of_the_case(light: SparkSession, case: Case) -> None:
+    pattern = compiled(case.pattern)
+    found = rows_of(pattern.match(case_frames(light, case, pattern), tie=case.tie))
+    assert case.differences(found) == []
