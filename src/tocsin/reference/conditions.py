@@ -16,7 +16,7 @@ from typing import Any
 from tocsin.language import expressions as ex
 from tocsin.reference.aggregates import fold
 from tocsin.reference.stream import Event
-from tocsin.reference.values import all_true, any_true, arithmetic, call, compare, like, negate
+from tocsin.reference.values import all_true, any_true, arithmetic, call, compare, fitting, like, negate
 
 Bags = Mapping[str, tuple[Event, ...]]
 Choice = Mapping[str, int]
@@ -123,7 +123,7 @@ def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
             return arithmetic(node.op, value(node.left), value(node.right))
         case ex.Negative():
             operand = value(node.operand)
-            return None if operand is None else -operand
+            return None if operand is None else fitting(-operand)
         case ex.Comparison():
             return compare(node.op, value(node.left), value(node.right))
         case ex.And():

@@ -107,16 +107,27 @@ def negate(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
+def fitting(value: Any) -> Any:
+    """A value, or NULL when it is an integer beyond 64 bits."""
+    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
 def arithmetic(op: str, left: Any, right: Any) -> Any:
-    """`+ - * / % ||`, NULL with NULL and on division by zero.
+    """`+ - * / % ||`; NULL with NULL, on division by zero and beyond 64 bits.
 
     Examples
     --------
     >>> arithmetic("/", 1, 0) is None, arithmetic("%", -7, 3), arithmetic("/", 1, 2)
     (True, -1, 0.5)
+    >>> arithmetic("*", 2**62, 2) is None
+    True
     """
     if left is None or right is None:
         return None
+    return fitting(_computed(op, left, right))
+
+
+def _computed(op: str, left: Any, right: Any) -> Any:
     if op == "||":
         return str(left) + str(right)
     if op == "*":
@@ -257,4 +268,4 @@ def call(function: str, arguments: list[Any]) -> Any:
             if (order(value, best) or 0) * sign > 0:
                 best = value
         return best
-    return None if len(present) < len(arguments) else STRICT[function](*arguments)
+    return None if len(present) < len(arguments) else fitting(STRICT[function](*arguments))
