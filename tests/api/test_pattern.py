@@ -166,7 +166,7 @@ def test_explain_says_why_there_is_no_plan() -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(errors.InvalidOptionError, match="did you mean `formatted`"):
-        tocsin.pattern(TEXT).explain(mode="formated")
+        tocsin.pattern(TEXT).explain(mode="formattd")
 
 
 def test_the_logical_plan_shows_every_clause() -> None:

@@ -19,7 +19,7 @@ from tocsin.cli import files
 from tocsin.cli.app import app
 
 BANK = (str(datasets.pattern_path("bank")), "--input", str(datasets.path("bank")))
-TAKEN_OVER = ["chloe", "ines", "jonas"]
+TAKEN_OVER = ["chloe", "iris", "jonas"]
 
 
 def tocsin(*arguments: str) -> Result:

@@ -93,8 +93,11 @@ def check(spark: SparkSession, query: ast.Query, rows: Streams, layout: str, par
         typed = [frame.withColumn("type", F.lit(kind)) for kind, frame in frames.items()]
         inputs = typed[0].union(typed[1]).union(typed[2]).repartition(parts)
         expected_rows = {kind: [{**row, "type": kind} for row in rows[kind]] for kind in rows}
-    found = rows_of(pattern.match(inputs))
     expected = reference.evaluate(pattern, expected_rows)
+    try:
+        found = rows_of(pattern.match(inputs))
+    except errors.ContradictoryDistancesError:
+        found = []  # refused, because no stream has a match
     assert_same_rows(found, with_interval(expected))
     assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
     assert len({row["match_id"] for row in found}) == len(found)
@@ -114,6 +117,7 @@ def test_spark_equals_the_reference(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @settings(max_examples=500, suppress_health_check=SHARED_SESSION)
 @given(query=queries(JOINS), rows=streams(max_events=14), layout=LAYOUTS, parts=PARTITIONS)
 def test_spark_equals_the_reference_on_many_queries(

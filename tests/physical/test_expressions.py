@@ -58,6 +58,10 @@ SCALARS = [
     "a.s || '!'",
     "a.s || NULL",
     "a.place.lat + 1",
+    "a.g + 16777217",
+    "a.g * 0.1",
+    "a.g = 0.1",
+    "a.g < 16777217",
     # comparison and logic
     "a.i = 7",
     "a.i != 7.0",
@@ -242,6 +246,14 @@ def test_aggregates_of_an_unbound_variable_have_the_value_of_the_empty_bag(one: 
     rows = found(text, {"A": one, "B": one.limit(0)})
     expected = tocsin.reference.evaluate(tocsin.pattern(text), {"A": [ROW], "B": []})
     assert [{name: value for name, value in row.items() if name in expected[0]} for row in rows] == expected
+
+
+def test_an_attribute_is_returned_in_its_own_type(one: DataFrame) -> None:
+    names = ["i", "j", "f", "g", "s", "b", "at", "day", "place", "wait"]
+    out = tocsin.pattern(returning([f"a.{name}" for name in names])).match({"A": one})
+    assert [out.schema[f"c{number}"].dataType for number in range(len(names))] == [
+        one.schema[name].dataType for name in names
+    ]
 
 
 def test_a_whole_event_is_returned_with_its_columns_in_order(one: DataFrame) -> None:

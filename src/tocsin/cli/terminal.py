@@ -6,6 +6,8 @@ rich leaves colour out when `NO_COLOR` is set or the output is not a terminal.
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -79,9 +81,8 @@ class Steps:
     def step(self, words: str, progress: Callable[[], str] | None = None) -> Iterator[None]:
         """Show what is going on; `progress` is asked for more words now and then."""
         began = time.perf_counter()
-        console = err()
-        if console.is_terminal:
-            with _live(console, words, progress):
+        if err().is_terminal:
+            with _live(words, progress):
                 yield
         else:
             yield
@@ -98,7 +99,7 @@ class Steps:
 
 
 @contextmanager
-def _live(console: Console, words: str, progress: Callable[[], str] | None) -> Iterator[None]:
+def _live(words: str, progress: Callable[[], str] | None) -> Iterator[None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     class Words(TextColumn):
@@ -107,9 +108,12 @@ def _live(console: Console, words: str, progress: Callable[[], str] | None) -> I
             return Text(f"{words}{more}")
 
     columns = (SpinnerColumn(), Words(""), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as shown:
-        shown.add_task(words, total=None)
-        yield
+    # A stream of its own: stderr itself is lent to the JVM while that starts.
+    with os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding) as stream:
+        console = Console(file=stream, force_terminal=True)
+        with Progress(*columns, console=console, transient=True, refresh_per_second=4) as shown:
+            shown.add_task(words, total=None)
+            yield
 
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> Table:

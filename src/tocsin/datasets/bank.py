@@ -30,7 +30,7 @@ HOMES = {
     "freya": "DK",
     "goran": "HR",
     "hana": "CZ",
-    "petra": "PT",
+    "iris": "PT",
     "jonas": "DE",
     "kaia": "NO",
     "luca": "IT",
@@ -82,7 +82,7 @@ def _noise(dice: random.Random) -> Iterator[Event]:
 
 
 def _takeovers(dice: random.Random) -> Iterator[Event]:
-    for user, at in (("chloe", 42.0), ("jonas", 118.0), ("petra", 171.0)):
+    for user, at in (("chloe", 42.0), ("jonas", 118.0), ("iris", 171.0)):
         yield _event("Login", user, at, country=_pick(dice, COUNTRIES))
         changed = at + _between(dice, 1, 5)
         yield _event("PasswordChange", user, changed)

@@ -67,6 +67,8 @@ class Compiler:
         """A RETURN column."""
         if isinstance(expression, ex.Variable):
             return self.bindings[expression.name].event()
+        if isinstance(expression, ex.Attribute):
+            return self._column(expression)[0]
         return self.value(expression).output
 
     def value(self, node: ex.Expression) -> Value:
@@ -82,7 +84,7 @@ class Compiler:
             case ex.Interval():
                 return Value(F.lit(node.microseconds).cast("bigint"), Kind.INTERVAL)
             case ex.Attribute():
-                return self._attribute(node)
+                return value_of(*self._column(node))
             case ex.Aggregate():
                 return self._aggregate(node)
             case ex.Arithmetic():
@@ -121,11 +123,11 @@ class Compiler:
                 return ~matched if node.negated else matched
         raise errors.InternalError(f"{type(node).__name__} has no Column.", where=node.where)
 
-    def _attribute(self, node: ex.Attribute) -> Value:
+    def _column(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
+        """The column of a reference as it is, NULL where the index is outside the bag of one."""
         column, dtype = self.bindings[node.variable].attribute(node.path)
-        if isinstance(node.index, ex.Fixed) and node.index.number != 1:
-            column = null(dtype)
-        return value_of(column, dtype)
+        is_outside = isinstance(node.index, ex.Fixed) and node.index.number != 1
+        return (null(dtype) if is_outside else column), dtype
 
     def _membership(self, node: ex.In) -> Column:
         subject = self.value(node.operand)
@@ -167,8 +169,7 @@ def _fold(function: str, value: Value) -> Value:
         case "count":
             return Value(F.when(known, 1).otherwise(0).cast("bigint"), Kind.INTEGER)
         case "sum":
-            number = value.column.cast("double") if value.kind is Kind.DOUBLE else value.number
-            return Value(F.coalesce(number, F.lit(0)), value.kind)
+            return Value(F.coalesce(value.number, F.lit(0)), value.kind)
         case "avg":
             return Value(value.number.cast("double"), Kind.DOUBLE)
         case "stddev":

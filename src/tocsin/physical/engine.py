@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,13 @@ from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.physical import batch
 from tocsin.physical.claims import unsupported
+from tocsin.physical.describe import describe
 from tocsin.physical.inputs import Inputs, resolve
 from tocsin.physical.plan import Plan, common_clock, plan
 from tocsin.physical.schemas import attributes_of
 from tocsin.physical.values import Kind
 
+log = logging.getLogger(__name__)
 STRATEGIES = ("auto", "join")
 
 
@@ -38,7 +41,9 @@ class Prepared:
                 "Matching on a streaming DataFrame does not run yet.",
                 hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
             )
-        return batch.matches(self.query, planned(self.query, self.distances), self.inputs)
+        chosen = planned(self.query, self.distances)
+        log.debug("plan of %s:\n%s", ", ".join(self.query.variables), describe(chosen, self.query.partition))
+        return batch.matches(self.query, chosen, self.inputs)
 
 
 def prepare(

@@ -89,7 +89,7 @@ def resolve(
         except errors.TocsinError as problem:
             problems.append(problem)
     errors.raise_all(_distinct(problems))
-    return Inputs(streams, _common_kind(streams), any(is_streaming(frame) for frame, _ in frames.values()), id)
+    return Inputs(streams, _common_kind(streams), _is_any_streaming(frames.values()), id)
 
 
 def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, tuple[DataFrame, T.StructType]]:
@@ -128,6 +128,11 @@ def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, 
     frames = {id(inputs[name]): inputs[name] for name in types}
     schemas = {key: schema_of(frame) for key, frame in frames.items()}
     return {name: (inputs[name], schemas[id(inputs[name])]) for name in types}
+
+
+def _is_any_streaming(frames: Iterable[tuple[DataFrame, T.StructType]]) -> bool:
+    # Each DataFrame is asked once, since asking may be a call to the server.
+    return any(is_streaming(frame) for frame in {id(frame): frame for frame, _ in frames}.values())
 
 
 def _time_of(name: str, time: str | Mapping[str, str]) -> str:

@@ -101,9 +101,14 @@ class Value:
 
 
 def value_of(column: Column, dtype: T.DataType) -> Value:
-    """The value of an input column."""
+    """The value of an input column.
+
+    A FLOAT computes as a DOUBLE: beside an integer Spark would make both FLOAT, and round them to seven digits.
+    """
     kind = kind_of(dtype)
-    return Value(instants.micros_of_interval(column) if kind is Kind.INTERVAL else column, kind)
+    if kind is Kind.INTERVAL:
+        return Value(instants.micros_of_interval(column), kind)
+    return Value(column.cast("double") if isinstance(dtype, T.FloatType) else column, kind)
 
 
 def null(dtype: T.DataType | None = None) -> Column:
