@@ -26,9 +26,7 @@ def x_of(time: dt.datetime) -> float:
 
 def text(x: float, y: float, words: str, *, size: int = 13, color: str = "#333", anchor: str = "start") -> str:
     """Words at a point."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}">{words}</text>'
-    )
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}">{words}</text>'
 
 
 def matches(events: list[dict[str, Any]]) -> list[dict[str, Any]]:

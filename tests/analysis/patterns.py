@@ -47,9 +47,7 @@ def at_most(later: str, earlier: str, microseconds: int) -> ex.Expression:
     return ex.Comparison("<=", ex.Arithmetic("-", ts(later), ts(earlier)), ex.Interval(microseconds))
 
 
-def query(
-    core: alg.Node, *conditions: ex.Expression, within: int | None = None, **options: object
-) -> alg.Query:
+def query(core: alg.Node, *conditions: ex.Expression, within: int | None = None, **options: object) -> alg.Query:
     """`Within(Filter(core, …), W)`, as the translator builds it."""
     if conditions:
         core = alg.Filter(core, ex.all_of(*conditions))
@@ -165,9 +163,7 @@ def deadline(absence: alg.Absent, own: Times, whole: Times) -> int:
     return min(time + bound.offset_us for time, bound in anchors if time is not None)
 
 
-def blocks(
-    time: int, absence: alg.Absent, own: Times, whole: Times, differences: list[tuple[str, str, int]]
-) -> bool:
+def blocks(time: int, absence: alg.Absent, own: Times, whole: Times, differences: list[tuple[str, str, int]]) -> bool:
     """Whether an event at this time lies inside all bounds and keeps the distances of its condition."""
     for bound in absence.lower:
         anchor = anchor_time(bound.anchor, own, whole)
@@ -236,9 +232,7 @@ Constraint = tuple[str, str, int]  # y − x ≤ most
 
 
 @st.composite
-def constrained_queries(
-    draw: st.DrawFn, *, horizon: int, most_cost: int = 5_000
-) -> tuple[alg.Query, list[Constraint]]:
+def constrained_queries(draw: st.DrawFn, *, horizon: int, most_cost: int = 5_000) -> tuple[alg.Query, list[Constraint]]:
     """A query with a window shorter than the horizon and a few distances, and these distances."""
     within = draw(st.integers(1, horizon - 1))
     element = _named(draw(_elements(draw(st.integers(1, 2)))), count())

@@ -31,9 +31,7 @@ def schemas_of(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, s
         found[event_type] = {"ts": "bigint"}
         for name in dict.fromkeys(name for row in rows for name in row if name != "ts"):
             kinds = {NAMES[type(row[name])] for row in rows if row.get(name) is not None}
-            found[event_type][name] = (
-                "double" if kinds == {"bigint", "double"} else max(kinds, default="void")
-            )
+            found[event_type][name] = "double" if kinds == {"bigint", "double"} else max(kinds, default="void")
     return found
 
 
@@ -53,9 +51,7 @@ def test_a_valid_case_binds_to_the_schemas_of_its_stream(case: Case) -> None:
         bind(query, schemas | lacking)
     except errors.TocsinError as problem:
         several = problem.errors if isinstance(problem, errors.QueryErrors) else (problem,)
-        unknown = [
-            one for one in several if any(f"`{name}` has no attribute" in one.message for name in lacking)
-        ]
+        unknown = [one for one in several if any(f"`{name}` has no attribute" in one.message for name in lacking)]
         assert list(several) == unknown
 
 

@@ -73,9 +73,7 @@ def test_only_conjuncts_count():
 
 def test_equality_does_not_carry_over_where_numbers_are_rounded():
     asked = query(both("a", "b", "c"), equal("a", "b"), equal("b", "c"))
-    schemas = {name: Schema.of(name, {"k": "bigint"}) for name in "AC"} | {
-        "B": Schema.of("B", {"k": "double"})
-    }
+    schemas = {name: Schema.of(name, {"k": "bigint"}) for name in "AC"} | {"B": Schema.of("B", {"k": "double"})}
     found = keys(asked, schemas)
     assert found.between("a", "b") == ((("k",), ("k",)),)
     assert found.between("a", "c") == ()
@@ -84,9 +82,7 @@ def test_equality_does_not_carry_over_where_numbers_are_rounded():
 
 
 def test_negated_variables_have_keys_of_their_own():
-    core = between(
-        sequence("a", "c"), "n", ("a",), ("c",), ex.And((equal("n", "a"), equal("c", "n", "j", "i")))
-    )
+    core = between(sequence("a", "c"), "n", ("a",), ("c",), ex.And((equal("n", "a"), equal("c", "n", "j", "i"))))
     found = keys(query(core, equal("a", "c"), within=10))
     assert found.absent == {"n": ((("k",), ("a", ("k",))), (("i",), ("c", ("j",))))}
     assert [str(each) for each in found.classes] == ["a.k = c.k"]

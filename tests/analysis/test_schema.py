@@ -59,9 +59,7 @@ def test_an_unknown_field_is_shown_where_it_stands():
 
 
 def test_a_field_of_something_that_is_no_struct_is_unknown():
-    assert (
-        problem("PATTERN Login a WHERE a.tries.much > 1").hint == "`tries` is an integer; its fields: none."
-    )
+    assert problem("PATTERN Login a WHERE a.tries.much > 1").hint == "`tries` is an integer; its fields: none."
 
 
 def test_a_nested_field_has_its_own_type():
@@ -174,9 +172,7 @@ def test_without_return_there_is_a_struct_per_variable_and_an_array_of_an_iterat
 
 
 def test_groups_and_having_are_checked():
-    grouped = (
-        "PATTERN SEQ(Login a, Transfer+ b) WITHIN 1 HOUR RETURN a.{}, COUNT(*) AS n GROUP BY a.{} HAVING {}"
-    )
+    grouped = "PATTERN SEQ(Login a, Transfer+ b) WITHIN 1 HOUR RETURN a.{}, COUNT(*) AS n GROUP BY a.{} HAVING {}"
     assert [name for name, _ in bound(grouped.format("user", "user", "n > 3")).columns] == ["user", "n"]
     assert problem(grouped.format("user", "user", "n > 'x'")).condition == "TYPE_MISMATCH"
     assert problem(grouped.format("place", "place", "n > 3")).message == "GROUP BY `place` is a struct."

@@ -82,9 +82,7 @@ def test_the_published_size_of_the_dissertation_comes_out():
 
 
 def test_negated_variables_have_stores():
-    found = report(
-        query(trailing(event("a"), "n", ("a",), 10 * SECOND), within=10 * SECOND), {"A": 1, "N": 2}
-    )
+    found = report(query(trailing(event("a"), "n", ("a",), 10 * SECOND), within=10 * SECOND), {"A": 1, "N": 2})
     assert [(store.variable, store.is_negated, store.events) for store in found.stores] == [
         ("a", False, 11),
         ("n", True, 21),

@@ -312,12 +312,7 @@ def test_every_distance_of_every_match_is_within_the_closure_and_the_bounds_are_
     kinds = pattern.variables
     for x in kinds:
         for y in kinds:
-            gaps = [
-                later - earlier
-                for times in found
-                for earlier in times.get(x, ())
-                for later in times.get(y, ())
-            ]
+            gaps = [later - earlier for times in found for earlier in times.get(x, ()) for later in times.get(y, ())]
             least, most = known.distance(x, y)
             if not gaps:
                 continue
@@ -336,9 +331,7 @@ def test_the_coarser_network_never_excludes_what_a_match_can_have(drawn):
     core = pattern.pattern.part if isinstance(pattern.pattern, alg.Within) else pattern.pattern
     condition = core.condition if isinstance(core, alg.Filter) else None
     inner = core.part if isinstance(core, alg.Filter) else core
-    large = query(
-        many_choices(inner), *([condition] if condition is not None else []), within=pattern.window_us
-    )
+    large = query(many_choices(inner), *([condition] if condition is not None else []), within=pattern.window_us)
     found = brute_force(pattern, distances)
     if not found:
         return

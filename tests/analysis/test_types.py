@@ -90,9 +90,7 @@ def test_a_type_is_known_by_the_name_spark_gives_it(name, kind):
 
 
 def test_nested_types_are_read_to_the_bottom():
-    found = from_spark_name(
-        "struct<place:struct<lat:double,lon:double>,tags:array<varchar(5)>,m:map<int,int>>"
-    )
+    found = from_spark_name("struct<place:struct<lat:double,lon:double>,tags:array<varchar(5)>,m:map<int,int>>")
     assert [name for name, _ in found.fields] == ["place", "tags", "m"]
     assert dict(found.fields)["place"] == types.struct_of([("lat", types.DOUBLE), ("lon", types.DOUBLE)])
     assert dict(found.fields)["tags"] == types.array_of(types.STRING)
@@ -105,9 +103,7 @@ def test_field_names_may_hold_anything_but_a_colon_or_be_quoted():
     assert from_spark_name("struct<>").fields == ()
 
 
-@pytest.mark.parametrize(
-    "name", ["", "struct<a:int", "struct<a>", "array<int>>", "decimal(10", "<int>", "int,"]
-)
+@pytest.mark.parametrize("name", ["", "struct<a:int", "struct<a>", "array<int>>", "decimal(10", "<int>", "int,"])
 def test_what_is_not_the_name_of_a_type_is_refused(name):
     with pytest.raises(errors.InvalidOptionError, match="not the name of a type"):
         from_spark_name(name)

@@ -12,9 +12,7 @@ from tocsin.language.sase import parse, parse_expression
 
 BLOCKS = re.split(r"\n\n(?=# )", Path(__file__).with_name("mistakes.txt").read_text("utf-8").rstrip("\n"))
 MISTAKES = {name.removeprefix("# "): text for name, _, text in (block.partition("\n") for block in BLOCKS)}
-TERMINALS = re.compile(
-    r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|QMARK|[A-Z]+_MATCH|_[A-Z]{2,}|\bWORD\b|QUOTED|INT\b"
-)
+TERMINALS = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|QMARK|[A-Z]+_MATCH|_[A-Z]{2,}|\bWORD\b|QUOTED|INT\b")
 
 
 def refusal(read, text):

@@ -18,8 +18,7 @@ WORDS = set(re.findall(r"^_?\w+\.2: /\(?([a-z]+)\b(?!-)", GRAMMAR, re.MULTILINE)
 UNITS = {"Day", "Hour", "Minutes", "S", "D", "W", "H", "Us", "Ms"}
 FUNCTIONS = {"Count", "Sum", "Min", "Max", "Avg", "First", "Last", "Range"}
 FREE = sorted(
-    {word.title() for word in WORDS | {"order"}}
-    - {word.title() for word in (*words.CLAUSES, *words.RESERVED_TYPES)}
+    {word.title() for word in WORDS | {"order"}} - {word.title() for word in (*words.CLAUSES, *words.RESERVED_TYPES)}
     | UNITS
     | FUNCTIONS
 )
@@ -27,9 +26,7 @@ FREE = sorted(
 
 @pytest.mark.parametrize("word", FREE)
 def test_a_word_that_starts_no_clause_is_free_as_type_and_variable(word):
-    query = parse(
-        f"PATTERN SEQ({word} {word.lower()}, {word}+ x, NOT {word}, B b) WHERE {word.lower()}.x > b.x"
-    )
+    query = parse(f"PATTERN SEQ({word} {word.lower()}, {word}+ x, NOT {word}, B b) WHERE {word.lower()}.x > b.x")
     assert query.pattern.parts[0] == Event(word, word.lower())
     assert query.where_clause.left == Attribute(word.lower(), ("x",))
 

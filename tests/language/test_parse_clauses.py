@@ -181,11 +181,7 @@ def test_clauses_come_in_any_order():
 )
 def test_a_clause_written_twice_is_refused_and_both_places_shown(text):
     with pytest.raises(QuerySyntaxError) as caught:
-        parse(
-            f"PATTERN A a\n{text}\nOUTPUT all\n{text}"
-            if "OUTPUT" not in text
-            else f"PATTERN A a\n{text}\n\n{text}"
-        )
+        parse(f"PATTERN A a\n{text}\nOUTPUT all\n{text}" if "OUTPUT" not in text else f"PATTERN A a\n{text}\n\n{text}")
     error = caught.value
     assert "written twice" in error.message
     assert (error.where.line, error.also[1].line) == (4, 2)

@@ -195,16 +195,12 @@ def test_a_function_has_its_tree(text, tree):
     assert parse_expression(text) == tree
 
 
-@pytest.mark.parametrize(
-    "name", ["count", "sum", "min", "max", "avg", "range", "first", "last", "stddev", "collect"]
-)
+@pytest.mark.parametrize("name", ["count", "sum", "min", "max", "avg", "range", "first", "last", "stddev", "collect"])
 def test_aggregates_are_told_from_functions(name):
     assert parse_expression(f"{name}(b.x)") == Aggregate(name, Attribute("b", ("x",)))
 
 
-@pytest.mark.parametrize(
-    "text", ["(" * 150 + "1" + ")" * 150, " + ".join(["1"] * 150), "NOT " * 150 + "TRUE"]
-)
+@pytest.mark.parametrize("text", ["(" * 150 + "1" + ")" * 150, " + ".join(["1"] * 150), "NOT " * 150 + "TRUE"])
 def test_nesting_beyond_reason_is_refused_not_a_crash(text):
     with pytest.raises(QuerySyntaxError, match="nested"):
         parse(f"PATTERN A a WHERE {text}")

@@ -59,9 +59,7 @@ def test_r7_acel_iteration_steps_inside_one_instant() -> None:
 
 def test_adjacent_needs_the_very_next_position() -> None:
     stream = rows(("A", 1, {}), ("C", 2, {}), ("B", 3, {}), ("A", 4, {}), ("B", 5, {}))
-    assert [(row["start"], row["end"]) for row in found(alg.Adjacent((A, B)), stream)] == [
-        (4 * SECOND, 5 * SECOND)
-    ]
+    assert [(row["start"], row["end"]) for row in found(alg.Adjacent((A, B)), stream)] == [(4 * SECOND, 5 * SECOND)]
 
 
 def test_adjacent_repetition_takes_runs_only() -> None:

@@ -39,9 +39,7 @@ def test_every_selection_keeps_some_of_the_any_matches(
 
 
 @given(queries(PLAIN), streams(), st.sampled_from(ast.Selection))
-def test_after_match_and_output_only_take_away(
-    query: ast.Query, stream: Stream, selection: ast.Selection
-) -> None:
+def test_after_match_and_output_only_take_away(query: ast.Query, stream: Stream, selection: ast.Selection) -> None:
     selected = replace(query, selection=selection)
     every = {frozen(row) for row in rows(selected, stream)}
     skipping = replace(selected, after_match=ast.AfterMatch(ast.Skip.PAST_LAST))

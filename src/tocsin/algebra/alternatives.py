@@ -105,7 +105,8 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
     raise TypeError(f"{type(node).__name__} has no alternatives")
 
 
-def _fold(parts: tuple[alg.Node, ...], combine: Callable[[Alternative, Alternative], Alternative]
+def _fold(
+    parts: tuple[alg.Node, ...], combine: Callable[[Alternative, Alternative], Alternative]
 ) -> tuple[Alternative, ...]:
     found: tuple[Alternative, ...] = (Alternative(),)
     for part in parts:

@@ -337,11 +337,7 @@ def variables_of(node: Node) -> dict[str, Kind]:
             }
         case Any():
             branches = [variables_of(part) for part in node.parts]
-            return {
-                name: _merged([branch.get(name) for branch in branches])
-                for branch in branches
-                for name in branch
-            }
+            return {name: _merged([branch.get(name) for branch in branches]) for branch in branches for name in branch}
         case Both():
             return variables_of(node.parts[0])
         case Bind():

@@ -23,10 +23,7 @@ class Schema:
         """From names of attributes and Spark's names of their types."""
         return cls(
             event_type,
-            {
-                name: from_spark_name(given) if isinstance(given, str) else given
-                for name, given in attributes.items()
-            },
+            {name: from_spark_name(given) if isinstance(given, str) else given for name, given in attributes.items()},
         )
 
     def lookup(self, path: tuple[str, ...], where: Where = None) -> DataType:

@@ -75,9 +75,7 @@ def _differences(conjunct: ex.Expression, clock: Clock, *, negated: bool) -> Ite
             yield from _compared("<=", conjunct.operand, conjunct.high, clock, conjunct.where)
 
 
-def _compared(
-    op: str, left: ex.Expression, right: ex.Expression, clock: Clock, where: Where
-) -> Iterator[Difference]:
+def _compared(op: str, left: ex.Expression, right: ex.Expression, clock: Clock, where: Where) -> Iterator[Difference]:
     if _absolute(right) is not None:
         left, right, op = right, left, MIRRORED[op]
     inner = _absolute(left)
@@ -152,9 +150,7 @@ def _linear(expression: ex.Expression, clock: Clock) -> _Linear | None:
             if expression.index is ex.Each.PLAIN:
                 return _Linear({expression.variable: 1}, 0)
             if isinstance(expression.index, ex.Running) and expression.index.offset == 0:
-                return _Linear(
-                    {expression.variable: 1}, 0, False, ((expression.variable, expression.index.letter),)
-                )
+                return _Linear({expression.variable: 1}, 0, False, ((expression.variable, expression.index.letter),))
         case ex.Interval():
             return _Linear({}, expression.microseconds)
         case ex.Literal(int() as value) if not isinstance(value, bool):

@@ -162,9 +162,7 @@ class Inference:
         if node.name not in self.environment.columns:
             hint = errors.did_you_mean(node.name, self.environment.columns, "columns")
             self.problems.append(
-                errors.AmbiguousReferenceError(
-                    f"`{node.name}` is not a RETURN column.", where=node.where, hint=hint
-                )
+                errors.AmbiguousReferenceError(f"`{node.name}` is not a RETURN column.", where=node.where, hint=hint)
             )
         return self.environment.columns.get(node.name, types.NULL)
 
@@ -194,9 +192,7 @@ class Inference:
         if common is not None:
             return common
         first = next(index for index, each in enumerate(found) if not each.is_null)
-        other = next(
-            index for index in range(len(found)) if common_type([found[first], found[index]]) is None
-        )
+        other = next(index for index in range(len(found)) if common_type([found[first], found[index]]) is None)
         pair = ((nodes[first], found[first]), (nodes[other], found[other]))
         self.problems.append(mismatches.no_common_type(where, what, *pair))
         return types.NULL

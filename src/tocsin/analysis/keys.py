@@ -82,10 +82,7 @@ class Keys:
         ((('account',), ('user',)),)
         """
         both_ways = [
-            pair
-            for each in self.classes
-            for one, other in each.equalities
-            for pair in ((one, other), (other, one))
+            pair for each in self.classes for one, other in each.equalities for pair in ((one, other), (other, one))
         ]
         return tuple(sorted((one[1], other[1]) for one, other in both_ways if (one[0], other[0]) == (x, y)))
 
@@ -93,15 +90,11 @@ class Keys:
         """A table: one line per key."""
         rows: list[tuple[str, ...]] = [(name, "all variables", "PARTITION BY") for name in self.partition]
         for each in self.classes:
-            serves = (
-                "all variables" if each.covers_all else ", ".join(f"{x}-{y}" for x, y in sorted(each.pairs))
-            )
+            serves = "all variables" if each.covers_all else ", ".join(f"{x}-{y}" for x, y in sorted(each.pairs))
             rows.append((str(each), serves, "WHERE"))
         for name, equalities in self.absent.items():
             for path, (variable, other) in equalities:
-                rows.append(
-                    (f"{name}.{'.'.join(path)} = {variable}.{'.'.join(other)}", f"NOT {name}", "WHERE")
-                )
+                rows.append((f"{name}.{'.'.join(path)} = {variable}.{'.'.join(other)}", f"NOT {name}", "WHERE"))
         return table(("key", "joins", "from"), rows)
 
 
@@ -185,9 +178,7 @@ def _bound_together(query: alg.Query) -> list[_Bound]:
         return [_Bound(frozenset(kinds), sure)]
 
 
-def _always(
-    equal: list[Equality], exact: set[Equality], bound: list[_Bound], order: list[str]
-) -> set[Equality]:
+def _always(equal: list[Equality], exact: set[Equality], bound: list[_Bound], order: list[str]) -> set[Equality]:
     """Pairs of attributes of different variables that are equal whenever both variables are bound."""
     members = dict.fromkeys(member for pair in equal for member in pair)
     ordered = sorted(members, key=lambda member: order.index(member[0]) if member[0] in order else len(order))

@@ -78,8 +78,7 @@ class Lifetimes:
     def __str__(self) -> str:
         """A table: one line per variable."""
         rows: list[tuple[str, ...]] = [
-            (f"NOT {name}" if name in self.negated else name, format_bound(us))
-            for name, us in self.us.items()
+            (f"NOT {name}" if name in self.negated else name, format_bound(us)) for name, us in self.us.items()
         ]
         return table(("variable", "lifetime"), rows)
 
@@ -142,9 +141,7 @@ def _compares_matches(query: alg.Query) -> bool:
     )
 
 
-def _keep_from_start(
-    query: alg.Query, network: Network, longest: dict[str, int | None], span: int | None
-) -> None:
+def _keep_from_start(query: alg.Query, network: Network, longest: dict[str, int | None], span: int | None) -> None:
     """Lengthen the lifetimes for matches that are decided `span` after their start."""
     for name in query.variables:
         longest[name] = largest([longest[name], span])

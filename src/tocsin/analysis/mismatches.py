@@ -86,9 +86,7 @@ def _text(node: ex.Expression) -> str:
 def _said(typed: Typed) -> str:
     node, found = typed
     if isinstance(node, ex.Literal | ex.Interval | ex.Timestamp | ex.Date):
-        return (
-            f"{found.describe()}, {_text(node)}" if found.is_null else f"{found.describe()} ({_text(node)})"
-        )
+        return f"{found.describe()}, {_text(node)}" if found.is_null else f"{found.describe()} ({_text(node)})"
     return f"{found.describe()} (`{_text(node)}`)"
 
 

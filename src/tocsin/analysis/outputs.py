@@ -177,9 +177,7 @@ def _check_negated(expressions: list[ex.Expression | None], references: Referenc
                 )
 
 
-def _check_grouped(
-    expression: ex.Expression, keys: list[ex.Expression], problems: list[errors.TocsinError]
-) -> None:
+def _check_grouped(expression: ex.Expression, keys: list[ex.Expression], problems: list[errors.TocsinError]) -> None:
     if expression in keys or isinstance(expression, ex.Aggregate):
         return
     if isinstance(expression, ex.Attribute | ex.Variable):

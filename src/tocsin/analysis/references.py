@@ -72,9 +72,7 @@ class References:
                 problem = call_problem(node)
                 if problem is not None:
                     self.problems.append(problem)
-        return node.map_children(
-            lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate)
-        )
+        return node.map_children(lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate))
 
     def _resolve_aggregate(self, node: ex.Aggregate, *, inside_aggregate: bool) -> ex.Expression:
         if inside_aggregate:

@@ -271,9 +271,7 @@ class _Binder:
 
     def _columns(self) -> tuple[tuple[str, DataType], ...]:
         inference = self._inference()
-        columns = tuple(
-            (each.name, self._returned(each.expression, inference)) for each in self.query.returns
-        )
+        columns = tuple((each.name, self._returned(each.expression, inference)) for each in self.query.returns)
         for key in self.query.group_by:
             found = inference.type_of(key.expression)
             if not found.is_ordered:

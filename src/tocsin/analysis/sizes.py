@@ -114,9 +114,7 @@ class SizeReport:
         rows.append(total + ((_count(self.events_per_key),) if self.key else ()))
         lines = [table(header, rows)]
         if self.lateness_us:
-            lines.append(
-                f"Events are kept {format_us(self.lateness_us)} longer than their lifetime, for late ones."
-            )
+            lines.append(f"Events are kept {format_us(self.lateness_us)} longer than their lifetime, for late ones.")
         if self.key:
             lines.append(f"Key: {', '.join(self.key)}.")
         return "\n".join(lines)

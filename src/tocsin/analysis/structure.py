@@ -165,11 +165,7 @@ def flattened(element: ast.Composite) -> list[ast.Element]:
     """The parts with unrepeated composites of the same operator opened (R34)."""
     parts: list[ast.Element] = []
     for part in element.parts:
-        if (
-            isinstance(part, ast.Composite)
-            and part.operator is element.operator
-            and part.quantifier in (None, UNIT)
-        ):
+        if isinstance(part, ast.Composite) and part.operator is element.operator and part.quantifier in (None, UNIT):
             parts += flattened(part)
         else:
             parts.append(part)

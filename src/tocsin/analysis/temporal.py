@@ -78,9 +78,7 @@ class Closure:
         local = absence in self.local
         return self.bag.over(
             absence.upper,
-            lambda bound: plus(
-                self.bag.to_anchor(bound, origin, local=is_local(bound, local)), bound.offset_us
-            ),
+            lambda bound: plus(self.bag.to_anchor(bound, origin, local=is_local(bound, local)), bound.offset_us),
             origin,
         )
 
@@ -239,9 +237,7 @@ class _Builder:
         self.window = min(windows, key=lambda each: each.window_us, default=None)
         # SASE+ compares time stamps; where positions are compared (R7), events in order may be of one
         # instant.
-        by_position = any(
-            getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION for node in query.pattern.walk()
-        )
+        by_position = any(getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION for node in query.pattern.walk())
         self.step_us = 0 if by_position else 1
         self.local = frozenset(
             absence
@@ -276,9 +272,7 @@ class _Builder:
         sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
         order = always_before(self.query.pattern)
         edges = self._edges(tuple(kinds), order)
-        cycle = negative_cycle(
-            tuple(kinds), [edge for edge in edges if edge.start in sure and edge.end in sure]
-        )
+        cycle = negative_cycle(tuple(kinds), [edge for edge in edges if edge.start in sure and edge.end in sure])
         if cycle:
             raise contradiction(cycle, self.query.pattern.where)
         upper = close(tuple(kinds), edges, sure=sure)
@@ -306,9 +300,7 @@ class _Builder:
         return Closure(alternative, bag, absent, self.local)
 
     def _written(self, absence: alg.Absent) -> list[Difference]:
-        return [
-            each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)
-        ]
+        return [each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)]
 
     def _edges(self, names: tuple[str, ...], before: frozenset[tuple[str, str]]) -> list[Edge]:
         edges = [
@@ -348,13 +340,7 @@ def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
     match node:
         case alg.Sequence():
             names = [alg.variables_of(part) for part in node.parts]
-            across = {
-                (x, y)
-                for i, left in enumerate(names)
-                for right in names[i + 1 :]
-                for x in left
-                for y in right
-            }
+            across = {(x, y) for i, left in enumerate(names) for right in names[i + 1 :] for x in left for y in right}
             return frozenset(across).union(*map(always_before, node.parts))
         case alg.All():
             return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))

@@ -158,9 +158,7 @@ def _check_after_match(tree: ast.Query, variables: Variables, problems: list[err
         problems.append(problem)
 
 
-def _check_timeouts(
-    tree: ast.Query, core: alg.Node, outputs: Outputs, problems: list[errors.TocsinError]
-) -> None:
+def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems: list[errors.TocsinError]) -> None:
     if not tree.timeouts:
         return
     inner = core
@@ -219,6 +217,4 @@ def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarnin
 
 def _in_order(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
     """By place in the text, so that several errors read from top to bottom."""
-    return sorted(
-        problems, key=lambda problem: problem.where.start if isinstance(problem.where, Place) else 0
-    )
+    return sorted(problems, key=lambda problem: problem.where.start if isinstance(problem.where, Place) else 0)

@@ -243,9 +243,7 @@ class _Reader:
         self._expect("<")
         while self._peek() != ">":
             quoted = _QUOTED.match(self.text, self.at)
-            name = (
-                self._take(_QUOTED).strip()[1:-1].replace("``", "`") if quoted else self._take(_NAME).strip()
-            )
+            name = self._take(_QUOTED).strip()[1:-1].replace("``", "`") if quoted else self._take(_NAME).strip()
             self._expect(":")
             fields.append((name, self.type()))
             if self._peek() != ">":

@@ -89,6 +89,4 @@ def _duplicate(first: ast.Event, second: ast.Event) -> errors.DuplicateVariableE
     else:
         message = f"The variable `{second.variable}` names two elements."
         hint = "a name may stand twice only in different branches of an OR, positive or negated in both."
-    return errors.DuplicateVariableError(
-        message, where=second.where, also=("first named", first.where), hint=hint
-    )
+    return errors.DuplicateVariableError(message, where=second.where, also=("first named", first.where), hint=hint)

@@ -15,9 +15,7 @@ SPELLINGS: dict[int, tuple[str, ...]] = {
     1: ("MICROSECOND", "MICROSECONDS", "US"),
 }
 
-MICROSECONDS: dict[str, int] = {
-    spelling: size for size, spellings in SPELLINGS.items() for spelling in spellings
-}
+MICROSECONDS: dict[str, int] = {spelling: size for size, spellings in SPELLINGS.items() for spelling in spellings}
 
 
 def to_microseconds(number: str, unit: str) -> int | None:

@@ -83,9 +83,7 @@ class Function:
         ('round(number[, digits])', 'coalesce(value, …)')
         """
         given, rest = self.names[: self.least], self.names[self.least :]
-        text = (
-            ", ".join(given) + "".join(f"[, {name}]" for name in rest) + (", …" if self.is_variadic else "")
-        )
+        text = ", ".join(given) + "".join(f"[, {name}]" for name in rest) + (", …" if self.is_variadic else "")
         return f"{self.name}({text})"
 
 

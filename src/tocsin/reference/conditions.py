@@ -140,9 +140,7 @@ def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
             return negate(found) if node.negated else found
         case ex.Between():
             subject = value(node.operand)
-            inside = all_true(
-                [compare(">=", subject, value(node.low)), compare("<=", subject, value(node.high))]
-            )
+            inside = all_true([compare(">=", subject, value(node.low)), compare("<=", subject, value(node.high))])
             return negate(inside) if node.negated else inside
         case ex.Like():
             matched = like(value(node.operand), node.pattern)

@@ -116,9 +116,7 @@ class Evaluation:
             case alg.Filter():
                 parts = ex.conjuncts(node.condition)
                 return [
-                    found
-                    for found in self.matches(node.part)
-                    if all(holds(conjunct, found.bags) for conjunct in parts)
+                    found for found in self.matches(node.part) if all(holds(conjunct, found.bags) for conjunct in parts)
                 ]
             case alg.Within():
                 return [found for found in self.matches(node.part) if _spans_less(found, node.window_us)]
@@ -154,9 +152,7 @@ class Evaluation:
         parts = ex.conjuncts(node.condition)
         return [one for one in found if all(holds(conjunct, one.bags) for conjunct in parts)]
 
-    def _fold(
-        self, parts: tuple[alg.Node, ...], follows: Callable[[Event, Event], bool] | None
-    ) -> list[Candidate]:
+    def _fold(self, parts: tuple[alg.Node, ...], follows: Callable[[Event, Event], bool] | None) -> list[Candidate]:
         found = [Candidate()]
         for part in parts:
             found = self._product(found, self.matches(part), follows)
@@ -243,9 +239,7 @@ def _joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
     slots = right.slots
     if ordered:
         floor = left.last.ts
-        slots = tuple(
-            replace(slot, floor=floor if slot.floor is None else max(slot.floor, floor)) for slot in slots
-        )
+        slots = tuple(replace(slot, floor=floor if slot.floor is None else max(slot.floor, floor)) for slot in slots)
     return Candidate(
         min(left.first, right.first, key=lambda event: event.local),
         max(left.last, right.last, key=lambda event: event.local),
@@ -282,12 +276,10 @@ def _inside(ts: int, guard: Guard, found: Candidate) -> bool:
         return (whole[anchor] if isinstance(anchor, alg.Whole) else anchor) + offset
 
     above = all(
-        ts > limit(anchor, offset) if strict else ts >= limit(anchor, offset)
-        for anchor, offset, strict in guard.lower
+        ts > limit(anchor, offset) if strict else ts >= limit(anchor, offset) for anchor, offset, strict in guard.lower
     )
     return above and all(
-        ts < limit(anchor, offset) if strict else ts <= limit(anchor, offset)
-        for anchor, offset, strict in guard.upper
+        ts < limit(anchor, offset) if strict else ts <= limit(anchor, offset) for anchor, offset, strict in guard.upper
     )
 
 

@@ -61,9 +61,7 @@ def _takes_the_next(query: alg.Query, match: Candidate, events: list[Event]) -> 
         previous, slot = walk[index - 1], walk[index]
         between = events[previous.event.local + 1 : slot.event.local]
         types = query.variables[slot.variable].types
-        if any(
-            event.type in types and _could_bind(event, slot, walk[:index], conditions) for event in between
-        ):
+        if any(event.type in types and _could_bind(event, slot, walk[:index], conditions) for event in between):
             return False
     return True
 

@@ -45,11 +45,7 @@ def ingest(
         typed = [(name, row) for name, group in rows.items() for row in group]
     else:
         typed = [(row[type_column], row) for row in rows]
-    events = [
-        Event(name, _ts(row.get(time)), row.get(time), row)
-        for name, row in typed
-        if row.get(time) is not None
-    ]
+    events = [Event(name, _ts(row.get(time)), row.get(time), row) for name, row in typed if row.get(time) is not None]
     events.sort(key=lambda event: (event.ts, _tie_key(event, tie), event.type or "", canonical(event.row)))
     return [Event(e.type, e.ts, e.time, e.row, position, position) for position, e in enumerate(events)]
 

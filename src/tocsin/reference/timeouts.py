@@ -24,9 +24,7 @@ def timeouts(query: alg.Query, events: list[Event]) -> list[tuple[Candidate, str
     return found
 
 
-def _reaching(
-    evaluation: Evaluation, query: alg.Query, sequence: alg.Sequence, number: int
-) -> list[Candidate]:
+def _reaching(evaluation: Evaluation, query: alg.Query, sequence: alg.Sequence, number: int) -> list[Candidate]:
     """The matches of the first parts."""
     if number == len(sequence.parts):
         return evaluation.settle(evaluation.matches(query.pattern))

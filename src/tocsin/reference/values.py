@@ -199,8 +199,10 @@ def _round(value: Any, digits: int = 0) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return value
     step = Decimal(1).scaleb(-digits)
-    rounded = Decimal(str(value)).quantize(step, rounding=ROUND_HALF_UP) if digits >= 0 else (
-        (Decimal(str(value)) / step).quantize(Decimal(1), rounding=ROUND_HALF_UP) * step
+    rounded = (
+        Decimal(str(value)).quantize(step, rounding=ROUND_HALF_UP)
+        if digits >= 0
+        else ((Decimal(str(value)) / step).quantize(Decimal(1), rounding=ROUND_HALF_UP) * step)
     )
     return type(value)(rounded)
 

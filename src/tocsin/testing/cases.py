@@ -231,8 +231,7 @@ def _expected(text: str, ids: Mapping[str, str], where: str) -> tuple[Expected, 
         if any("=" in token for token in tokens):
             bindings = tuple(
                 sorted(
-                    (name, known(labels.split(",")))
-                    for name, _, labels in (token.partition("=") for token in tokens)
+                    (name, known(labels.split(","))) for name, _, labels in (token.partition("=") for token in tokens)
                 )
             )
             labels = tuple(sorted(label for _, bound in bindings for label in bound))

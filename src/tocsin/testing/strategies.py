@@ -265,9 +265,7 @@ def _comparisons(draw: st.DrawFn, kinds: dict[str, bool]) -> ex.Expression:
             options = tuple(ex.Literal(value) for value in draw(st.sampled_from([("p",), ("p", "q"), ("p", None)])))
             return ex.In(draw(_references(kinds, "k")), options, draw(st.booleans()))
         case 6:
-            return ex.Between(
-                draw(_numbers(kinds)), draw(_numbers(kinds)), draw(_numbers(kinds)), draw(st.booleans())
-            )
+            return ex.Between(draw(_numbers(kinds)), draw(_numbers(kinds)), draw(_numbers(kinds)), draw(st.booleans()))
         case 7:
             return ex.IsNull(draw(_references(kinds, draw(st.sampled_from(["x", "k"])))), draw(st.booleans()))
         case 8:
@@ -334,9 +332,7 @@ def _with_policies(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool])
 
 
 @st.composite
-def _with_returns(
-    draw: st.DrawFn, query: ast.Query, positive: dict[str, bool], features: Features
-) -> ast.Query:
+def _with_returns(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool], features: Features) -> ast.Query:
     columns: list[ast.Column] = []
     for number in range(draw(st.integers(1, 3))):
         name = draw(st.sampled_from(sorted(positive)))

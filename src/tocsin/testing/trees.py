@@ -20,15 +20,11 @@ E = ex.Expression
 NAMES = st.one_of(
     st.sampled_from(["a", "b", "Login", "transfer_2", "user", "x"]),
     st.sampled_from(["PM2.5", "heart-rate", "two words", "1st", "back`tick", "Größe", "'quoted'", "`"]),
-    st.sampled_from(
-        ["seq", "And", "NOT", "where", "Return", "end", "first", "Count", "next", "date", "interval"]
-    ),
+    st.sampled_from(["seq", "And", "NOT", "where", "Return", "end", "first", "Count", "next", "date", "interval"]),
     st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1, max_size=8),
 )
 FUNCTIONS = st.sampled_from(["abs", "round", "coalesce", "substring", "distance_km"])
-AGGREGATES = st.sampled_from(
-    ["count", "sum", "min", "max", "avg", "range", "first", "last", "stddev", "collect"]
-)
+AGGREGATES = st.sampled_from(["count", "sum", "min", "max", "avg", "range", "first", "last", "stddev", "collect"])
 LARGE = 10**30
 
 
@@ -120,9 +116,7 @@ def elements() -> st.SearchStrategy[ast.Element]:
 
     def larger(inner: st.SearchStrategy[ast.Element]) -> st.SearchStrategy[ast.Element]:
         return st.one_of(
-            st.builds(
-                ast.Composite, st.sampled_from(ast.Operator), _tuples(inner), st.none() | quantifiers()
-            ),
+            st.builds(ast.Composite, st.sampled_from(ast.Operator), _tuples(inner), st.none() | quantifiers()),
             st.builds(ast.Negation, inner),
         )
 

@@ -93,9 +93,7 @@ class Draft:
         PATTERN A a
         WITHIN 90 MINUTES
         """
-        window = ast.Window(
-            _duration(duration, units), None if slide is None else _duration(slide, {}), where=caller()
-        )
+        window = ast.Window(_duration(duration, units), None if slide is None else _duration(slide, {}), where=caller())
         return self._with(within=window)
 
     def partition_by(self, *attributes: str) -> Draft:
@@ -184,9 +182,7 @@ class Element(Draft):
     def _repeated(self, least: int, most: int | None) -> Element:
         element = self.element
         if isinstance(element, ast.Negation):
-            raise QuerySyntaxError(
-                "An absence is not repeated.", where=caller(), hint="remove the quantifier."
-            )
+            raise QuerySyntaxError("An absence is not repeated.", where=caller(), hint="remove the quantifier.")
         if element.quantifier is not None:
             raise QuerySyntaxError(
                 "The element has a quantifier already.",
@@ -282,9 +278,7 @@ def _element(part: Element, function: str) -> ast.Element:
 
 def _joined(before: ex.Expression | None, conditions: tuple[Value | str, ...], clause: str) -> ex.Expression:
     if not conditions:
-        raise QuerySyntaxError(
-            f"{clause}() has no condition.", where=caller(), hint=f'write {clause}(col("a.x") > 5).'
-        )
+        raise QuerySyntaxError(f"{clause}() has no condition.", where=caller(), hint=f'write {clause}(col("a.x") > 5).')
     for condition in conditions:
         if not isinstance(condition, Value | str):
             raise QuerySyntaxError(
@@ -314,9 +308,7 @@ def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> i
         site = caller()
         interval = parse_expression(duration, site.describe() if site else "<duration>")
         if not isinstance(interval, ex.Interval):
-            raise QuerySyntaxError(
-                f"`{duration}` is not a duration.", where=interval.where, hint="write `15 minutes`."
-            )
+            raise QuerySyntaxError(f"`{duration}` is not a duration.", where=interval.where, hint="write `15 minutes`.")
         return interval.microseconds
     total = Fraction(0)
     for unit, number in units.items():
@@ -330,9 +322,7 @@ def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> i
         # The shortest decimal that is this float is what was written.
         total += Fraction(repr(number)) * durations.MICROSECONDS[unit.upper()]
     if total.denominator != 1:
-        raise QuerySyntaxError(
-            "The duration is not a whole number of microseconds.", where=caller(), hint="round it."
-        )
+        raise QuerySyntaxError("The duration is not a whole number of microseconds.", where=caller(), hint="round it.")
     return total.numerator
 
 

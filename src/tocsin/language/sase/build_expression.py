@@ -56,9 +56,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def is_null(self, meta: Meta, operand: ex.Expression, negated: Token | None, _null: Token) -> ex.IsNull:
         return ex.IsNull(operand, negated is not None, where=self._place(meta))
 
-    def is_in(
-        self, meta: Meta, operand: ex.Expression, negated: Token | None, *options: ex.Expression
-    ) -> ex.In:
+    def is_in(self, meta: Meta, operand: ex.Expression, negated: Token | None, *options: ex.Expression) -> ex.In:
         return ex.In(operand, options, negated is not None, where=self._place(meta))
 
     def is_between(
@@ -99,18 +97,14 @@ class ExpressionBuilder(Transformer[Token, Any]):
         *whens, otherwise = parts
         branches = tuple(
             (
-                condition
-                if subject is None
-                else ex.Comparison("=", subject, condition, where=condition.where),
+                condition if subject is None else ex.Comparison("=", subject, condition, where=condition.where),
                 value,
             )
             for condition, value in whens
         )
         return ex.Case(branches, otherwise, where=self._place(meta))
 
-    def when(
-        self, _meta: Meta, condition: ex.Expression, value: ex.Expression
-    ) -> tuple[ex.Expression, ex.Expression]:
+    def when(self, _meta: Meta, condition: ex.Expression, value: ex.Expression) -> tuple[ex.Expression, ex.Expression]:
         return condition, value
 
     def same_value(self, meta: Meta, *attributes: Token) -> ex.SameValue:
@@ -130,9 +124,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def attribute(self, meta: Meta, variable: str, path: tuple[str, ...]) -> ex.Attribute:
         return ex.Attribute(variable, path, where=self._place(meta))
 
-    def indexed_attribute(
-        self, meta: Meta, variable: str, index: ex.Index, path: tuple[str, ...]
-    ) -> ex.Attribute:
+    def indexed_attribute(self, meta: Meta, variable: str, index: ex.Index, path: tuple[str, ...]) -> ex.Attribute:
         return ex.Attribute(variable, path, index, where=self._place(meta))
 
     def next_attribute(self, meta: Meta, _next: Token, variable: str, path: tuple[str, ...]) -> ex.Attribute:
@@ -267,9 +259,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ex.Interval(microseconds, where=self._place(meta))
 
     def duration(self, meta: Meta, minus: Token | None, interval: ex.Interval) -> ex.Interval:
-        return ex.Interval(
-            -interval.microseconds if minus else interval.microseconds, where=self._place(meta)
-        )
+        return ex.Interval(-interval.microseconds if minus else interval.microseconds, where=self._place(meta))
 
     def _integer(self, token: Token) -> int:
         if len(token) > 38:

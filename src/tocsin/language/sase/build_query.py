@@ -60,9 +60,7 @@ class QueryBuilder(ExpressionBuilder):
 
     # --- pattern ---
 
-    def event(
-        self, meta: Meta, type_name: str, quantifier: ast.Quantifier | None, variable: str | None
-    ) -> ast.Event:
+    def event(self, meta: Meta, type_name: str, quantifier: ast.Quantifier | None, variable: str | None) -> ast.Event:
         return ast.Event(type_name, variable, quantifier, where=self._place(meta))
 
     def type(self, _meta: Meta, token: Token) -> str:

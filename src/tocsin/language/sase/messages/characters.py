@@ -55,16 +55,9 @@ def unclosed_comment(s: Situation) -> QuerySyntaxError | None:
 def unclosed_string(s: Situation) -> QuerySyntaxError | None:
     """`'abc`: the quote has no partner, or takes one that was meant to open another string."""
     if s.found.kind == "unclosed_string":
-        return s.error(
-            "The string is not closed.", "close it with `'`; a quote inside a string is doubled: 'it''s'."
-        )
+        return s.error("The string is not closed.", "close it with `'`; a quote inside a string is doubled: 'it''s'.")
     behind = s.before()
-    if (
-        behind
-        and behind.kind == "string"
-        and behind.end == s.found.start
-        and s.found.kind in {"word", "number"}
-    ):
+    if behind and behind.kind == "string" and behind.end == s.found.start and s.found.kind in {"word", "number"}:
         return s.error(
             f"{s.found.describe()} follows directly on a string.",
             "is a quote missing or too many? A quote inside a string is doubled: 'it''s'.",
@@ -99,9 +92,7 @@ def curly_quotes(s: Situation) -> QuerySyntaxError | None:
     """Quotes that a word processor has bent."""
     if s.found.kind != "curly_quote":
         return None
-    return s.error(
-        f"{s.found.text} is a typographic quote.", "write strings in straight single quotes: 'abc'."
-    )
+    return s.error(f"{s.found.text} is a typographic quote.", "write strings in straight single quotes: 'abc'.")
 
 
 def foreign_sign(s: Situation) -> QuerySyntaxError | None:
@@ -158,9 +149,7 @@ def nothing_in_brackets(s: Situation) -> QuerySyntaxError | None:
         return None
     head = s.before_bracket(behind)
     if s.expects_element and head:
-        return s.error(
-            f"{head.upper}() has no elements.", f"write {head.upper}(A a, B b).", at=s.place(head, s.found)
-        )
+        return s.error(f"{head.upper}() has no elements.", f"write {head.upper}(A a, B b).", at=s.place(head, s.found))
     hint = "write at least one value: IN (1, 2)." if head and head.upper == "IN" else None
     return s.error("Nothing stands between the parentheses.", hint, at=s.place(behind, s.found))
 
@@ -191,11 +180,7 @@ def unclosed_bracket(s: Situation) -> QuerySyntaxError | None:
         return None
     head = s.before_bracket(opening)
     # AND before a parenthesis is an operator of patterns, but joins conditions.
-    if (
-        head
-        and head.upper in RESERVED_IN_CONDITIONS
-        and not (s.clause == "PATTERN" and head.upper in {"AND", "OR"})
-    ):
+    if head and head.upper in RESERVED_IN_CONDITIONS and not (s.clause == "PATTERN" and head.upper in {"AND", "OR"}):
         head = None
     first = head or opening
     words = f"{head.text}{opening.text}" if head else opening.text

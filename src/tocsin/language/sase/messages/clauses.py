@@ -153,9 +153,7 @@ def keyword_for_name(s: Situation) -> QuerySyntaxError | None:
         return None
     if s.found.upper not in RESERVED_IN_CONDITIONS:
         return None
-    return s.error(
-        f"`{s.found.text}` is a keyword here.", f"as a name it stands in backquotes: `{s.found.text}`."
-    )
+    return s.error(f"`{s.found.text}` is a keyword here.", f"as a name it stands in backquotes: `{s.found.text}`.")
 
 
 # --- words inside clauses -------------------------------------------------------------------------
@@ -172,8 +170,7 @@ def unknown_selection(s: Situation) -> QuerySyntaxError | None:
     place = s.place(Piece("word", word, s.found.start, s.found.start + max(1, len(word))))
     return s.error(
         f"There is no selection policy `{word}`.",
-        (f"did you mean {near}? " if near else "")
-        + "SEMANTICS is any, next, contiguous or partition-contiguous.",
+        (f"did you mean {near}? " if near else "") + "SEMANTICS is any, next, contiguous or partition-contiguous.",
         at=place,
     )
 

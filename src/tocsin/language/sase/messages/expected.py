@@ -82,9 +82,7 @@ def unexpected(s: Situation) -> QuerySyntaxError:
     if near:
         hint = f"did you mean {near}?"
     elif s.found.kind == "string" and s.accepts & {"WORD", "NAME"}:
-        hint = (
-            f"a name is not a string; write `{s.found.text[1:-1]}`, in backquotes unless it is a plain word."
-        )
+        hint = f"a name is not a string; write `{s.found.text[1:-1]}`, in backquotes unless it is a plain word."
     return s.error(f"Expected {wanted}{after}, {s.but_found}.", hint)
 
 

@@ -113,9 +113,7 @@ def unknown_operator(s: Situation) -> QuerySyntaxError | None:
     if word is None or word.kind != "word":
         return None
     if word.upper in {"SEQ", "AND", "OR"}:
-        return s.error(
-            f"The elements of {word.upper} stand in parentheses.", f"write {word.upper}(A a, B b)."
-        )
+        return s.error(f"The elements of {word.upper} stand in parentheses.", f"write {word.upper}(A a, B b).")
     if not _is_type(s, len(s.tokens) - 1):
         return None
     if s.found.text == "[":
@@ -147,9 +145,7 @@ def bracket_for_sequence(s: Situation) -> QuerySyntaxError | None:
     """`PATTERN (A a, B b)`, `PATTERN [A a]`."""
     if not s.expects_element or s.found.text not in {"(", "[", "{"}:
         return None
-    return s.error(
-        f"Elements do not stand in bare `{s.found.text}`.", "write SEQ(A a, B b), AND(…) or OR(…)."
-    )
+    return s.error(f"Elements do not stand in bare `{s.found.text}`.", "write SEQ(A a, B b), AND(…) or OR(…).")
 
 
 def no_bracket_after_operator(s: Situation) -> QuerySyntaxError | None:
@@ -169,9 +165,7 @@ def quantifier_after_name(s: Situation) -> QuerySyntaxError | None:
     name, kind = s.before(), s.before(2)
     sign = s.found.text
     if sign == "{":
-        closing = next(
-            (piece for piece in s.pieces if piece.text == "}" and piece.start > s.found.start), None
-        )
+        closing = next((piece for piece in s.pieces if piece.text == "}" and piece.start > s.found.start), None)
         sign = s.written(s.found, closing) if closing else "{…}"
     hint = f"write `{kind.text}{sign} {name.text}`." if kind and name and kind.kind == "word" else None
     return s.error("The quantifier stands behind the type, before the variable.", hint)
@@ -243,9 +237,7 @@ def wildcard(s: Situation) -> QuerySyntaxError | None:
     """`SEQ(A a, * x)`."""
     if not s.expects_element or s.found.text not in {"*", ".", "?"}:
         return None
-    return s.error(
-        "There is no wildcard for event types.", "name the types: OR(A x, B x) takes an event of either."
-    )
+    return s.error("There is no wildcard for event types.", "name the types: OR(A x, B x) takes an event of either.")
 
 
 def missing_comma(s: Situation) -> QuerySyntaxError | None:
@@ -256,9 +248,7 @@ def missing_comma(s: Situation) -> QuerySyntaxError | None:
         before = s.before()
         if before and before.text == ")" and s.after().text in {",", ")"}:
             return s.error("A group has no name.", "name the events inside it, or add the missing comma.")
-        return s.error(
-            f"A comma is missing before {s.found.describe()}.", "separate the elements by commas: A a, B b."
-        )
+        return s.error(f"A comma is missing before {s.found.describe()}.", "separate the elements by commas: A a, B b.")
     return None
 
 
@@ -283,9 +273,7 @@ def clause_word_for_name(s: Situation) -> QuerySyntaxError | None:
     """`SEQ(A after, B b)`: a variable called like a clause."""
     if s.clause != "PATTERN" or s.found.upper not in CLAUSES or s.found_clause or "WORD" not in s.accepts:
         return None
-    return s.error(
-        f"`{s.found.text}` is a keyword here.", f"as a name it stands in backquotes: `{s.found.text}`."
-    )
+    return s.error(f"`{s.found.text}` is a keyword here.", f"as a name it stands in backquotes: `{s.found.text}`.")
 
 
 def second_element(s: Situation) -> QuerySyntaxError | None:

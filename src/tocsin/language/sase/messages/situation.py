@@ -114,9 +114,7 @@ class Situation:
     @cached_property
     def _position(self) -> int:
         read = self.tokens[-1].end_pos or 0 if self.tokens else 0
-        return next(
-            number for number, piece in enumerate(self.pieces) if piece.end > read or piece.kind == "end"
-        )
+        return next(number for number, piece in enumerate(self.pieces) if piece.end > read or piece.kind == "end")
 
     @property
     def found(self) -> Piece:

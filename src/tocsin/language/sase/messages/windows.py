@@ -80,11 +80,7 @@ def second_number(s: Situation) -> QuerySyntaxError | None:
         return None
     number, first_unit = s.tokens[-2:]
     hint = "add them up into one unit."
-    if (
-        s.after().upper in durations.MICROSECONDS
-        and PLAIN.fullmatch(number)
-        and PLAIN.fullmatch(s.found.text)
-    ):
+    if s.after().upper in durations.MICROSECONDS and PLAIN.fullmatch(number) and PLAIN.fullmatch(s.found.text):
         parts = [
             durations.to_microseconds(number, first_unit),
             durations.to_microseconds(s.found.text, s.after().upper),
