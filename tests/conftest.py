@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 # `dev` on a laptop, `ci` for the slow tier, `debug` to see each example of a failure. Spark makes examples slow, and
 # how slow differs from machine to machine, so that no deadline is right.
-settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `dev` draws the same examples every time, so that a failure is the fault of the change; `ci` looks for new ones.
+settings.register_profile(
+    "dev", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "debug",

@@ -216,6 +216,12 @@ class TypeMismatchError(QueryBindingError, TypeError):
     condition = "TYPE_MISMATCH"
 
 
+class LiteralOutOfRangeError(QueryBindingError):
+    """A number or an interval that 64 bits do not hold."""
+
+    condition = "LITERAL_OUT_OF_RANGE"
+
+
 class ReservedNameError(QueryBindingError):
     """A name that Tocsin keeps for its own columns."""
 

@@ -309,3 +309,9 @@ def test_a_naive_datetime_is_utc_and_an_aware_one_is_an_instant():
         == lit(dt.datetime(2026, 1, 31, 10, tzinfo=two_hours_east)).expression
     )
     assert isinstance(lit(dt.datetime(2026, 1, 31)).expression, ex.Timestamp)
+
+
+@pytest.mark.parametrize("names", [(5, "a"), ("A", 5), ("", "a")])
+def test_an_event_needs_names(names):
+    with pytest.raises(QuerySyntaxError, match="takes names"):
+        event(*names)

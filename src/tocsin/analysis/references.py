@@ -68,11 +68,27 @@ class References:
                     )
                 )
                 return node
+            case ex.Literal() | ex.Interval():
+                self._check_range(node)
             case ex.Call():
                 problem = call_problem(node)
                 if problem is not None:
                     self.problems.append(problem)
         return node.map_children(lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate))
+
+    def _check_range(self, node: ex.Literal | ex.Interval) -> None:
+        value = node.microseconds if isinstance(node, ex.Interval) else node.value
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            what = "interval" if isinstance(node, ex.Interval) else "number"
+            self.problems.append(
+                errors.LiteralOutOfRangeError(
+                    f"The {what} does not fit into 64 bits.",
+                    where=node.where,
+                    hint="an interval may be some 292,000 years long."
+                    if what == "interval"
+                    else "write it with a decimal point: then it is a double.",
+                )
+            )
 
     def _resolve_aggregate(self, node: ex.Aggregate, *, inside_aggregate: bool) -> ex.Expression:
         if inside_aggregate:

@@ -16,6 +16,9 @@ from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Place
 
+# Engines add and double windows in 64 bits of microseconds.
+LONGEST_WINDOW_US = 100_000 * 365 * 24 * 3600 * 1_000_000
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -41,6 +44,14 @@ def translate(tree: ast.Query) -> Translation:
                 "A window must be longer than nothing.",
                 where=tree.within.where,
                 hint="`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
+            )
+        )
+    elif tree.within is not None and tree.within.size_us > LONGEST_WINDOW_US:
+        problems.append(
+            errors.InvalidWindowError(
+                "A window must be shorter than 100,000 years.",
+                where=tree.within.where,
+                hint="leave WITHIN out to match however far apart the events are.",
             )
         )
     structure = Structure(window_us, problems)

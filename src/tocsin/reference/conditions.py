@@ -33,23 +33,18 @@ def holds(conjunct: ex.Expression, bags: Bags) -> bool:
 
 
 def choices(references: list[ex.Attribute], bags: Bags) -> Iterator[Choice]:
-    """Every value of the running indices; references that share an index share a class (R3)."""
+    """Every value of the running indices; references that share an index share a class (R3).
+
+    An index counts the events of a bag, so it runs from 1 to the size of the largest bag of its class, whatever is
+    added to it in the text: `NEXT(b)` never means the first event, nor `b[i-1]` the last (R15).
+    """
     class_of = _classes(references)
-    ranges: dict[str, tuple[int, int]] = {}
-    for reference in references:
-        offset = _offset(reference)
-        if offset is None:
-            continue
-        size = len(bags.get(reference.variable, ()))
-        least, most = 1 - offset, size - offset
-        known = ranges.get(class_of[reference.variable])
-        ranges[class_of[reference.variable]] = (
-            (least, most) if known is None else (min(least, known[0]), max(most, known[1]))
-        )
-    names = list(ranges)
-    for indices in product(*(range(low, high + 1) for low, high in ranges.values())):
-        by_class = dict(zip(names, indices, strict=True))
-        yield {variable: by_class[name] for variable, name in class_of.items() if name in by_class}
+    sizes: dict[str, int] = {}
+    for variable, name in class_of.items():
+        sizes[name] = max(sizes.get(name, 0), len(bags.get(variable, ())))
+    for indices in product(*(range(1, size + 1) for size in sizes.values())):
+        by_class = dict(zip(sizes, indices, strict=True))
+        yield {variable: by_class[name] for variable, name in class_of.items()}
 
 
 def _classes(references: list[ex.Attribute]) -> dict[str, str]:

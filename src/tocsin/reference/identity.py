@@ -111,8 +111,8 @@ def _written(value: Any) -> Iterator[Any]:
             yield from _written(value[name])
     elif isinstance(value, list):
         yield json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    elif isinstance(value, bytes):
-        yield value.hex().upper()
+    elif isinstance(value, bytes | bytearray):
+        yield bytes(value).hex().upper()
     else:
         yield value
 

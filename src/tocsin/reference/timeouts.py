@@ -25,9 +25,7 @@ def timeouts(query: alg.Query, events: list[Event]) -> list[tuple[Candidate, str
 
 
 def _reaching(evaluation: Evaluation, query: alg.Query, sequence: alg.Sequence, number: int) -> list[Candidate]:
-    """The matches of the first parts."""
-    if number == len(sequence.parts):
-        return evaluation.settle(evaluation.matches(query.pattern))
+    """The matches of the first parts; an absence after the last of them is not theirs."""
     return evaluation.settle(
         replace(found, guards=tuple(guard for guard in found.guards if _is_closed(guard)))
         for found in evaluation.matches(prefix(query, sequence, number))

@@ -10,10 +10,13 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
+from tocsin import errors
+
 MICROSECOND = dt.timedelta(microseconds=1)
+EXACT = Context(prec=400)  # enough for every double and for products of decimals
 
 
 def microseconds(interval: dt.timedelta) -> int:
@@ -37,10 +40,10 @@ def _together(left: Any, right: Any) -> tuple[Any, Any]:
         right = microseconds(right)
     elif isinstance(left, dt.datetime) != isinstance(right, dt.datetime):
         left, right = _instant(left), _instant(right)
-    elif isinstance(left, Decimal) and isinstance(right, float):
-        left = float(left)
-    elif isinstance(right, Decimal) and isinstance(left, float):
+    elif isinstance(left, float) and _is_number(right):
         right = float(right)
+    elif isinstance(right, float) and _is_number(left):
+        left = float(left)
     return left, right
 
 
@@ -63,7 +66,12 @@ def order(left: Any, right: Any) -> int | None:
     right_nan = isinstance(right, float) and math.isnan(right)
     if left_nan or right_nan:
         return int(left_nan) - int(right_nan)
-    return int(left > right) - int(left < right)
+    try:
+        return int(left > right) - int(left < right)
+    except TypeError:
+        raise errors.TypeMismatchError(
+            f"{left!r} and {right!r} cannot be compared.", hint="rows of one attribute must hold values of one type."
+        ) from None
 
 
 COMPARISONS: dict[str, Callable[[int], bool]] = {
@@ -124,7 +132,11 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
     """
     if left is None or right is None:
         return None
-    return fitting(_computed(op, left, right))
+    try:
+        with localcontext(EXACT):
+            return fitting(_computed(op, left, right))
+    except OverflowError:  # an interval or an instant beyond what there are
+        return None
 
 
 def _computed(op: str, left: Any, right: Any) -> Any:
@@ -164,7 +176,7 @@ def _remainder(left: Any, right: Any) -> Any:
     if right == 0:
         return None
     if isinstance(left, float) or isinstance(right, float):
-        return math.fmod(left, right)
+        return math.nan if math.isinf(left) or math.isnan(left) else math.fmod(left, right)
     size = abs(left) % abs(right)
     return -size if left < 0 else size
 
@@ -198,13 +210,17 @@ def _round(value: Any, digits: int = 0) -> Any:
     """Half away from zero, as SQL rounds."""
     if isinstance(value, float) and not math.isfinite(value):
         return value
-    step = Decimal(1).scaleb(-digits)
-    rounded = (
-        Decimal(str(value)).quantize(step, rounding=ROUND_HALF_UP)
-        if digits >= 0
-        else ((Decimal(str(value)) / step).quantize(Decimal(1), rounding=ROUND_HALF_UP) * step)
-    )
-    return type(value)(rounded)
+    with localcontext(EXACT):
+        exact = Decimal(str(value))
+        if digits >= -int(exact.as_tuple().exponent):
+            return value  # there is nothing to round
+        step = Decimal(1).scaleb(-digits)
+        return type(value)((exact / step).quantize(Decimal(1), rounding=ROUND_HALF_UP) * step)
+
+
+def _whole(towards: Callable[[Any], int]) -> Callable[[Any], int | None]:
+    """CEIL and FLOOR: NULL for NaN and the infinities, which no integer is near."""
+    return lambda value: None if isinstance(value, float) and not math.isfinite(value) else towards(value)
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
@@ -215,7 +231,7 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
 
 
 def _sign(value: Any) -> float:
-    return float((value > 0) - (value < 0))
+    return math.nan if value != value else float((value > 0) - (value < 0))  # noqa: PLR0124 - only NaN differs from itself
 
 
 def _power(base: Any, exponent: Any) -> float:
@@ -224,7 +240,7 @@ def _power(base: Any, exponent: Any) -> float:
     except OverflowError:
         return math.inf
     except ValueError:
-        return math.nan
+        return math.inf if base == 0 else math.nan
 
 
 def _sqrt(value: Any) -> float:
@@ -234,8 +250,8 @@ def _sqrt(value: Any) -> float:
 # Functions of values that are not NULL; any NULL argument makes the result NULL.
 STRICT: dict[str, Callable[..., Any]] = {
     "abs": abs,
-    "ceil": math.ceil,
-    "floor": math.floor,
+    "ceil": _whole(math.ceil),
+    "floor": _whole(math.floor),
     "round": _round,
     "sqrt": _sqrt,
     "power": _power,

@@ -223,6 +223,11 @@ def event(type: str, name: str | None = None) -> Element:
     >>> print(event("Transfer", "b").times(2, 5))
     PATTERN Transfer{2,5} b
     """
+    for given in (type,) if name is None else (type, name):
+        if not isinstance(given, str) or not given:
+            raise QuerySyntaxError(
+                f"`event` takes names, not {given!r}.", where=caller(), hint='write `event("Login", "a")`.'
+            )
     return Element(ast.Event(type, name, where=caller()))
 
 
