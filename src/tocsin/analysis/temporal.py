@@ -13,7 +13,7 @@ bound of a pair holds whenever both are bound, and paths run only through variab
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -24,6 +24,7 @@ from tocsin.analysis.contradictions import contradiction, contradictory_branch, 
 from tocsin.analysis.distances import Clock, Difference, differences
 from tocsin.analysis.durations import format_bound, table
 from tocsin.language import expressions as ex
+from tocsin.source import Where
 
 Distance = tuple[int | None, int | None]
 
@@ -102,11 +103,14 @@ class Network:
         One for each way that none can.
     is_exact
         False when there were too many alternatives, and one coarser closure stands for all.
+    places
+        Where each variable is named in the pattern, for messages.
     """
 
     alternatives: tuple[Closure, ...]
     warnings: tuple[errors.TocsinWarning, ...] = ()
     is_exact: bool = True
+    places: Mapping[str, Where] = field(default_factory=dict, repr=False, compare=False)
     _by_alternative: dict[Alternative, Closure] = field(default_factory=dict, repr=False, compare=False)
 
     def closure(self, alternative: Alternative) -> Closure | None:
@@ -162,6 +166,8 @@ class Network:
         what = f"`{x}` may repeat for ever" if x == y else f"`{x}` and `{y}` may lie arbitrarily far apart"
         raise errors.UnboundedPatternError(
             f"{what}, so that a stream would have to remember every event.",
+            where=self.places.get(x),
+            also=("and" if x != y else "", self.places.get(y) if x != y else None),
             hint=f"add WITHIN, or bound them in WHERE, as in `{y}.ts - {x}.ts <= 10 MINUTES`."
             if x != y
             else "add WITHIN.",
@@ -205,7 +211,9 @@ def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_t
     a     c   2 µs   9.999999 s
     b     c   1 µs   9.999998 s
     """
-    return _Builder(query, _clock(query, time, integer_time)).network()
+    found = _Builder(query, _clock(query, time, integer_time)).network()
+    places = {node.variable: node.where for node in query.pattern.walk() if isinstance(node, alg.Event)}
+    return replace(found, places=places)
 
 
 def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) -> Clock:

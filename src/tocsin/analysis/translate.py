@@ -70,9 +70,9 @@ def translate(tree: ast.Query) -> Translation:
 
     pattern = core
     if conditions.positive:
-        pattern = alg.Filter(pattern, ex.all_of(*conditions.positive))
-    if window_us is not None:
-        pattern = alg.Within(pattern, window_us)
+        pattern = alg.Filter(pattern, ex.all_of(*conditions.positive), where=tree.place("where_clause"))
+    if tree.within is not None:
+        pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
     query = alg.Query(
         pattern,
         partition=alg.Partition(tuple(key.attribute for key in tree.partition_by), conditions.same),
