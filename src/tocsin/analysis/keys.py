@@ -95,7 +95,7 @@ class Keys:
         for name, equalities in self.absent.items():
             for path, (variable, other) in equalities:
                 rows.append((f"{name}.{'.'.join(path)} = {variable}.{'.'.join(other)}", f"NOT {name}", "WHERE"))
-        return table(("key", "joins", "from"), rows)
+        return table(("key", "joins", "from"), rows) if rows else ""
 
 
 def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
