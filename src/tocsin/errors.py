@@ -45,6 +45,14 @@ def did_you_mean(name: str, known: Iterable[str], owner: str) -> str:
     return question + f"{owner}: {', '.join(known) if known else 'none'}."
 
 
+def _report(condition: str | None, message: str, places: list[tuple[str, Where]], hint: str | None) -> str:
+    lines = [f"[{condition}] {message}"]
+    for words, place in places:
+        if place is not None:
+            lines += [f"  {words}at {place.describe()}", *place.excerpt()]
+    return "\n".join([*lines, *([f"Hint: {hint}"] if hint else [])])
+
+
 class TocsinError(Exception):
     """Root of all errors Tocsin raises on purpose.
 
@@ -78,15 +86,11 @@ class TocsinError(Exception):
 
     def __str__(self) -> str:
         """The whole report: condition, sentence, place, advice."""
-        lines = [f"[{self.condition}] {self.message}"]
-        if self.where is not None:
-            lines += [f"  at {self.where.describe()}", *self.where.excerpt()]
+        return _report(self.condition, self.message, [("", self.where), self._second_place()], self.hint)
+
+    def _second_place(self) -> tuple[str, Where]:
         words, place = self.also or ("", None)
-        if place is not None:
-            lines += [f"  {words} at {place.describe()}", *place.excerpt()]
-        if self.hint:
-            lines.append(f"Hint: {self.hint}")
-        return "\n".join(lines)
+        return (f"{words} " if words else "", place)
 
     def to_dict(self) -> dict[str, Any]:
         """The same report for tools: condition, message, place, hint."""
@@ -363,6 +367,12 @@ class MissingColumnError(PlanError):
     condition = "MISSING_COLUMN"
 
 
+class DuplicateInputColumnError(PlanError):
+    """Two columns of an input have one name."""
+
+    condition = "DUPLICATE_INPUT_COLUMN"
+
+
 class TimeTypeError(PlanError, TypeError):
     """The time column is neither a timestamp nor an integer, or differs between inputs."""
 
@@ -436,9 +446,4 @@ class TocsinWarning(UserWarning):
 
     def __str__(self) -> str:
         """The same shape as an error's report."""
-        lines = [f"[{self.condition}] {self.message}"]
-        if self.where is not None:
-            lines += [f"  at {self.where.describe()}", *self.where.excerpt()]
-        if self.hint:
-            lines.append(f"Hint: {self.hint}")
-        return "\n".join(lines)
+        return _report(self.condition, self.message, [("", self.where)], self.hint)

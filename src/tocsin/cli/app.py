@@ -74,15 +74,15 @@ def run(
     id: Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")] = None,
     language: Language = None,
 ) -> None:
-    """Find the matches of a pattern in files.
+    r"""Find the matches of a pattern in files.
 
     See the first matches:
 
-        tocsin run takeover.sase --input Login=logins.parquet --input Transfer=transfers.parquet
+        tocsin run takeover.sase --input Login=logins.csv --input Transfer=sent.csv
 
-    Write all of them, from one CSV file whose column `kind` names the event type:
+    Write all of them, from one file whose column `kind` names the event type:
 
-        tocsin run takeover.sase --input events.csv --type-column kind --time at --out matches --format csv
+        tocsin run takeover.sase --input all.csv --type-column kind --out matches
 
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """
@@ -122,16 +122,21 @@ def check(
     format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
     language: Language = None,
 ) -> None:
-    """Check a pattern: all errors at once; then distances, lifetimes, keys and the size of its state.
+    r"""Check a pattern: all errors at once; then distances, lifetimes, keys and the size of its state.
 
-    Against schemas, without Spark:
+    Names and structure only:
 
-        tocsin check takeover.sase --schema "Login=ts timestamp, user string" --schema Transfer=transfer.json
+        tocsin check takeover.sase
+
+    Against schemas, without Spark; each may also be a JSON file:
+
+        tocsin check takeover.sase --schema "Login=ts timestamp, user string" \
+                                   --schema Transfer=transfer.json
 
     How much would it remember on a live stream?
 
-        tocsin check takeover.sase --input Login=logins.parquet --input Transfer=transfers.parquet
-            --rate Login=100/s --rate Transfer=20/s --lateness "10 seconds" --streaming
+        tocsin check takeover.sase --input events.parquet --streaming \
+                                   --rate Login=100/s --rate Transfer=20/s
     """
     from tocsin.cli.check import check as command
 
@@ -154,15 +159,22 @@ def check(
 def explain(
     file: PatternFile,
     input: Inputs = None,
-    mode: Annotated[str, typer.Option("--mode", help="Of Spark's plan: simple, extended, cost, formatted.")] = "simple",
+    mode: Annotated[
+        str, typer.Option("--mode", help="Of Spark's plan: simple, extended, codegen, cost, formatted.")
+    ] = "simple",
     time: Time = "ts",
     type_column: TypeColumn = "type",
     language: Language = None,
 ) -> None:
     """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
 
-    tocsin explain takeover.sase
-    tocsin explain takeover.sase --input events.parquet --mode formatted
+    Without data:
+
+        tocsin explain takeover.sase
+
+    With Spark's plan:
+
+        tocsin explain takeover.sase --input events.parquet --mode formatted
     """
     from tocsin.cli.check import explain as command
 
@@ -174,7 +186,9 @@ def explain(
 def demo() -> None:
     """Find account takeovers in a bundled stream: pattern, timeline, matches.
 
-    Runs on a local Spark and needs nothing but a JDK.
+    Runs on a local Spark and needs nothing but a JDK:
+
+        tocsin demo
     """
     from tocsin.cli.demo import demo as command
 

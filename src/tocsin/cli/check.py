@@ -10,10 +10,16 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.api import Pattern
+from tocsin.analysis.keys import keys
+from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.sizes import size_report
+from tocsin.analysis.temporal import network
+from tocsin.api import EXPLAIN_MODES, Pattern, microseconds
 from tocsin.cli import files, terminal
 from tocsin.cli.run import check_types, compiled
 from tocsin.cli.session import start
+from tocsin.physical.claims import unsupported
+from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")
 
@@ -44,15 +50,61 @@ def check(
     if inputs:
         given |= input_frames(pattern, inputs)
     per_type = files.named_values(rates, "--rate", "Login=100/s")
-    report = pattern.check(given, per_type or None, time=time, lateness=lateness, streaming=streaming)
+    if not given:
+        report = without_schemas(pattern, per_type, time=time, lateness=lateness, streaming=streaming)
+        if format == "text":
+            terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
+    else:
+        report = pattern.check(given, per_type or None, time=time, lateness=lateness, streaming=streaming)
     if format == "json":
         print(json.dumps(report.to_dict(), indent=2))
     else:
         terminal.out().print(str(report), markup=False)
 
 
+NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
+
+
+class StructureReport(CheckReport):
+    """What is known of a pattern without the schemas of its events: all but the types of its result."""
+
+    def __str__(self) -> str:
+        """The report in sections, without the first, which tells the types of the result."""
+        return super().__str__().partition("\n\n")[2]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for tools; the columns are not known."""
+        return super().to_dict() | {"columns": None}
+
+
+def without_schemas(
+    pattern: Pattern, rates: Mapping[str, str], *, time: str, lateness: str | None, streaming: bool
+) -> StructureReport:
+    """Check what names no attribute: distances, lifetimes, keys, and the number of events remembered."""
+    distances = network(pattern.query, time)
+    if streaming:
+        distances.require_bounded()
+    late_us = microseconds(lateness)
+    lives = lifetimes(pattern.query, distances)
+    refusal = unsupported(pattern.query)
+    return StructureReport(
+        columns=(),
+        network=distances,
+        lifetimes=lives,
+        keys=keys(pattern.query),
+        sizes=size_report(pattern.query, lives, rates, lateness_us=late_us) if rates else None,
+        unbounded=distances.unbounded_pair(),
+        refusal=None if refusal is None else refusal.message,
+        warnings=pattern.warnings + distances.warnings,
+    )
+
+
 def explain(file: str, *, inputs: list[str], mode: str, time: str, type_column: str, language: str | None) -> None:
     """Print how a pattern is understood and planned."""
+    if mode not in EXPLAIN_MODES:
+        raise errors.InvalidOptionError(
+            f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
+        )
     pattern = compiled(file, language)
     frames: Any = None
     if inputs:
@@ -101,8 +153,40 @@ def read_schema(event_type: str, text: str) -> Mapping[str, str]:
                 f"`{part.strip()}` in the schema of `{event_type}` is not an attribute and its type.",
                 hint=f"write `--schema '{event_type}=ts timestamp, user string, amount double'`, or name a JSON file.",
             )
-        attributes[(found[1] or found[2]).replace("``", "`")] = found[3]
+        name = (found[1] or found[2]).replace("``", "`")
+        _check_one_type(event_type, name, found[3])
+        attributes[name] = found[3]
     return attributes
+
+
+# The types of more than one word, and what DDL says of a column after its type.
+ONE_TYPE = re.compile(
+    r"(?:interval (?:year|month|day|hour|minute|second)(?: to \w+)?|double precision"
+    r"|timestamp with(?:out| local)? time zone|\w+)(?: collate \w+)?(?: not null)?(?: comment .*)?",
+    re.IGNORECASE,
+)
+
+
+def _check_one_type(event_type: str, attribute: str, kind: str) -> None:
+    """Refuse `timestamp user string`: the names of types would hide that a comma is missing."""
+    words = kind
+    while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", words)) != words:
+        words = shorter
+    words = " ".join(words.split())
+    # Brackets that remain are not closed; the library tells.
+    if not ONE_TYPE.fullmatch(words) and not re.search(r"[<>()]", words):
+        raise errors.InvalidOptionError(
+            f"`{kind}` in the schema of `{event_type}` is not the type of `{attribute}`: is a comma missing?",
+            hint=f"put a comma between attributes: `--schema '{event_type}={_with_commas(attribute, kind)}'`.",
+        )
+
+
+def _with_commas(attribute: str, kind: str) -> str:
+    """What may have been meant: names and types in turn, when they come in pairs."""
+    words = [attribute, *kind.split()]
+    if len(words) % 2 or re.search(r"[<>()]", kind):
+        return "ts timestamp, user string"
+    return ", ".join(f"{name} {of}" for name, of in zip(words[::2], words[1::2], strict=True))
 
 
 def _split(text: str) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 
@@ -29,7 +29,9 @@ def demo() -> None:
     stream = str(datasets.path("bank"))
     pattern = run.compiled(str(source), None)
     console.print(STORY, end="\n\n")
-    console.print(Padding(Syntax(pattern.text.strip(), "sql", background_color="default"), (0, 0, 1, 2)))
+    # Padded by hand: rich fills the lines of a `Padding` up to the width of the console, which a file has none of.
+    query = Syntax("", "sql", background_color="default").highlight(indent(pattern.text.strip(), "  "))
+    console.print(query)
     steps = terminal.Steps()
     with steps.step("Starting Spark"):
         spark = start()

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,23 +29,42 @@ FORMATS = {
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy")
 LANGUAGES = {".sase": "sase", ".acel": "acel", ".parte": "parte"}
 MODES = ("error", "overwrite", "append")
+# Left to itself Spark writes milliseconds.
+WRITTEN_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+# Left to itself Spark takes "12:30", "2026-01" and even the account "12345" for times.
+READ_TIMES = "yyyy-M-d['T'][ ]H:mm[:ss[.SSSSSSSSS]][ ][XXX][XX][X][VV]"
+NESTED = ("struct", "array", "map", "variant")
 
 
 def read_pattern(file: str, language: str | None) -> tuple[str, str, str]:
     """The text of a pattern file, what messages call it, and its language."""
     if file == "-":
-        return sys.stdin.read(), "<stdin>", language or "sase"
+        return _decoded(sys.stdin.buffer.read(), "stdin"), "<stdin>", language or "sase"
     path = Path(file)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        near = errors.nearest(path.name, _neighbours(path))
+        content = path.read_bytes()
+    except OSError as error:
+        near = errors.nearest(path.name, [name for name in _neighbours(path) if name != path.name])
         raise errors.InputNotReadableError(
-            f"The pattern file `{file}` cannot be read: {reason}.",
+            f"The pattern file `{file}` cannot be read: {error.strerror}.",
             hint=f"did you mean `{path.with_name(near)}`?" if near else "give the path of a text file, or `-`.",
         ) from None
-    return text, file, language or LANGUAGES.get(path.suffix, "sase")
+    return _decoded(content, f"the pattern file `{file}`"), file, language or LANGUAGES.get(path.suffix, "sase")
+
+
+def _decoded(content: bytes, name: str) -> str:
+    """Text in UTF-8, with or without the mark that some editors put in front of it."""
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise errors.InputNotReadableError(
+            f"{name[0].upper()}{name[1:]} is not UTF-8 text: line {line} holds the byte 0x{content[error.start]:02x}.",
+            hint="save it as UTF-8; `iconv -f latin1 -t utf-8` converts older texts.",
+        ) from None
 
 
 def _neighbours(path: Path) -> list[str]:
@@ -104,7 +124,11 @@ def check_exists(path: str) -> None:
     if is_remote(path) or any(character in path for character in "*?[{"):
         return
     where = local(path)
-    if not where.exists():
+    try:
+        is_there = where.exists()
+    except OSError as error:  # a directory on the way that may not be entered
+        raise errors.InputNotReadableError(f"`{path}` cannot be read: {error.strerror}.") from None
+    if not is_there:
         near = errors.nearest(where.name, _neighbours(where))
         raise errors.InputNotReadableError(
             f"There is no file or directory `{path}`.",
@@ -149,8 +173,19 @@ def read(spark: SparkSession, path: str) -> DataFrame:
     kind = format_of(path)
     with reading(path):
         if kind == "csv":
-            return reader.csv(path, header=True, inferSchema=True, enforceSchema=False, escape='"')
-        return reader.json(path) if kind == "json" else reader.parquet(path)
+            # A quoted value may hold line breaks, so that a file cannot be split into lines and is read by one task.
+            return reader.csv(
+                path,
+                header=True,
+                inferSchema=True,
+                enforceSchema=False,
+                escape='"',
+                multiLine=True,
+                timestampFormat=READ_TIMES,
+            )
+        if kind == "json":
+            return reader.option("inferTimestamp", "true").json(path, timestampFormat=READ_TIMES)
+        return reader.parquet(path)
 
 
 # What Spark says of a file that it cannot read, and of a place it cannot write to.
@@ -235,13 +270,33 @@ def _sentence(error: Exception) -> str:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
-    """Refuse an output that cannot be written, or would be lost, before Spark starts."""
+def check_mode(mode: str) -> None:
+    """Refuse a mode that is none."""
     if mode not in MODES:
         raise errors.InvalidOptionError(f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, MODES, "modes"))
+
+
+def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
+    """Refuse an output that cannot be written, or would be lost, before Spark starts."""
     if is_remote(path):
         return
-    where = local(path)
+    with _writing(path):
+        _check_local_output(path, local(path), mode, inputs)
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Tells what the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.OutputNotWritableError(
+            f"The result cannot be written to `{path}`: {error.strerror or error}.",
+            hint="choose a directory you may write to.",
+        ) from error
+
+
+def _check_local_output(path: str, where: Path, mode: str, inputs: Mapping[str, str] | str) -> None:
     for read_from in [inputs] if isinstance(inputs, str) else inputs.values():
         if not is_remote(read_from) and _overlap(where, local(read_from)):
             raise errors.OutputNotWritableError(
@@ -256,13 +311,16 @@ def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
         raise errors.OutputNotWritableError(
             f"`{path}` is a file, and Spark writes a directory of files.", hint="choose another path."
         )
-    parent = where if where.exists() else where.parent
+    # A result that replaces another is written beside it.
+    parent = where if where.exists() and mode == "append" else where.parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise errors.OutputNotWritableError(
             f"`{parent}` cannot be written to.", hint="choose a directory you may write to."
         )
+    # Permissions do not tell all: a disk may be full, and some file systems let nobody make a directory.
+    Path(tempfile.mkdtemp(prefix=".tocsin-", dir=parent)).rmdir()
 
 
 def _overlap(one: Path, other: Path) -> bool:
@@ -276,10 +334,11 @@ def write(frame: DataFrame, path: str, kind: str, mode: str) -> None:
 
     if kind == "csv":
         # CSV has no nested columns: events become JSON text.
-        nested = ("struct", "array", "map", "variant")
         frame = frame.select(
             *(
-                F.to_json(F.col(f"`{name}`")).alias(name) if dtype.startswith(nested) else F.col(f"`{name}`")
+                F.to_json(F.col(f"`{name}`"), WRITTEN_TIMES).alias(name)
+                if dtype.startswith(NESTED)
+                else F.col(f"`{name}`")
                 for name, dtype in frame.dtypes
             )
         )
@@ -287,13 +346,15 @@ def write(frame: DataFrame, path: str, kind: str, mode: str) -> None:
         _save(frame, path, kind, mode)
         return
     where = local(path)
-    where.parent.mkdir(parents=True, exist_ok=True)
+    with _writing(path):
+        where.parent.mkdir(parents=True, exist_ok=True)
     fresh, old = (where.with_name(f".{where.name}.{word}-{uuid.uuid4().hex[:8]}") for word in ("new", "old"))
     try:
         _save(frame, str(fresh), kind, "error")
-        if where.exists():
-            where.rename(old)
-        fresh.rename(where)
+        with _writing(path):
+            if where.exists():
+                where.rename(old)
+            fresh.rename(where)
     finally:
         if old.exists() and not where.exists():
             old.rename(where)
@@ -303,6 +364,8 @@ def write(frame: DataFrame, path: str, kind: str, mode: str) -> None:
 
 def _save(frame: DataFrame, path: str, kind: str, mode: str) -> None:
     writer = frame.write.mode(mode)
+    if kind != "parquet":
+        writer = writer.options(**WRITTEN_TIMES)
     if kind == "csv":
         # Quotes are doubled, as other readers of CSV expect; Spark would write a backslash.
         writer = writer.option("header", "true").option("escape", '"')

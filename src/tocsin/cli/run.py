@@ -14,7 +14,7 @@ from tocsin.cli.session import start, task_progress
 from tocsin.errors import InvalidOptionError, TocsinWarning, UnknownEventTypeError, did_you_mean, raise_all
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
@@ -123,15 +123,12 @@ def as_text(frame: DataFrame) -> DataFrame:
     """Every column as text, in the session's zone: what a table shows."""
     from pyspark.sql import functions as F
 
-    nested = ("struct", "array", "map", "variant")
-    return frame.select(
-        *(
-            (F.to_json(F.col(f"`{name}`")) if dtype.startswith(nested) else F.col(f"`{name}`").cast("string")).alias(
-                name
-            )
-            for name, dtype in frame.dtypes
-        )
-    )
+    def text(name: str, dtype: str) -> Column:
+        column = F.col(f"`{name}`")
+        nested = dtype.startswith(files.NESTED)
+        return F.to_json(column, files.WRITTEN_TIMES) if nested else column.cast("string")
+
+    return frame.select(*(text(name, dtype).alias(name) for name, dtype in frame.dtypes))
 
 
 def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str | None]]:
@@ -165,6 +162,7 @@ def run(
         raise InvalidOptionError(
             f"There is no format `{format}`.", hint=did_you_mean(format, OUTPUT_FORMATS, "formats")
         )
+    files.check_mode(mode)
     pattern = compiled(file, language)
     paths = files.input_paths(inputs)
     for path in [paths] if isinstance(paths, str) else paths.values():

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.errors import TocsinError, TocsinWarning
+from tocsin.errors import MissingColumnError, QueryErrors, TimeTypeError, TocsinError, TocsinWarning
 
 P = ParamSpec("P")
 
@@ -45,6 +45,7 @@ def failing_clearly(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*arguments, **options)
         except TocsinError as error:
+            _in_words_of_the_shell(error)
             if options.get("format") == "json" and command.__name__ == "check":
                 print(json.dumps({"ok": False, "error": error.to_dict()}, indent=2))
             else:
@@ -55,6 +56,28 @@ def failing_clearly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(130) from None
 
     return run
+
+
+TIMES_OF_FILES = (
+    "times are timestamps, or integers in microseconds, alike in all inputs; csv and json files write them as "
+    "`2026-01-31T08:00:00.123456Z` (a blank for the T is fine, seconds and zone may be missing, no zone is UTC). "
+    "Choose the column with `--time`."
+)
+OPTIONS_OF_THE_LIBRARY = {
+    "`time=`": "`--time`",
+    "`type=`": "`--type-column`",
+    "`tie= and id=`": "`--tie` and `--id`",
+}
+
+
+def _in_words_of_the_shell(error: TocsinError) -> None:
+    """The library advises people who write Python; those at a prompt have files and options."""
+    for each in error.errors if isinstance(error, QueryErrors) else (error,):
+        if isinstance(each, TimeTypeError):
+            each.hint = TIMES_OF_FILES
+        elif isinstance(each, MissingColumnError) and each.hint:
+            for ours, theirs in OPTIONS_OF_THE_LIBRARY.items():
+                each.hint = each.hint.replace(ours, theirs)
 
 
 def _report(error: TocsinError) -> None:

@@ -181,15 +181,13 @@ class _Branch:
         )
 
     def _plus(self, micros: Column, offset_us: int) -> Column:
-        """A sum that stops at the ends of BIGINT: only integer times come near them."""
-        if self.inputs.time_kind is not Kind.INTEGER:
-            return micros + F.lit(offset_us)
+        """A sum that stops at the ends of BIGINT."""
         edge = 2**63 - 1 if offset_us >= 0 else -(2**63)
         return F.coalesce(F.try_add(micros, F.lit(offset_us)), F.lit(edge))
 
     def _minus(self, later: Column, earlier: Column) -> Column:
         # A difference beyond 64 bits is beyond any window: NULL drops it.
-        return later - earlier if self.inputs.time_kind is not Kind.INTEGER else F.try_subtract(later, earlier)
+        return F.try_subtract(later, earlier)
 
     def _is_near(self, variable: str, near: Nearness) -> Column:
         return self._minus(self._micros(variable), self._micros(near.anchor)).between(near.low_us, near.high_us)
@@ -200,7 +198,7 @@ class _Branch:
     def _is_within(self, span: Span) -> Column:
         start = _least([self._micros(name) for name in span.firsts])
         end = _greatest([self._micros(name) for name in span.lasts])
-        return self._minus(end, start) < F.lit(span.window_us)
+        return self._minus(end, start) < F.lit(min(span.window_us, 2**63 - 1))
 
 
 def _micros_of(time: Column, stream: Stream) -> Column:

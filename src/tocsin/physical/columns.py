@@ -10,6 +10,7 @@ No expression may fail a job, whatever the session's ANSI setting: division by z
 from __future__ import annotations
 
 import decimal
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -22,7 +23,7 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.physical import functions, instants
-from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, meet, null, value_of
+from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, meet, null, value_of, whole
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,8 @@ def _literal(value: bool | int | float | str | None) -> Value:
             return Value(null(), Kind.NULL)
         case bool():
             return Value(F.lit(value), Kind.BOOLEAN)
+        case int() if abs(value) >= 10**38:  # more digits than a DECIMAL has
+            return Value(F.lit(float(value) if abs(value) < 2**1023 else math.copysign(math.inf, value)), Kind.DOUBLE)
         case int() if not -(2**63) <= value < 2**63:
             return Value(F.lit(decimal.Decimal(value)), Kind.DECIMAL)
         case int():
@@ -240,14 +243,16 @@ def arithmetic(op: str, left: Value, right: Value) -> Value:
             result = F.try_multiply(one, other)
         case _:
             result = F.try_divide(one.cast("double"), other.cast("double"))
+    if kind is not Kind.INTERVAL or (op == "*" and {left.kind, right.kind} <= {Kind.INTERVAL, Kind.INTEGER}):
+        return Value(result, kind)
     # A part of an interval is rounded to whole microseconds.
-    return Value(F.rint(result).cast("bigint") if kind is Kind.INTERVAL else result, kind)
+    return Value(whole(F.rint(result)), kind)
 
 
 def _time_arithmetic(op: str, left: Value, right: Value) -> Value:
     """Time stamps: their distance is an interval; with an interval they make another."""
     if left.kind in TIMES and right.kind in TIMES:
-        return Value(left.micros - right.micros, Kind.INTERVAL)
+        return Value(F.try_subtract(left.micros, right.micros), Kind.INTERVAL)
     kind = Kind.LOCAL if Kind.LOCAL in (left.kind, right.kind) else Kind.INSTANT
     combine = F.try_add if op == "+" else F.try_subtract
     return Value(combine(left.micros, right.micros), kind, in_micros=True)

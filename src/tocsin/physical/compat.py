@@ -38,6 +38,11 @@ def schema_of(frame: DataFrame) -> T.StructType:
     return frame.schema
 
 
+def ignores_case(frame: DataFrame) -> bool:
+    """Whether the session of a DataFrame takes `x` and `X` for one name, by one call to it."""
+    return str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
+
+
 def is_schema(value: Any) -> TypeGuard[T.StructType]:
     """Whether a value is a Spark schema."""
     return hasattr(type(value), "fieldNames") and hasattr(type(value), "simpleString")

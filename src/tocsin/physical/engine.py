@@ -42,7 +42,8 @@ class Prepared:
                 hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
             )
         chosen = planned(self.query, self.distances)
-        log.debug("plan of %s:\n%s", ", ".join(self.query.variables), describe(chosen, self.query.partition))
+        times = {name: stream.time for name, stream in self.inputs.streams.items()}
+        log.debug("plan of %s:\n%s", ", ".join(self.query.variables), describe(chosen, self.query.partition, times))
         return batch.matches(self.query, chosen, self.inputs)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tocsin import errors
 from tocsin.language import expressions as ex
-from tocsin.physical.values import Kind, Value, meet, null
+from tocsin.physical.values import Kind, Value, meet, null, whole
 
+MOST_DIGITS = 38  # of a DECIMAL
 Compare = Callable[[str, Value, Value], Column]
 Arithmetic = Callable[[str, Value, Value], Value]
 
@@ -20,13 +22,12 @@ def call(node: ex.Call, arguments: Sequence[Value], *, compare: Compare, arithme
     first = arguments[0]
     match node.function:
         case "abs":
-            return Value(F.abs(first.number), first.kind)
+            return _absolute(first)
         case "ceil" | "floor":
-            whole = F.ceil(first.number) if node.function == "ceil" else F.floor(first.number)
-            return Value(whole, Kind.DECIMAL if first.kind is Kind.DECIMAL else Kind.INTEGER)
+            return _next_whole(F.ceil if node.function == "ceil" else F.floor, first)
         case "round":
             digits = _constant_integer(node.arguments[1]) if len(arguments) > 1 else 0
-            return Value(F.round(first.number, digits), first.kind)
+            return Value(_rounded(first, digits), first.kind)
         case "sqrt":
             return Value(F.sqrt(first.number.cast("double")), Kind.DOUBLE)
         case "power":
@@ -56,6 +57,38 @@ def call(node: ex.Call, arguments: Sequence[Value], *, compare: Compare, arithme
             choose = F.greatest if node.function == "greatest" else F.least
             return Value(columns[0] if len(columns) == 1 else choose(*columns), kind, in_micros)
     raise errors.UnknownFunctionError(f"There is no function `{node.function}`.", where=node.where)
+
+
+def _absolute(value: Value) -> Value:
+    number = value.number
+    if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
+        return Value(F.abs(number), value.kind)
+    # The least BIGINT has no opposite.
+    return Value(F.when(number < 0, F.try_subtract(F.lit(0).cast("bigint"), number)).otherwise(number), value.kind)
+
+
+def _next_whole(function: Callable[[Column], Column], value: Value) -> Value:
+    if value.kind is not Kind.DOUBLE:
+        return Value(function(value.number), Kind.DECIMAL if value.kind is Kind.DECIMAL else Kind.INTEGER)
+    # Spark's functions of a DOUBLE are BIGINT, clipped, and 0 for NaN.
+    number = value.number
+    fits = whole(number).isNotNull()
+    return Value(F.when(fits, function(number)), Kind.INTEGER)
+
+
+def _rounded(value: Value, digits: int) -> Column:
+    """Half away from zero; NULL when the result has too many digits."""
+    number = value.number
+    if value.kind is Kind.DOUBLE:
+        return F.round(number, digits)
+    if digits >= 0:
+        return F.round(number, digits) if value.kind is Kind.DECIMAL else number
+    if digits < -MOST_DIGITS:
+        return number - number
+    if value.kind is not Kind.DECIMAL:
+        return F.round(number.cast("decimal(20, 0)"), digits).try_cast("bigint")
+    half = F.lit(Decimal(5 * 10 ** (-digits - 1)))
+    return F.when(F.try_add(F.abs(number), half).isNotNull(), F.round(number, digits))
 
 
 def _constant_integer(digits: ex.Expression) -> int:

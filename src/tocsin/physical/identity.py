@@ -10,8 +10,9 @@ hash before it, the first with 42; a BIGINT is its 8 bytes, little endian, a DOU
    column's name and its value.
 3. A value is written as 0 when it is NULL, and otherwise as 1 followed by: integers as BIGINT; FLOAT and DOUBLE as
    DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP, TIMESTAMP_NTZ and intervals as BIGINT microseconds; BINARY as its
-   upper-case hexadecimal text; arrays, maps and variants as the text of `to_json` with NULL fields kept, in UTC;
-   everything else (decimals, dates, strings) as STRING. A struct is written as 0 or 1 and then, in both cases, its
+   upper-case hexadecimal text; arrays, maps and variants as the text of `to_json` with NULL fields kept, in UTC, a
+   TIMESTAMP in them as `2026-01-31T23:59:59.000001Z`, a TIMESTAMP_NTZ without the `Z`, always with six digits after the
+   point; everything else (decimals, dates, strings) as STRING. A struct is written as 0 or 1 and then, in both cases, its
    fields by name, each written in the same way. Numbers that are not values (1, 0, microseconds) are BIGINT. NULL
    itself is never hashed: xxhash64 passes over it, so that it would vanish.
 4. h1 = xxhash64(1, values…), h2 = xxhash64(2, values…).
@@ -34,7 +35,13 @@ from tocsin.physical.values import Kind, kind_of
 
 FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"
 ORDINAL, MATCH_ID = "__tocsin_ordinal", "__tocsin_match_id"
-JSON_OPTIONS = {"ignoreNullFields": "false", "timeZone": "UTC"}
+# Spark's own formats keep milliseconds only, so that different rows would look alike.
+JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.analysis.variables import RESERVED_PREFIX
-from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
+from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, schema_of
+from tocsin.physical.schemas import require_distinct_names
 from tocsin.physical.values import Kind, kind_of
 
 TIME_HINTS: dict[Kind, str] = {
@@ -161,6 +162,7 @@ def _stream(
             f"The column `{reserved[0]}` of {owner} has a name that Tocsin keeps for its own columns.",
             hint=f"rename it: names that start with `{RESERVED_PREFIX}` are reserved.",
         )
+    require_distinct_names(schema, owner, ignores_case=lambda: ignores_case(frame))
     _require(time, schema, owner, "time=", "time column")
     for column in others:
         _require(column, schema, owner, "tie= and id=", "column")

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
+DAY_US = 86_400_000_000
 
 
 def micros_of_instant(column: Column) -> Column:
@@ -28,13 +29,16 @@ def micros_of_local(column: Column) -> Column:
     The fields of a TIMESTAMP_NTZ are taken as they are.
     """
     days = F.unix_date(column.cast("date")).cast("bigint")
-    minutes = days * 1440 + F.hour(column) * 60 + F.minute(column)
-    return minutes * 60_000_000 + _second_micros(column)
+    minutes = (F.hour(column) * 60 + F.minute(column)).cast("bigint")
+    within = minutes * 60_000_000 + _second_micros(column)
+    # Counted back from the end of a day before the epoch: the start of the very first one is beyond 64 bits.
+    back = (days + 1) * DAY_US + (within - DAY_US)
+    return F.when(days < 0, back).otherwise(days * DAY_US + within)
 
 
 def micros_of_date(column: Column) -> Column:
-    """Microseconds of the first instant of a DATE in UTC."""
-    return F.unix_date(column).cast("bigint") * 86_400_000_000
+    """Microseconds of the first instant of a DATE in UTC; NULL when no TIMESTAMP is that far away."""
+    return F.try_multiply(F.unix_date(column).cast("bigint"), F.lit(DAY_US))
 
 
 def micros_of_interval(column: Column) -> Column:

@@ -23,6 +23,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, alternatives
 from tocsin.language import expressions as ex
 
+# Farther apart than this, 73 thousand years, counts as unbounded: sums of such numbers would leave 64 bits.
+FARTHEST_US = 2**61
 Pair = tuple[str, str]
 Interval = tuple[int | None, int | None]
 
@@ -249,7 +251,7 @@ class _Planner:
             bounds = [network.distance(anchor, name) for network in self.networks]
             low = _hull(min, (low for low, _ in bounds))
             high = _hull(max, (high for _, high in bounds))
-            if low is None or high is None:
+            if low is None or high is None or max(-low, high) > FARTHEST_US:
                 continue
             if found is None or high - low < found.high_us - found.low_us:
                 found = Nearness(anchor, low, high)

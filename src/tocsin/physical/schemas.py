@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator
+
 from pyspark.sql import types as T
 
 from tocsin import errors
@@ -21,6 +24,43 @@ def attributes_of(schema: T.StructType) -> Attributes:
     struct<a:b:bigint>
     """
     return {field.name: type_of(field.dataType) for field in schema.fields}
+
+
+def require_distinct_names(schema: T.StructType, owner: str, *, ignores_case: Callable[[], bool] = lambda: False) -> None:
+    """Refuse two columns of one name, and two fields of one name in a struct.
+
+    Columns whose names differ only in case are told apart by their place. Fields of a struct are asked for by name, and
+    Spark finds two of them when it ignores case; whether it does is asked only when it matters.
+
+    Examples
+    --------
+    >>> require_distinct_names(T.StructType().add("x", "integer").add("X", "integer"), "the input of `A`")
+    """
+    problems = []
+    for path, struct in _structs(schema):
+        names = [*struct.names]
+        folded = [name.casefold() for name in names]
+        if path and len(set(folded)) < len(folded) and ignores_case():
+            names = folded
+        counts = Counter(names)
+        twice = [name for name, key in zip(struct.names, names, strict=True) if counts[key] > 1]
+        if twice:
+            what = "columns" if not path else f"fields of `{'.'.join(path)}`"
+            called = " and ".join(f"`{name}`" for name in dict.fromkeys(twice))
+            problems.append(
+                errors.DuplicateInputColumnError(
+                    f"{len(twice)} {what} are called {called} in {owner}.",
+                    hint="rename or drop all but one: after a join, `df.drop(other.key)`; or name all anew with `df.toDF(...)`.",
+                )
+            )
+    errors.raise_all(problems)
+
+
+def _structs(schema: T.StructType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], T.StructType]]:
+    yield path, schema
+    for field in schema.fields:
+        if isinstance(field.dataType, T.StructType):
+            yield from _structs(field.dataType, (*path, field.name))
 
 
 def type_of(dtype: T.DataType) -> DataType:

@@ -111,6 +111,13 @@ def value_of(column: Column, dtype: T.DataType) -> Value:
     return Value(column.cast("double") if isinstance(dtype, T.FloatType) else column, kind)
 
 
+def whole(column: Column) -> Column:
+    """The BIGINT of a DOUBLE; NULL where there is none, which a cast would refuse under ANSI and clip without it."""
+    # NaN is above every number.
+    fits = (column >= F.lit(-(2.0**63))) & (column < F.lit(2.0**63))
+    return F.when(fits, column.cast("bigint"))
+
+
 def null(dtype: T.DataType | None = None) -> Column:
     """NULL, of a type."""
     return F.lit(None) if dtype is None else F.lit(None).cast(dtype)
