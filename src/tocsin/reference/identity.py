@@ -12,6 +12,8 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tocsin.algebra import nodes as alg
@@ -71,17 +73,25 @@ def _round(lane: int, word: int) -> int:
     return _rotate((lane + word * P2) & MASK, 31) * P1 & MASK
 
 
-def match_ids(query: alg.Query, matches: Iterable[Candidate]) -> list[str]:
-    """One id per match; matches that are equal in all that is hashed are numbered, for nothing tells them apart."""
-    seen: Counter[tuple[int, int]] = Counter()
-    ids = []
-    for match in matches:
-        fields = list(_fields(query, match))
-        both = (hash_fields([1, *fields]), hash_fields([2, *fields]))
-        number = seen[both]
-        seen[both] += 1
-        ids.append("".join(f"{hash_fields([salt, *both, number]) & MASK:016x}" for salt in (1, 2)))
-    return ids
+@dataclass(frozen=True)
+class Ids:
+    """The ids of a list of matches, computed when they are asked for."""
+
+    query: alg.Query
+    matches: list[Candidate]
+
+    @cached_property
+    def all(self) -> list[str]:
+        """One id per match; matches that are equal in all that is hashed are numbered, for nothing tells them apart."""
+        seen: Counter[tuple[int, int]] = Counter()
+        ids = []
+        for match in self.matches:
+            fields = list(_fields(self.query, match))
+            both = (hash_fields([1, *fields]), hash_fields([2, *fields]))
+            number = seen[both]
+            seen[both] += 1
+            ids.append("".join(f"{hash_fields([salt, *both, number]) & MASK:016x}" for salt in (1, 2)))
+        return ids
 
 
 def _fields(query: alg.Query, match: Candidate) -> Iterator[Any]:

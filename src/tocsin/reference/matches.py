@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tocsin.algebra import nodes as alg
@@ -50,7 +51,7 @@ class Candidate:
     slots: tuple[Slot, ...] = ()
     guards: tuple[Guard, ...] = ()
 
-    @property
+    @cached_property
     def bags(self) -> Bags:
         """μ: each variable's events in order of position."""
         found: dict[str, list[Event]] = {}
@@ -58,24 +59,24 @@ class Candidate:
             found.setdefault(slot.variable, []).append(slot.event)
         return {variable: tuple(events) for variable, events in found.items()}
 
-    @property
+    @cached_property
     def key(self) -> tuple[Any, ...]:
         """Identity: interval and bindings by name (R8); derived events by value (R24)."""
-        bound = sorted((slot.variable, repr(identity(slot.event))) for slot in self.slots)
+        bound = sorted((slot.variable, *identity(slot.event)) for slot in self.slots)
         return (self.first.local if self.first else None, self.last.local if self.last else None, tuple(bound))
 
     @property
     def derivation(self) -> tuple[Any, ...]:
         """What the same bindings may owe to different branches: the guards, and the order SEQ demanded."""
-        floors = sorted((slot.variable, repr(identity(slot.event)), slot.floor or 0) for slot in self.slots)
+        floors = sorted((slot.variable, *identity(slot.event), slot.floor or 0) for slot in self.slots)
         return (self.guards, tuple(floors))
 
 
-def identity(event: Event) -> Any:
-    """What makes an event itself: its place in the stream, or its values when it is derived or projected."""
+def identity(event: Event) -> tuple[int, str]:
+    """What makes an event itself: its place in the stream, and its values when it is derived or projected."""
     if not isinstance(event.row, Made):
-        return event.position
-    return (event.position, event.row.origin, tuple(sorted(event.row.items(), key=repr)))
+        return (event.position, "")
+    return (event.position, repr((event.row.origin, sorted(event.row.items(), key=repr))))
 
 
 class Made(dict[str, Any]):

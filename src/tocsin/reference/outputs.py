@@ -7,7 +7,7 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference.conditions import Bags, aggregate, interpret
-from tocsin.reference.identity import match_ids
+from tocsin.reference.identity import Ids
 from tocsin.reference.matches import Candidate
 from tocsin.reference.stream import Event, group_key
 
@@ -19,11 +19,16 @@ class MatchRow(dict[str, Any]):
     RETURN row holds just the RETURN columns, and still answers `row["start"]`, `row["end"]` and `row["match_id"]`.
     """
 
-    def __init__(self, columns: dict[str, Any], *, match_id: str, start: Any, end: Any) -> None:
+    def __init__(self, columns: dict[str, Any], *, ids: Ids, number: int, start: Any, end: Any) -> None:
         super().__init__(columns)
-        self.match_id = match_id
+        self._ids, self._number = ids, number
         self.start = start
         self.end = end
+
+    @property
+    def match_id(self) -> str:
+        """The match's id; all ids of a result are computed when the first is asked for."""
+        return self._ids.all[self._number]
 
     def __missing__(self, key: str) -> Any:
         """The match's own columns, when RETURN has no column of that name."""
@@ -39,11 +44,11 @@ def match_rows(query: alg.Query, matches: list[Candidate], extra: list[dict[str,
         for match, columns in zip(matches, extra, strict=True)
         if query.having is None or interpret(query.having, match.bags, {}) is True
     ]
-    ids = match_ids(query, [match for match, _ in wanted])
-    return [_row(query, match, columns, found) for (match, columns), found in zip(wanted, ids, strict=True)]
+    ids = Ids(query, [match for match, _ in wanted])
+    return [_row(query, match, columns, ids, number) for number, (match, columns) in enumerate(wanted)]
 
 
-def _row(query: alg.Query, match: Candidate, extra: dict[str, Any], match_id: str) -> MatchRow:
+def _row(query: alg.Query, match: Candidate, extra: dict[str, Any], ids: Ids, number: int) -> MatchRow:
     assert match.first is not None and match.last is not None  # a reported match has events
     bags = match.bags
     start, end = match.first.time, match.last.time
@@ -52,7 +57,7 @@ def _row(query: alg.Query, match: Candidate, extra: dict[str, Any], match_id: st
     else:
         columns = {"start": start, "end": end}
         columns |= {name: _held(bags, name, kind) for name, kind in query.variables.items()}
-    return MatchRow(columns | extra, match_id=match_id, start=start, end=end)
+    return MatchRow(columns | extra, ids=ids, number=number, start=start, end=end)
 
 
 def _returned(query: alg.Query, expression: ex.Expression, bags: Bags) -> Any:

@@ -119,7 +119,7 @@ def r24_every_derived_event_differs(patch: Patch) -> None:
     patch.setattr(
         matches,
         "identity",
-        lambda event: id(event) if isinstance(event.row, Made) else identity(event),
+        lambda event: (id(event), "") if isinstance(event.row, Made) else identity(event),
     )
 
 
