@@ -166,12 +166,18 @@ class Evaluation:
         follows: Callable[[Event, Event], bool] | None,
     ) -> list[Candidate]:
         return distinct(
-            both
+            _joined(left, right, ordered=follows is not None)
             for left in lefts
             for right in rights
             if follows is None or left.last is None or right.first is None or follows(left.last, right.first)
-            if _spans_less(both := _joined(left, right, ordered=follows is not None), self.window_us)
+            if self._fits(left, right)
         )
+
+    def _fits(self, left: Candidate, right: Candidate) -> bool:
+        """Whether both lie in one window; a match only grows, so that one that does not never will."""
+        if self.window_us is None or not (left.first and left.last and right.first and right.last):
+            return True
+        return max(left.last.ts, right.last.ts) - min(left.first.ts, right.first.ts) < self.window_us
 
     def _repeat(
         self, part: alg.Node, least: int, most: int | None, follows: Callable[[Event, Event], bool]
