@@ -123,7 +123,13 @@ def r36_an_absence_may_stand_at_the_edge_of_an_iteration(patch: Patch) -> None:
 # --- R37: windows ---------------------------------------------------------------------------------
 
 
+def _nothing_is_let_go_early(patch: Patch) -> None:
+    """The window also prunes candidates on the way; a reading that moves it must stop that."""
+    patch.setattr(Evaluation, "_fits", lambda self, left, right: True)
+
+
 def r37_the_window_is_closed(patch: Patch) -> None:
+    _nothing_is_let_go_early(patch)
     spans_less = matches._spans_less
     patch.setattr(
         matches, "_spans_less", lambda found, window: spans_less(found, None if window is None else window + 1)
@@ -141,6 +147,7 @@ def r37_the_window_is_that_of_a_step(patch: Patch) -> None:
                 found += joined(self, [left], [right], follows)
         return found
 
+    _nothing_is_let_go_early(patch)
     patch.setattr(matches, "_spans_less", lambda found, window: True)
     patch.setattr(Evaluation, "_product", steps)
 
@@ -151,6 +158,7 @@ def r37_the_window_is_that_of_a_nested_sequence(patch: Patch) -> None:
         spans = [slot.event.ts - other.floor for slot in ordered for other in ordered]
         return window is None or all(span < window for span in spans)
 
+    _nothing_is_let_go_early(patch)
     patch.setattr(matches, "_spans_less", ordered_part)
 
 
