@@ -24,6 +24,7 @@ USUAL_PLACES = (
     "/usr/java/*",
     "/Library/Java/JavaVirtualMachines/*/Contents/Home",
 )
+MACOS_TOOL = "/usr/libexec/java_home"  # names the newest of the system's homes
 # Below `brew --prefix`: macOS's java_home does not list what Homebrew installs.
 HOMEBREW_PLACE = "opt/openjdk*/libexec/openjdk.jdk/Contents/Home"
 
@@ -54,8 +55,7 @@ def home_on_path() -> Path | None:
 
 def usual_homes() -> Iterator[Path]:
     """Homes where the system's tools and package managers put them."""
-    macos = Path("/usr/libexec/java_home")
-    if macos.exists() and (home := run(str(macos), "-v", f"{OLDEST}+").strip()):
+    if Path(MACOS_TOOL).exists() and (home := run(MACOS_TOOL, "-v", f"{OLDEST}+").strip()):
         yield Path(home.splitlines()[0])
     patterns = list(USUAL_PLACES)
     if shutil.which("brew") and (prefix := run("brew", "--prefix").strip()):

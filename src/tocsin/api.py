@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import io
-import re
 import warnings as python_warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,15 +19,15 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes
-from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.translate import translate
-from tocsin.language import ast, durations
+from tocsin.language import ast
 from tocsin.language.builder import Draft
 from tocsin.language.sase.parser import parse
 from tocsin.language.sase.printer import print_query
+from tocsin.options import check_columns, check_rates, collecting, microseconds, schemas_of
 from tocsin.physical.claims import unsupported
 from tocsin.physical.describe import describe
 from tocsin.physical.plan import common_clock, plan
@@ -195,14 +194,21 @@ class Pattern:
         >>> p = pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 MINUTES")
         >>> p.match({"A": logins, "B": transfers}).show()  # doctest: +SKIP
         """
+        problems: list[errors.TocsinError] = []
+        with collecting(problems):
+            check_rates(rates, self.query.pattern)
+        with collecting(problems):
+            microseconds(lateness)
+        errors.raise_all(problems)
         return self._prepare(inputs, time, tie, type, id, strategy).matches()
 
     def check(
         self,
-        schemas: Mapping[str, DataFrame | StructType | Mapping[str, str]],
+        schemas: DataFrame | StructType | Mapping[str, DataFrame | StructType | Mapping[str, str]],
         rates: Mapping[str, Any] | None = None,
         *,
         time: str | Mapping[str, str] = "ts",
+        type: str = "type",
         lateness: str | dt.timedelta | None = None,
         streaming: bool = False,
     ) -> CheckReport:
@@ -211,11 +217,14 @@ class Pattern:
         Parameters
         ----------
         schemas
-            For each event type a DataFrame, a Spark schema, or `{"attribute": "bigint"}`.
+            For each event type a DataFrame, a Spark schema, or `{"attribute": "bigint"}`; or one DataFrame with a type
+            column, whose columns every event type then has.
         rates
             Events per second of each type, `{"Login": "100/s"}`: then the report says how much a live query remembers.
         time
             The time attribute, or a mapping when it differs per type.
+        type
+            The type column, when `schemas` is one DataFrame.
         lateness
             How late events may come, `"10 seconds"` or a timedelta; they are remembered that much longer.
         streaming
@@ -235,24 +244,26 @@ class Pattern:
         a         9.999999 s
         b         0 s
         """
+        check_columns(time=time, type=type)
+        given = schemas_of(schemas, alg.event_types(self.query.pattern), type)
         problems: list[errors.TocsinError] = []
         columns: tuple[tuple[str, str], ...] = ()
         is_integer = False
         known: Mapping[str, Schema] = {}
-        with _collecting(problems):
-            bound = bind(self.query, {name: _attributes(given) for name, given in schemas.items()}, time=time)
+        with collecting(problems):
+            bound = bind(self.query, given, time=time)
             columns = tuple((name, str(kind)) for name, kind in bound.columns)
             is_integer, known = bound.has_integer_time, bound.schemas
         distances = None
-        with _collecting(problems):
+        with collecting(problems):
             distances = network(self.query, self._clock(time), integer_time=is_integer)
             if streaming:
                 distances.require_bounded()
         late_us = 0
-        with _collecting(problems):
+        with collecting(problems):
             late_us = microseconds(lateness)
-        with _collecting(problems):
-            parse_rates(rates)
+        with collecting(problems):
+            check_rates(rates, self.query.pattern)
         errors.raise_all(problems)
         assert distances is not None
         lives = lifetimes(self.query, distances)
@@ -323,13 +334,14 @@ class Pattern:
             raise errors.InvalidOptionError(
                 f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
+        check_columns(time=time, type=type)
         prepared = None if inputs is None else self._prepare(inputs, time, tie, type, id, strategy)
         distances = network(self.query, self._clock(time)) if prepared is None else prepared.distances
         parts = {
             "Query": self.text.strip("\n"),
             "Logical plan": to_text(self.query),
             "Temporal network": _network_text(distances),
-            "Strategy": self._strategy(distances),
+            "Strategy": self._strategy(distances, time),
         }
         if prepared is not None:
             # Spark prints its plan and does not give it.
@@ -355,6 +367,9 @@ class Pattern:
         id: str | None,
         strategy: str,
     ) -> Prepared:
+        if isinstance(tie, Iterable) and not isinstance(tie, str):
+            tie = tuple(tie)
+        check_columns(time=time, type=type, tie=tie, id=id)
         try:
             from tocsin.physical.engine import prepare
         except ModuleNotFoundError as missing:
@@ -370,34 +385,11 @@ class Pattern:
             return time
         return common_clock(time[name] for name in alg.event_types(self.query.pattern) if name in time)
 
-    def _strategy(self, distances: Network) -> str:
+    def _strategy(self, distances: Network, time: str | Mapping[str, str]) -> str:
         refusal = unsupported(self.query)
         if refusal is not None:
             return f"none on Spark: {refusal.message}\nHint: {refusal.hint}"
-        return describe(plan(self.query, distances.closure), self.query.partition)
-
-
-def microseconds(duration: str | dt.timedelta | None) -> int:
-    """A length of time given as an option.
-
-    Examples
-    --------
-    >>> microseconds("10 seconds"), microseconds("500ms"), microseconds(None)
-    (10000000, 500000, 0)
-    """
-    if duration is None:
-        return 0
-    if isinstance(duration, dt.timedelta):
-        found: int | None = duration // dt.timedelta(microseconds=1)
-    else:
-        parts = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*", str(duration))
-        known = parts is not None and parts[2].upper() in durations.MICROSECONDS
-        found = durations.to_microseconds(parts[1], parts[2]) if parts is not None and known else None
-    if found is None or found < 0:
-        raise errors.InvalidOptionError(
-            f"`{duration}` is not a length of time.", hint="write a number and a unit, as in `10 seconds` or `500 ms`."
-        )
-    return found
+        return describe(plan(self.query, distances.closure), self.query.partition, time)
 
 
 def _network_text(distances: Network) -> str:
@@ -407,30 +399,3 @@ def _network_text(distances: Network) -> str:
     x, y = pair
     what = f"{x} may repeat for ever" if x == y else f"{x} and {y} may lie arbitrarily far apart"
     return f"{distances}\nunbounded: {what}"
-
-
-def _attributes(given: Any) -> Mapping[str, Any]:
-    """The attributes of an event type, from whatever tells them."""
-    if isinstance(given, Mapping):
-        return given
-    from tocsin.physical.compat import is_dataframe, is_schema, schema_of
-    from tocsin.physical.schemas import attributes_of
-
-    if is_dataframe(given):
-        return attributes_of(schema_of(given))
-    if is_schema(given):
-        return attributes_of(given)
-    raise errors.InvalidInputError(
-        f"A schema is a DataFrame, a StructType or a mapping from attribute to type, not a {type(given).__name__}.",
-        hint="write `{'ts': 'timestamp', 'amount': 'double'}`.",
-    )
-
-
-@contextlib.contextmanager
-def _collecting(problems: list[errors.TocsinError]) -> Any:
-    try:
-        yield
-    except errors.QueryErrors as several:
-        problems.extend(several.errors)
-    except errors.TocsinError as problem:
-        problems.append(problem)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import warnings
+from typing import Any
 
 import pytest
+from pyspark.sql import types as T
 
 import tocsin
 from tocsin import errors
@@ -139,6 +141,42 @@ def test_a_schema_of_another_kind_is_refused() -> None:
         tocsin.pattern("PATTERN A a").check({"A": ["ts"]})  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize(
+    "wrong", [None, 5, ["Login"], "Login", {5: SCHEMA}, {"Login": {"ts": 5}}, {"Login": {5: "int"}}]
+)
+def test_what_is_no_schema_is_refused_with_advice(wrong: Any) -> None:
+    with pytest.raises(errors.InvalidInputError) as refusal:
+        tocsin.pattern("PATTERN Login a").check(wrong)
+    assert refusal.value.hint
+
+
+def test_one_schema_with_a_type_column_holds_for_every_event_type() -> None:
+    schema = T.StructType().add("ts", "timestamp").add("kind", "string").add("user", "string")
+    report = tocsin.pattern(TEXT).check(schema, type="kind")
+    assert [str(kind) for _, kind in report.columns] == ["struct<ts:timestamp,kind:string,user:string>"] * 2
+    with pytest.raises(errors.MissingColumnError, match="no type column `type` in the input"):
+        tocsin.pattern(TEXT).check(schema)
+    with pytest.raises(errors.InvalidInputError, match="holds timestamp, not strings"):
+        tocsin.pattern(TEXT).check(schema, type="ts")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"time": None}, {"time": 5}, {"type": 5}, {"lateness": 5}, {"rates": {"Login": "x"}}, {"rates": 5}],
+    ids=str,
+)
+def test_an_option_of_the_wrong_type_is_refused_with_advice(options: Any) -> None:
+    with pytest.raises(errors.InvalidOptionError) as refusal:
+        tocsin.pattern(TEXT).check(BOTH, **options)
+    assert refusal.value.hint
+
+
+def test_a_rate_of_an_event_type_that_is_not_there_is_refused_with_the_nearest() -> None:
+    with pytest.raises(errors.InvalidOptionError, match="did you mean `Login`") as refusal:
+        tocsin.pattern(TEXT).check(BOTH, {"Logn": 1})
+    assert refusal.value.message == "`rates` names `Logn`, which is no event type of the pattern."
+
+
 def test_a_report_is_data_for_tools() -> None:
     report = tocsin.pattern(TEXT).check(BOTH, {"Login": 1, "Transfer": 1}).to_dict()
     assert report["ok"]
@@ -162,6 +200,13 @@ def test_explain_says_why_there_is_no_plan() -> None:
     report = tocsin.pattern("PATTERN SEQ(A a, B+ b)").explain()
     assert "none on Spark: The iteration of `b` does not run on Spark yet." in report
     assert "unbounded: a and b may lie arbitrarily far apart" in report
+
+
+def test_explain_calls_the_time_column_by_its_name() -> None:
+    assert "b.at - a.at in [1 µs, 599.999999 s]" in tocsin.pattern(TEXT).explain(time="at")
+    assert "b.ts - a.at in" in tocsin.pattern(TEXT).explain(time={"Login": "at", "Transfer": "ts"})
+    with pytest.raises(errors.InvalidOptionError):
+        tocsin.pattern(TEXT).explain(time=5)  # type: ignore[arg-type]
 
 
 def test_an_unknown_mode_is_refused() -> None:

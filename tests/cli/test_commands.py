@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -9,10 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from tools import find_java
 from typer.testing import CliRunner, Result
 
+from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, session
 from tocsin.cli.app import app
+from tocsin.cli.check import read_schema
+from tocsin.cli.demo import coloured
 from tocsin.errors import JavaNotFoundError
 
 SCHEMA = ["--schema", "A=ts timestamp, k string, x int", "--schema", "B=ts timestamp, k string, x int"]
@@ -43,6 +49,22 @@ def test_help_of_a_command_teaches_by_example(command: str) -> None:
     assert f"tocsin {command} takeover.sase" in tocsin(command, "--help").output
 
 
+@pytest.mark.parametrize("command", ["run", "check", "explain", "demo"])
+def test_help_shows_one_example_per_line(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.rstrip() for line in tocsin(command, "--help").output.splitlines()]
+    examples = [line for line in lines if line.startswith(f"  tocsin {command}")]
+    assert examples
+    assert all(line.count(f"tocsin {command}") <= 1 for line in lines)
+    # Nothing is broken by the width: an example that goes on says so.
+    after = [lines[lines.index(example) + 1] for example in examples]
+    assert all(example.endswith("\\") == bool(follows) for example, follows in zip(examples, after, strict=True))
+
+
+def test_help_of_explain_names_every_mode() -> None:
+    assert all(mode in tocsin("explain", "--help").output for mode in EXPLAIN_MODES)
+
+
 def test_the_version_is_told() -> None:
     assert tocsin("--version").output.startswith("tocsin 0.")
 
@@ -61,6 +83,30 @@ def test_a_missing_pattern_file_is_named_with_the_nearest(pattern: str) -> None:
     shown = refused("run", pattern.replace("pairs", "pair"), "--input", "A=x.csv")
     assert "[INPUT_NOT_READABLE]" in shown
     assert f"did you mean `{pattern}`?" in shown
+
+
+def test_a_pattern_that_is_not_utf8_is_refused_with_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "old.sase"
+    path.write_bytes("PATTERN SEQ(A a, B b)\nWHERE a.k = 'für'\n".encode("latin1"))
+    shown = refused("check", str(path))
+    assert "[INPUT_NOT_READABLE]" in shown
+    assert "is not UTF-8 text: line 2 holds the byte 0xfc." in shown
+    assert "did you mean" not in shown
+    result = CliRunner().invoke(app, ["check", "-"], input=path.read_bytes())
+    assert result.exit_code == 1
+    assert "Stdin is not UTF-8 text" in result.stderr
+
+
+def test_a_pattern_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "marked.sase"
+    path.write_bytes("PATTERN A a\r\nWITHIN 1 HOUR\r\n".encode("utf-8-sig"))
+    assert tocsin("check", str(path)).exit_code == 0
+
+
+def test_a_directory_is_no_pattern_file(tmp_path: Path) -> None:
+    shown = refused("check", str(tmp_path))
+    assert "Is a directory" in shown
+    assert "did you mean" not in shown
 
 
 def test_a_mistake_in_a_pattern_is_shown_with_file_and_line(tmp_path: Path) -> None:
@@ -142,6 +188,8 @@ def test_unknown_formats_and_modes_are_refused(pattern: str, tmp_path: Path, opt
         "run", pattern, "--input", f"A={path}", "--input", f"B={path}", "--out", str(tmp_path / "out"), *option
     )
     assert "[INVALID_OPTION]" in shown
+    # Also when nothing would be written.
+    assert "[INVALID_OPTION]" in refused("run", pattern, "--input", f"A={path}", "--input", f"B={path}", *option)
 
 
 def test_an_output_that_is_there_an_input_or_a_file_is_refused(pattern: str, tmp_path: Path) -> None:
@@ -167,6 +215,44 @@ def test_a_directory_without_permission_is_refused(
     assert "[OUTPUT_NOT_WRITABLE]" in shown
 
 
+def test_an_output_whose_parent_cannot_be_made_is_refused(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    inputs = ("--input", f"A={path}", "--input", f"B={path}")
+    for out in (f"{pattern}/deep/below", str(tmp_path / ("x" * 300))):
+        assert "[OUTPUT_NOT_WRITABLE]" in refused("run", pattern, *inputs, "--out", out)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.csv", "pairs.sase"]
+
+    # As in /proc, where the permissions of the superuser promise what the file system refuses.
+    def refuse(*_: object, **__: object) -> str:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(files.tempfile, "mkdtemp", refuse)
+    shown = refused("run", pattern, *inputs, "--out", str(tmp_path / "nope" / "x"))
+    assert "[OUTPUT_NOT_WRITABLE]" in shown
+    assert "No such file or directory" in shown
+
+
+def test_an_output_behind_a_closed_directory_is_refused(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    closed, exists = tmp_path / "closed" / "out", Path.exists
+
+    def entering(self: Path) -> bool:
+        if self == closed:
+            raise PermissionError(13, "Permission denied")
+        return exists(self)
+
+    monkeypatch.setattr(Path, "exists", entering)
+    inputs = ("--input", f"A={path}", "--input", f"B={path}")
+    assert "[OUTPUT_NOT_WRITABLE]" in refused("run", pattern, *inputs, "--out", str(closed))
+    assert "[INPUT_NOT_READABLE]" in refused("run", pattern, "--input", str(closed))
+
+
 # --- check and explain ----------------------------------------------------------------------------
 
 
@@ -176,6 +262,26 @@ def test_check_reports_distances_lifetimes_keys_and_state(pattern: str) -> None:
     for heading in ("Result", "Temporal network", "Lifetimes", "Keys", "State", "Engines"):
         assert f"== {heading} ==" in result.stdout
     assert "2 001" in result.stdout
+
+
+def test_check_without_schemas_tells_what_needs_none(pattern: str) -> None:
+    result = tocsin("check", pattern, "--rate", "A=100/s", "--lateness", "10 seconds")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check")
+    for heading in ("Temporal network", "Lifetimes", "Keys", "State", "Engines"):
+        assert f"== {heading} ==" in result.stdout
+    assert "== Result ==" not in result.stdout
+    assert "2 001" in result.stdout
+    report = json.loads(tocsin("check", pattern, "--format", "json").stdout)
+    assert report["ok"]
+    assert report["columns"] is None
+    assert report["lifetimes_us"] == {"a": 9_999_999, "b": 0}
+
+
+def test_check_without_schemas_names_the_unbounded_pair() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE a.k = b.k"
+    assert "Unbounded: `a` and `b`" in tocsin("check", "-", stdin=text).stdout
+    assert "[UNBOUNDED_PATTERN]" in refused("check", "-", "--streaming", stdin=text)
 
 
 def test_check_speaks_json_to_tools(pattern: str) -> None:
@@ -218,6 +324,36 @@ def test_a_schema_that_is_not_there_or_not_readable_is_refused(pattern: str) -> 
     assert "[INPUT_NOT_READABLE]" in refused("check", pattern, "--schema", "A=nowhere.json")
     assert "not an attribute and its type" in refused("check", pattern, "--schema", "A=ts")
     assert "is not the name of a type" in refused("check", pattern, "--schema", "A=ts int<", *SCHEMA[2:])
+
+
+def test_a_missing_comma_in_a_schema_is_refused(pattern: str) -> None:
+    shown = refused("check", pattern, "--schema", "A=ts timestamp k string", *SCHEMA[2:])
+    assert "[INVALID_OPTION]" in shown
+    assert "--schema 'A=ts timestamp, k string'" in shown
+    assert "is a comma missing?" in refused("check", pattern, "--schema", "A=ts timestamp, tags array<int> k string")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "timestamp not null",
+        "double precision",
+        "decimal(10, 2) NOT NULL COMMENT 'in euro'",
+        "interval day to second",
+        "struct<lat: double, at: struct<x: int>>",
+        "map<string, array<int>>",
+        "varchar(10) collate UTF8_LCASE",
+    ],
+)
+def test_types_of_several_words_are_types(kind: str) -> None:
+    assert read_schema("A", f"ts timestamp, x {kind}, k string") == {"ts": "timestamp", "x": kind, "k": "string"}
+
+
+def test_times_of_a_wrong_type_are_told_in_words_of_the_shell(pattern: str) -> None:
+    shown = refused("check", pattern, "--schema", "A=ts string, k string", "--schema", "B=ts string, k string")
+    assert shown.count("[TIME_TYPE]") == 2
+    assert "`2026-01-31T08:00:00.123456Z`" in shown
+    assert "--time" in shown
 
 
 def test_check_refuses_an_unbounded_pattern_for_a_stream() -> None:
@@ -299,3 +435,48 @@ def test_no_java_or_an_old_one_is_one_clear_sentence(tmp_path: Path, monkeypatch
     monkeypatch.setenv("JAVA_HOME", str(_fake_java(tmp_path / "old", "11.0.1")))
     with pytest.raises(JavaNotFoundError, match=r"old is version 11\."):
         session.java_home()
+
+
+def test_a_command_without_any_java_ends_with_one_sentence(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "USUAL_HOMES", ())
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    (tmp_path / "a.csv").write_text("type,ts,k\n")
+    told, hint = refused("run", pattern, "--input", str(tmp_path / "a.csv")).splitlines()
+    assert told == ("[JAVA_NOT_FOUND] Spark needs a JDK 17 or newer, and none was found in JAVA_HOME or on the PATH.")
+    assert hint.startswith("Hint: install one")
+
+
+def test_make_without_any_java_says_so_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(find_java, "USUAL_PLACES", ())
+    monkeypatch.setattr(find_java, "MACOS_TOOL", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert find_java.main() == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert line.startswith("Tocsin needs a JDK 17 or newer: install openjdk-17-jre-headless")
+
+
+# --- the demo -------------------------------------------------------------------------------------
+
+
+def shown_on(*, is_terminal: bool) -> list[str]:
+    colours = "standard" if is_terminal else "auto"
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=200, color_system=colours)
+    console.print(coloured("\nPATTERN SEQ(A a, B b)\nWHERE   a.k = 'x'\n"), end="\n\n")
+    return console.file.getvalue().split("\n")  # type: ignore[attr-defined]
+
+
+def test_the_pattern_of_the_demo_is_coloured_on_a_terminal_and_plain_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert shown_on(is_terminal=False) == ["  PATTERN SEQ(A a, B b)", "  WHERE   a.k = 'x'", "", ""]
+    assert any("\x1b[" in line for line in shown_on(is_terminal=True))

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from tocsin import datasets
 from tocsin.cli import files
 from tocsin.cli.app import app
+from tocsin.errors import OutputNotWritableError
 
 BANK = (str(datasets.pattern_path("bank")), "--input", str(datasets.path("bank")))
 TAKEN_OVER = ["chloe", "iris", "jonas"]
@@ -79,6 +80,71 @@ def test_csv_has_a_header_and_events_as_json(pair: tuple[str, str], tmp_path: Pa
     assert json.loads(row["a"]) == {"type": "A", "ts": 1, "note": 'say "hi"'}
 
 
+@pytest.fixture
+def precise(tmp_path: Path, spark: SparkSession) -> tuple[str, ...]:
+    """Events a microsecond apart, in every form of time that JSON may have, beside text that only looks like times."""
+    pattern, first, second = tmp_path / "p.sase", tmp_path / "a.json", tmp_path / "b.csv"
+    pattern.write_text("PATTERN SEQ(A a, B b) WITHIN 10 US\n")
+    first.write_text('{"ts": "2026-01-31T08:00:00.123456+01:00", "account": "12345", "door": "12:30"}\n')
+    second.write_text('ts,note\n2026-01-31 07:00:00.123457,"two\nlines"\n2026-01-31T09:00:00Z,\n')
+    return str(pattern), "--input", f"A={first}", "--input", f"B={second}"
+
+
+def test_times_are_read_and_written_to_the_microsecond(precise: tuple[str, ...], tmp_path: Path) -> None:
+    done("run", *precise, "--out", str(tmp_path / "json"), "--format", "json")
+    (row,) = [json.loads(part.read_text()) for part in (tmp_path / "json").glob("*.json") if part.stat().st_size]
+    start, end = "2026-01-31T07:00:00.123456Z", "2026-01-31T07:00:00.123457Z"
+    assert (row["start"], row["end"]) == (start, end)
+    assert row["a"] == {"account": "12345", "door": "12:30", "ts": start}
+    assert row["b"] == {"ts": end, "note": "two\nlines"}
+    done("run", *precise, "--out", str(tmp_path / "csv"), "--format", "csv")
+    (part,) = (tmp_path / "csv").glob("*.csv")
+    with part.open(newline="") as file:
+        (cells,) = csv.DictReader(file)
+    assert (cells["start"], cells["end"]) == (start, end)
+    assert (json.loads(cells["a"]), json.loads(cells["b"])) == (row["a"], row["b"])
+
+
+def test_times_of_shown_events_keep_their_microseconds(precise: tuple[str, ...]) -> None:
+    shown = done("run", *precise).stdout
+    assert "2026-01-31 07:00:00.123456" in shown
+    assert '"ts":"2026-01-31T07:00:00.123457Z"' in shown
+
+
+def test_times_without_a_zone_are_written_without_one(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT timestamp_ntz'2026-01-31 08:00:00.000001' AS at")
+    files.write(frame, str(tmp_path / "out"), "json", "error")
+    (part,) = (tmp_path / "out").glob("*.json")
+    assert json.loads(part.read_text()) == {"at": "2026-01-31T08:00:00.000001"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-31T08:00:00.5Z",
+        "2026-01-31T08:00",
+        "2026-1-31 8:00:00",
+        "2026-01-31 08:00:00+00",
+        "2026-01-31T08:00:00.123456789+0100",
+        "2026-01-31 08:00:00 UTC",
+        "2026-01-31T08:00:00 Europe/Paris",
+    ],
+)
+def test_common_forms_of_time_are_understood(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"ts": text}))
+    assert files.read(spark, str(tmp_path / "a.json")).dtypes == [("ts", "timestamp")]
+
+
+def test_a_time_that_is_not_understood_is_told_in_words_of_the_shell(pair: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "e.json").write_text('{"type": "A", "ts": "31.1.2026 8 Uhr"}\n')
+    for command in ("run", "check", "explain"):
+        result = tocsin(command, pair[0], "--input", str(tmp_path / "e.json"))
+        assert result.exit_code == 1
+        assert "[TIME_TYPE]" in result.stderr
+        assert "`2026-01-31T08:00:00.123456Z`" in result.stderr
+        assert "withColumn" not in result.stderr
+
+
 def rows_in(spark: SparkSession, out: Path) -> int:
     return spark.read.parquet(str(out)).count()
 
@@ -127,7 +193,7 @@ def test_an_interrupted_exchange_puts_the_old_result_back(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fails_once)
-    with pytest.raises(OSError, match="disk gone"):
+    with pytest.raises(OutputNotWritableError, match="disk gone"):
         files.write(spark.range(3).toDF("start"), str(out), "parquet", "overwrite")
     assert rows_in(spark, out) == 1
 
@@ -162,6 +228,7 @@ def test_options_reach_the_library(spark: SparkSession, tmp_path: Path) -> None:
     assert "7" in done("run", str(pattern), "--input", str(events), *options).stdout
     result = tocsin("run", str(pattern), "--input", str(events), "--type-column", "kind")
     assert "There is no time column `ts`" in result.stderr
+    assert "Choose one with `--time`." in result.stderr
 
 
 def test_check_and_explain_look_at_files(spark: SparkSession) -> None:
@@ -173,7 +240,7 @@ def test_check_and_explain_look_at_files(spark: SparkSession) -> None:
 
 def test_the_demo_draws_three_matches(spark: SparkSession) -> None:
     shown = done("demo").stdout
-    assert "PATTERN SEQ(Login l, PasswordChange p, Transfer t)" in shown
+    assert "  PATTERN SEQ(Login l, PasswordChange p, Transfer t)" in shown.splitlines()
     assert shown.count("└──") >= 3
     for user in TAKEN_OVER:
         assert any(line.startswith(user) and "L" in line and "P" in line and "T" in line for line in shown.splitlines())

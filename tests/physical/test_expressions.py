@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -229,6 +230,53 @@ def test_nothing_overflows_into_an_error_or_a_wrong_number(one: DataFrame) -> No
     text = returning(["a.big + a.big", "a.big * 4", "-a.big - a.big - a.big", "a.big - 1", "a.big % 0"])
     (row,) = found(text, {"A": one})
     assert [row[f"c{number}"] for number in range(5)] == [None, None, None, 2**62 - 1, None]
+
+
+EDGES = {
+    "ABS(a.least)": None,
+    "ABS(a.least + 1)": 2**63 - 1,
+    "ABS(a.n)": None,
+    "CEIL(a.huge)": None,
+    "FLOOR(-a.huge)": None,
+    "CEIL(a.nan)": None,
+    "FLOOR(a.inf)": None,
+    "CEIL(0.0 - a.inf)": None,
+    "FLOOR(a.edge)": -(2**63),
+    "CEIL(-a.edge)": None,
+    "CEIL(a.half)": 1,
+    "FLOOR(a.most)": 2**63 - 1,
+    "ROUND(a.most, -1)": None,
+    "ROUND(a.most, -2)": 9_223_372_036_854_775_800,
+    "ROUND(a.least, -1)": None,
+    "ROUND(a.most, -19)": None,
+    "ROUND(a.most, -20)": 0,
+    "ROUND(a.most, -50)": 0,
+    "ROUND(a.most, 400)": 2**63 - 1,
+    "ROUND(a.wide, -1)": None,
+    "ROUND(a.wide, 0)": decimal.Decimal(10**38 - 1),
+    "ROUND(a.wide, -50)": 0,
+    "a.day2 < TIMESTAMP '2026-01-01 00:00:00'": None,
+    "a.last - a.first2": None,
+    "a.last + 1 DAY IS NULL": True,
+    "a.wait * 1000000000000.5 IS NULL": True,
+    "a.wait * 106751991 = 9223372022400000000 US": True,
+    "a.wait / 0.000000000000001 IS NULL": True,
+}
+
+
+def test_no_function_fails_a_job_or_differs_between_modes_at_the_ends_of_its_range(session: SparkSession) -> None:
+    frame = session.sql(
+        """
+        SELECT 1L AS ts, -9223372036854775807L - 1 AS least, 9223372036854775807L AS most, CAST(NULL AS BIGINT) AS n,
+               1e300D AS huge, DOUBLE('NaN') AS nan, DOUBLE('Infinity') AS inf, -9223372036854775808D AS edge,
+               0.5D AS half, CAST(REPEAT('9', 38) AS DECIMAL(38, 0)) AS wide, DATE_FROM_UNIX_DATE(2000000000) AS day2,
+               TIMESTAMP_MICROS(9223372036854775807L) AS last, TIMESTAMP_MICROS(-9223372036854775807L) AS first2,
+               INTERVAL '1' DAY AS wait
+        """
+    )
+    (row,) = found(returning(list(EDGES)), {"A": frame})
+    values = {text: row[f"c{number}"] for number, text in enumerate(EDGES)}
+    assert values == EDGES
 
 
 def test_a_division_by_zero_in_a_condition_drops_the_match_and_not_the_job(one: DataFrame) -> None:

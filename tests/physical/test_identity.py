@@ -151,3 +151,22 @@ def test_variables_and_types_are_part_of_the_identity(spark: SparkSession) -> No
     both = {"A": frame, "B": frame}
     found = {ids(f"PATTERN {text}", both)[0] for text in ("A a", "A b", "B a", "OR(A a, B b) WHERE COUNT(b) = 0")}
     assert len(found) == 4
+
+
+def test_time_stamps_in_arrays_and_maps_keep_their_microseconds_whatever_the_zone(spark: SparkSession) -> None:
+    moments = "TIMESTAMP_NTZ'2026-01-01 00:00:00.00000{0}', TIMESTAMP'2026-01-01 00:00:00.00000{0}Z'"
+    rows = [
+        f"SELECT 1L AS ts, ARRAY(STRUCT({moments.format(digit)})) AS list, MAP('k', ARRAY({last})) AS dict"
+        for digit, last in ((1, "timestamp_micros(1)"), (2, "timestamp_micros(1)"), (2, "timestamp_micros(2)"))
+    ]
+    frame = spark.sql(" UNION ALL ".join(rows))
+    expected = ids("PATTERN A a", {"A": frame.union(frame.limit(1))})
+    assert len(set(expected)) == 4
+    text = '["1970-01-01T00:00:00.000007Z"]'
+    one = spark.sql("SELECT 1L AS ts, ARRAY(timestamp_micros(7)) AS list")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        assert ids("PATTERN A a", {"A": frame.union(frame.limit(1))}) == expected
+        assert ids("PATTERN A a", {"A": one}) == [match_id(1, 1, "a", 1, "A", "list", 1, text, "ts", 1, 1)]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.physical.support import found
 
 import tocsin
 from tocsin import errors
@@ -153,6 +154,69 @@ def test_contradictory_distances_are_refused(good: DataFrame) -> None:
 def test_an_unsupported_construct_is_refused(good: DataFrame) -> None:
     problem = refused({"A": good, "B": good}, text="PATTERN SEQ(A a, B+ b) WITHIN 1 HOUR")
     assert problem.condition == "NOT_YET_SUPPORTED"
+
+
+def test_two_columns_of_one_name_are_refused_by_name(good: DataFrame) -> None:
+    twice = good.toDF("ts", "x", "x")
+    problem = refused({"A": good, "B": twice})
+    assert isinstance(problem, errors.DuplicateInputColumnError)
+    assert problem.condition == "DUPLICATE_INPUT_COLUMN"
+    assert problem.message == "2 columns are called `x` in the input of `B`."
+    assert problem.hint
+    with pytest.raises(errors.DuplicateInputColumnError, match="`x` in the input of `B`"):
+        tocsin.pattern(TEXT).check({"A": good, "B": twice})
+    with pytest.raises(errors.DuplicateInputColumnError, match="`x` in the input"):
+        tocsin.pattern(TEXT).check(twice.schema)
+    assert tocsin.pattern("PATTERN A a").match({"A": good, "B": twice}).columns
+
+
+def test_columns_whose_names_differ_only_in_case_are_told_apart(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, 10, 20)], "ts bigint, x int, X int")
+    assert [dict(row["a"]) for row in found("PATTERN A a WHERE a.x = 10 AND a.X = 20", {"A": frame})] == [
+        {"ts": 1, "x": 10, "X": 20}
+    ]
+
+
+def test_fields_that_the_session_cannot_tell_apart_are_refused(spark: SparkSession) -> None:
+    exact = spark.createDataFrame([], "ts bigint, s struct<p: int, q: struct<r: int, r: int>>")
+    assert refused({"A": exact}, text="PATTERN A a").message == "2 fields of `s.q` are called `r` in the input of `A`."
+    cased = spark.createDataFrame([], "ts bigint, s struct<p: int, P: int>")
+    assert refused({"A": cased}, text="PATTERN A a").condition == "DUPLICATE_INPUT_COLUMN"
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert tocsin.pattern("PATTERN A a").match({"A": cased}).columns
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("time", None),
+        ("time", 5),
+        ("time", {"A": 5, "B": "ts"}),
+        ("type", 5),
+        ("tie", 5),
+        ("tie", ["x", 5]),
+        ("id", 5),
+        ("lateness", "soon"),
+        ("lateness", 5),
+        ("rates", {"A": "x"}),
+        ("rates", {"C": 1}),
+        ("rates", 5),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused_with_advice(good: DataFrame, option: str, value: Any) -> None:
+    problem = refused({"A": good, "B": good}, **{option: value})
+    assert isinstance(problem, errors.InvalidOptionError)
+    assert problem.hint
+
+
+def test_options_that_are_right_are_taken(good: DataFrame) -> None:
+    out = tocsin.pattern(TEXT).match(
+        {"A": good, "B": good}, tie=iter(["x", "kind"]), rates={"A": "1/s"}, lateness="5 seconds", id="x"
+    )
+    assert out.columns == ["match_id", "start", "end", "a", "b"]
 
 
 @pytest.fixture

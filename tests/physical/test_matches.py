@@ -137,3 +137,9 @@ def test_match_runs_no_job(spark: SparkSession) -> None:
     out = tocsin.pattern("PATTERN SEQ(A a, A b) WITHIN 5 US").match({"A": frame})
     with pytest.raises(Exception, match="ran"):
         out.collect()
+
+
+def test_a_variable_of_a_branch_that_can_never_match_is_null(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1,)], "ts bigint")
+    rows = bound("PATTERN OR(SEQ(A a, A b), A c) WHERE b.ts < a.ts", {"A": frame})
+    assert rows == [{"a": None, "b": None, "c": 1}]

@@ -170,3 +170,19 @@ def test_a_join_with_nothing_to_join_on_says_so() -> None:
     assert "neither a key nor a largest distance" in describe(
         plan_of("PATTERN SEQ(A a, B b)"), tocsin.pattern("PATTERN SEQ(A a, B b)").query.partition
     )
+
+
+def test_a_distance_that_is_unbounded_in_practice_makes_no_time_buckets() -> None:
+    (branch,) = plan_of(f"PATTERN SEQ(A a, B b) WITHIN {3 * 10**18} US").branches
+    (join,) = branch.joins
+    assert join.near is None
+    assert join.before == (("a", "b"),)
+    assert join.span is not None
+    assert join.span.window_us == 3 * 10**18
+
+
+def test_the_time_column_is_called_by_its_name() -> None:
+    text = "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS"
+    partition = tocsin.pattern(text).query.partition
+    assert "b.at - a.at in [1 µs, 9.999999 s]" in describe(plan_of(text), partition, "at")
+    assert "b.`my time` - a.at in" in describe(plan_of(text), partition, {"A": "at", "B": "my time"})

@@ -121,3 +121,27 @@ def test_local_times_that_the_session_s_zone_does_not_have_are_kept(new_york: Sp
         (dt.datetime(2026, 3, 8, 1, 59, 59), dt.datetime(2026, 3, 8, 2, 30)),
         (dt.datetime(2026, 3, 8, 2, 30), dt.datetime(2026, 3, 8, 3, 0)),
     ]
+
+
+@pytest.mark.parametrize("dtype", ["timestamp", "timestamp_ntz", "bigint"])
+def test_windows_of_any_length_find_their_matches_at_both_ends_of_time(spark: SparkSession, dtype: str) -> None:
+    low, high = -(2**63), 2**63 - 1
+    micros = [low, low + 1, 0, high - 1, high]
+    of_micros = {
+        "bigint": "us",
+        "timestamp": "timestamp_micros(us)",
+        "timestamp_ntz": "timestampadd(MICROSECOND, us, TIMESTAMP_NTZ'1970-01-01 00:00:00')",
+    }[dtype]
+    frame = spark.createDataFrame([(us,) for us in micros], "us bigint").selectExpr(f"{of_micros} AS ts", "us")
+    for window in (2, 2**61, 3 * 10**18):
+        out = tocsin.pattern(f"PATTERN SEQ(A a, A b) WITHIN {window} US RETURN a.us AS x, b.us AS y").match(
+            {"A": frame}
+        )
+        expected = {(x, y) for x in micros for y in micros if x < y and y - x < window}
+        assert {(row.x, row.y) for row in out.select("x", "y").collect()} == expected
+
+
+def test_distances_beyond_64_bits_are_compared_and_not_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(0,), (2**62,), (2**63 - 1,)], "ts bigint")
+    far = f"b.ts - a.ts <= {2**62} US AND c.ts - b.ts <= {2**62} US"
+    assert bound(f"PATTERN SEQ(A a, A b, A c) WHERE {far}", {"A": frame}) == [{"a": 0, "b": 2**62, "c": 2**63 - 1}]

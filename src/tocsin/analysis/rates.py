@@ -12,8 +12,8 @@ from tocsin import errors
 from tocsin.language.durations import MICROSECONDS
 
 _RATE = re.compile(
-    r"(?P<events>[\d_]+(\.\d+)?)\s*(/|per)\s*((?P<number>\d+(\.\d+)?)\s*)?(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?",
-    re.IGNORECASE,
+    r"(?P<events>\d+(_\d+)*(\.\d+)?)\s*(/|per)\s*((?P<number>\d+(\.\d+)?)\s*)?(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?",
+    re.IGNORECASE | re.ASCII,
 )
 
 

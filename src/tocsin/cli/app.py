@@ -160,7 +160,7 @@ def explain(
     file: PatternFile,
     input: Inputs = None,
     mode: Annotated[
-        str, typer.Option("--mode", help="Of Spark's plan: simple, extended, codegen, cost, formatted.")
+        str, typer.Option("--mode", help="Spark's plan: simple, extended, codegen, cost, formatted.")
     ] = "simple",
     time: Time = "ts",
     type_column: TypeColumn = "type",
@@ -186,9 +186,11 @@ def explain(
 def demo() -> None:
     """Find account takeovers in a bundled stream: pattern, timeline, matches.
 
-    Runs on a local Spark and needs nothing but a JDK:
+    There is nothing to prepare:
 
         tocsin demo
+
+    It runs on a local Spark and needs nothing but a JDK.
     """
     from tocsin.cli.demo import demo as command
 

@@ -14,10 +14,11 @@ from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
-from tocsin.api import EXPLAIN_MODES, Pattern, microseconds
+from tocsin.api import EXPLAIN_MODES, Pattern
 from tocsin.cli import files, terminal
 from tocsin.cli.run import check_types, compiled
 from tocsin.cli.session import start
+from tocsin.options import check_rates, collecting, microseconds
 from tocsin.physical.claims import unsupported
 from tocsin.reports import CheckReport
 
@@ -50,6 +51,7 @@ def check(
     if inputs:
         given |= input_frames(pattern, inputs)
     per_type = files.named_values(rates, "--rate", "Login=100/s")
+    report: CheckReport
     if not given:
         report = without_schemas(pattern, per_type, time=time, lateness=lateness, streaming=streaming)
         if format == "text":
@@ -81,10 +83,18 @@ def without_schemas(
     pattern: Pattern, rates: Mapping[str, str], *, time: str, lateness: str | None, streaming: bool
 ) -> StructureReport:
     """Check what names no attribute: distances, lifetimes, keys, and the number of events remembered."""
-    distances = network(pattern.query, time)
-    if streaming:
-        distances.require_bounded()
-    late_us = microseconds(lateness)
+    problems: list[errors.TocsinError] = []
+    distances, late_us = None, 0
+    with collecting(problems):
+        distances = network(pattern.query, time)
+        if streaming:
+            distances.require_bounded()
+    with collecting(problems):
+        late_us = microseconds(lateness)
+    with collecting(problems):
+        check_rates(rates, pattern.query.pattern)
+    errors.raise_all(problems)
+    assert distances is not None
     lives = lifetimes(pattern.query, distances)
     refusal = unsupported(pattern.query)
     return StructureReport(

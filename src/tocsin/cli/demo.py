@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 
 from tocsin import datasets
 from tocsin.cli import files, run, terminal, timeline
@@ -29,9 +30,7 @@ def demo() -> None:
     stream = str(datasets.path("bank"))
     pattern = run.compiled(str(source), None)
     console.print(STORY, end="\n\n")
-    # Padded by hand: rich fills the lines of a `Padding` up to the width of the console, which a file has none of.
-    query = Syntax("", "sql", background_color="default").highlight(indent(pattern.text.strip(), "  "))
-    console.print(query)
+    console.print(coloured(pattern.text), end="\n\n")
     steps = terminal.Steps()
     with steps.step("Starting Spark"):
         spark = start()
@@ -47,6 +46,14 @@ def demo() -> None:
     console.print(job.counted().sentence(), end="\n\n")
     console.print(steps.table())
     console.print(f"\nTry it yourself:\n  tocsin run {_short(source)} --input {_short(stream)}")
+
+
+def coloured(query: str) -> Text:
+    """A query with colours, set in a little; rich leaves them out where there is no terminal."""
+    # Set in by hand: rich fills the lines of a `Padding` up to the width of the console, which a file has none of.
+    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(indent(query.strip(), "  "))
+    text.rstrip()
+    return text
 
 
 def _short(path: str | Path) -> str:

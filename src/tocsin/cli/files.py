@@ -47,7 +47,8 @@ def read_pattern(file: str, language: str | None) -> tuple[str, str, str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        near = errors.nearest(path.name, [name for name in _neighbours(path) if name != path.name])
+        is_missing = isinstance(error, FileNotFoundError)
+        near = errors.nearest(path.name, _neighbours(path)) if is_missing else None
         raise errors.InputNotReadableError(
             f"The pattern file `{file}` cannot be read: {error.strerror}.",
             hint=f"did you mean `{path.with_name(near)}`?" if near else "give the path of a text file, or `-`.",

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
-USUAL_HOMES = ("usr/lib/jvm/*", "usr/java/*", "Library/Java/JavaVirtualMachines/*/Contents/Home")
+# Below the root. What Homebrew installs is neither on the PATH nor with the other homes of macOS.
+USUAL_HOMES = (
+    "usr/lib/jvm/*",
+    "usr/java/*",
+    "Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+)
 # It would skip the reading of an input whose partner turns out empty, and with it the count of its events.
 NO_SKIPPED_INPUTS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 

@@ -44,7 +44,14 @@ def matches(query: alg.Query, plan: Plan, inputs: Inputs) -> DataFrame:
         for name, what in query.variables.items()
     }
     returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
-    frames = [_Branch(query, branch, inputs, shapes).frame(returns) for branch in plan.branches]
+    # Made once for all branches: every call to Spark takes a while, and most variables of a long OR are unbound.
+    unbound = {
+        name: Binding({attribute: (F.lit(None), dtype) for attribute, dtype in shape.items()}, is_bound=False)
+        for name, shape in shapes.items()
+        if any(all(scan.variable != name for scan in branch.scans) for branch in plan.branches)
+    }
+    absent = {name: identity.absent(name) for name in unbound}
+    frames = [_Branch(query, branch, inputs, shapes, unbound, absent).frame(returns) for branch in plan.branches]
     if not frames:
         raise errors.InternalError("A plan without branches.", where=query.pattern.where)
     united = reduce(lambda one, other: one.unionByName(other), frames)
@@ -64,11 +71,21 @@ def _out(number: int) -> str:
 class _Branch:
     """Joins the variables of one signature."""
 
-    def __init__(self, query: alg.Query, branch: Branch, inputs: Inputs, shapes: Mapping[str, Shape]) -> None:
+    def __init__(
+        self,
+        query: alg.Query,
+        branch: Branch,
+        inputs: Inputs,
+        shapes: Mapping[str, Shape],
+        unbound: Mapping[str, Binding],
+        absent: Mapping[str, list[Column]],
+    ) -> None:
         self.query = query
         self.branch = branch
         self.inputs = inputs
         self.shapes = shapes
+        self.unbound = unbound
+        self.absent = absent
         self.numbers = {scan.variable: number for number, scan in enumerate(branch.scans)}
         self.streams = {scan.variable: inputs.streams[scan.type] for scan in branch.scans}
         self.bindings = {name: self._binding(name, shape) for name, shape in shapes.items()}
@@ -108,7 +125,7 @@ class _Branch:
     def _binding(self, variable: str, shape: Shape) -> Binding:
         stream = self.streams.get(variable)
         if stream is None:
-            return Binding({name: (F.lit(None), dtype) for name, dtype in shape.items()}, is_bound=False)
+            return self.unbound[variable]
         own = {name: number for number, name in enumerate(stream.schema.names)}
         columns = {}
         for name, dtype in shape.items():
@@ -117,8 +134,10 @@ class _Branch:
             columns[name] = (column if exact else column.cast(dtype), dtype)
         return Binding(columns)
 
-    def _events(self) -> dict[str, identity.Event | None]:
-        events: dict[str, identity.Event | None] = dict.fromkeys(self.shapes)
+    def _events(self) -> dict[str, identity.Event | list[Column]]:
+        events: dict[str, identity.Event | list[Column]] = {
+            name: self.absent[name] for name in self.shapes if name not in self.streams
+        }
         for variable, stream in self.streams.items():
             columns = {
                 field.name: (F.col(self._name(variable, number)), field.dataType)

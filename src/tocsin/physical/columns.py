@@ -10,10 +10,9 @@ No expression may fail a job, whatever the session's ANSI setting: division by z
 from __future__ import annotations
 
 import decimal
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 
 from pyspark.sql import Column
@@ -46,11 +45,11 @@ class Binding:
             column, dtype = column.getField(name), dtype[name].dataType
         return (column, dtype) if self.is_bound else (null(dtype), dtype)
 
+    @cached_property
     def event(self) -> Column:
         """The whole event as a struct, NULL when there is none."""
-        fields = [column.alias(name) for name, (column, _) in self.columns.items()]
         if self.is_bound:
-            return F.struct(*fields)
+            return F.struct(*(column.alias(name) for name, (column, _) in self.columns.items()))
         return null(T.StructType([T.StructField(name, dtype) for name, (_, dtype) in self.columns.items()]))
 
 
@@ -67,7 +66,7 @@ class Compiler:
     def output(self, expression: ex.Expression) -> Column:
         """A RETURN column."""
         if isinstance(expression, ex.Variable):
-            return self.bindings[expression.name].event()
+            return self.bindings[expression.name].event
         if isinstance(expression, ex.Attribute):
             return self._column(expression)[0]
         return self.value(expression).output
@@ -189,8 +188,6 @@ def _literal(value: bool | int | float | str | None) -> Value:
             return Value(null(), Kind.NULL)
         case bool():
             return Value(F.lit(value), Kind.BOOLEAN)
-        case int() if abs(value) >= 10**38:  # more digits than a DECIMAL has
-            return Value(F.lit(float(value) if abs(value) < 2**1023 else math.copysign(math.inf, value)), Kind.DOUBLE)
         case int() if not -(2**63) <= value < 2**63:
             return Value(F.lit(decimal.Decimal(value)), Kind.DECIMAL)
         case int():

@@ -12,8 +12,8 @@ hash before it, the first with 42; a BIGINT is its 8 bytes, little endian, a DOU
    DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP, TIMESTAMP_NTZ and intervals as BIGINT microseconds; BINARY as its
    upper-case hexadecimal text; arrays, maps and variants as the text of `to_json` with NULL fields kept, in UTC, a
    TIMESTAMP in them as `2026-01-31T23:59:59.000001Z`, a TIMESTAMP_NTZ without the `Z`, always with six digits after the
-   point; everything else (decimals, dates, strings) as STRING. A struct is written as 0 or 1 and then, in both cases, its
-   fields by name, each written in the same way. Numbers that are not values (1, 0, microseconds) are BIGINT. NULL
+   point; everything else (decimals, dates, strings) as STRING. A struct is written as 0 or 1 and then, in both cases,
+   its fields by name, each written in the same way. Numbers that are not values (1, 0, microseconds) are BIGINT. NULL
    itself is never hashed: xxhash64 passes over it, so that it would vanish.
 4. h1 = xxhash64(1, values…), h2 = xxhash64(2, values…).
 5. Equal rows make matches that are equal in all of this. They are numbered n = 0, 1, …; which is which does not matter,
@@ -53,16 +53,22 @@ class Event:
 
 
 def hashes(
-    start_us: Column, end_us: Column, events: Mapping[str, Event | None], *, id: str | None = None
+    start_us: Column, end_us: Column, events: Mapping[str, Event | list[Column]], *, id: str | None = None
 ) -> list[Column]:
-    """The columns h1 and h2 of the matches of a branch: every variable of the query, and its event if it is bound."""
+    """The columns h1 and h2 of the matches of a branch: for every variable its event, or its `absent`."""
     values = [start_us, end_us]
     for name in sorted(events):
         event = events[name]
-        values += [F.lit(name), _number(event is not None)]
-        if event is not None:
-            values += [F.lit(event.type), *_identity(event, id)]
+        if isinstance(event, Event):
+            values += [F.lit(name), _number(1), F.lit(event.type), *_identity(event, id)]
+        else:
+            values += event
     return [F.xxhash64(_number(salt), *values).alias(name) for salt, name in ((1, FIRST_HASH), (2, SECOND_HASH))]
+
+
+def absent(name: str) -> list[Column]:
+    """The values of a variable that is not bound."""
+    return [F.lit(name), _number(0)]
 
 
 def with_match_id(frame: DataFrame, *, id: str | None = None) -> DataFrame:

@@ -97,13 +97,7 @@ def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, 
     """The DataFrame that holds the events of each type, and its schema."""
     if is_dataframe(inputs):
         schema = schema_of(inputs)
-        _require(type_column, schema, "the input", "type=", "type column")
-        dtype = schema[type_column].dataType
-        if kind_of(dtype) is not Kind.STRING:
-            raise errors.InvalidInputError(
-                f"The type column `{type_column}` holds {dtype.simpleString()}, not strings.",
-                hint="it must hold the names of event types that the pattern uses; cast it to a string.",
-            )
+        require_type_column(type_column, schema)
         return dict.fromkeys(types, (inputs, schema))
     if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
         raise errors.InvalidInputError(
@@ -129,6 +123,17 @@ def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, 
     frames = {id(inputs[name]): inputs[name] for name in types}
     schemas = {key: schema_of(frame) for key, frame in frames.items()}
     return {name: (inputs[name], schemas[id(inputs[name])]) for name in types}
+
+
+def require_type_column(name: str, schema: T.StructType) -> None:
+    """Refuse a DataFrame for several types that cannot tell them apart."""
+    _require(name, schema, "the input", "type=", "type column")
+    dtype = schema[name].dataType
+    if kind_of(dtype) is not Kind.STRING:
+        raise errors.InvalidInputError(
+            f"The type column `{name}` holds {dtype.simpleString()}, not strings.",
+            hint="it must hold the names of event types that the pattern uses; cast it to a string.",
+        )
 
 
 def _is_any_streaming(frames: Iterable[tuple[DataFrame, T.StructType]]) -> bool:

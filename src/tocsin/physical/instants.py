@@ -42,7 +42,8 @@ def micros_of_date(column: Column) -> Column:
 
 
 def micros_of_interval(column: Column) -> Column:
-    """Microseconds of an INTERVAL DAY TO SECOND."""
+    """Microseconds of a day-time interval, which may have fewer fields than INTERVAL DAY TO SECOND."""
+    column = column.cast("interval day to second")
     days = F.extract(F.lit("DAY"), column).cast("bigint")
     minutes = days * 1440 + F.extract(F.lit("HOUR"), column) * 60 + F.extract(F.lit("MINUTE"), column)
     return minutes * 60_000_000 + _second_micros(column)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.analysis import types
 from tocsin.analysis.types import DataType, Kind
+from tocsin.physical.compat import ignores_case, schema_of
 
 Attributes = dict[str, "str | DataType"]
 
@@ -26,7 +28,19 @@ def attributes_of(schema: T.StructType) -> Attributes:
     return {field.name: type_of(field.dataType) for field in schema.fields}
 
 
-def require_distinct_names(schema: T.StructType, owner: str, *, ignores_case: Callable[[], bool] = lambda: False) -> None:
+def checked(given: DataFrame | T.StructType, owner: str) -> T.StructType:
+    """The schema of a DataFrame, or the schema itself, whose names are distinct."""
+    if isinstance(given, T.StructType):
+        require_distinct_names(given, owner)
+        return given
+    schema = schema_of(given)
+    require_distinct_names(schema, owner, ignores_case=lambda: ignores_case(given))
+    return schema
+
+
+def require_distinct_names(
+    schema: T.StructType, owner: str, *, ignores_case: Callable[[], bool] = lambda: False
+) -> None:
     """Refuse two columns of one name, and two fields of one name in a struct.
 
     Columns whose names differ only in case are told apart by their place. Fields of a struct are asked for by name, and
@@ -50,7 +64,7 @@ def require_distinct_names(schema: T.StructType, owner: str, *, ignores_case: Ca
             problems.append(
                 errors.DuplicateInputColumnError(
                     f"{len(twice)} {what} are called {called} in {owner}.",
-                    hint="rename or drop all but one: after a join, `df.drop(other.key)`; or name all anew with `df.toDF(...)`.",
+                    hint="keep one of them, or rename all columns with `df.toDF(...)`.",
                 )
             )
     errors.raise_all(problems)
