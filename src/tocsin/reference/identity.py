@@ -120,11 +120,20 @@ def _written(value: Any) -> Iterator[Any]:
         for name in sorted(value):
             yield from _written(value[name])
     elif isinstance(value, list):
-        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_json)
     elif isinstance(value, bytes | bytearray):
         yield bytes(value).hex().upper()
     else:
         yield value
+
+
+def _in_json(value: Any) -> Any:
+    """A time stamp inside a list: to the microsecond, in UTC unless it has no zone."""
+    if not isinstance(value, dt.datetime):
+        return dict(value) if isinstance(value, Mapping) else str(value)
+    if value.tzinfo is None:
+        return f"{value:%Y-%m-%dT%H:%M:%S.%f}"
+    return f"{value.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def hash_fields(fields: Iterable[Any]) -> int:
