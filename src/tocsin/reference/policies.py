@@ -24,8 +24,13 @@ def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list
 def rank(match: Candidate) -> tuple[Any, ...]:
     """The order of R5: first position, last position, all positions, variable names."""
     bound = sorted((slot.event.local, slot.variable) for slot in match.slots)
-    positions = sorted({position for position, _ in bound})
+    positions = _positions(match)
     return (positions[0], positions[-1], positions, bound)
+
+
+def _positions(match: Candidate) -> list[int]:
+    """Where the match's events lie in their partition, each once."""
+    return sorted({slot.event.local for slot in match.slots})
 
 
 # --- selection ------------------------------------------------------------------------------------
@@ -101,7 +106,7 @@ def _after_match(policy: AfterMatch, ordered: list[Candidate]) -> list[Candidate
     kept: list[Candidate] = []
     frontier = 0
     for match in ordered:
-        positions = sorted(slot.event.local for slot in match.slots)
+        positions = _positions(match)
         if positions[0] >= frontier:
             kept.append(match)
             frontier = _frontier(policy, match, positions)
@@ -124,10 +129,10 @@ def _reported(output: Output, ordered: list[Candidate]) -> list[Candidate]:
     """R31; `ordered` is in the order of R5, so that the first best of a group wins a tie."""
 
     def first_position(match: Candidate) -> int:
-        return rank(match)[0]  # type: ignore[no-any-return]
+        return _positions(match)[0]
 
     def last_position(match: Candidate) -> int:
-        return rank(match)[1]  # type: ignore[no-any-return]
+        return _positions(match)[-1]
 
     def end(match: Candidate) -> int:
         return max(slot.event.ts for slot in match.slots)
@@ -136,7 +141,7 @@ def _reported(output: Output, ordered: list[Candidate]) -> list[Candidate]:
         return min(slot.event.ts for slot in match.slots)
 
     def size(match: Candidate) -> int:
-        return len({slot.event.local for slot in match.slots})
+        return len(_positions(match))
 
     match output:
         case Output.FIRST_PER_START:
