@@ -42,10 +42,6 @@ class Place:
     start: int
     end: int
 
-    def to(self, other: Place) -> Place:
-        """The range from the start of this place to the end of another in the same text."""
-        return Place(self.source, self.start, other.end)
-
     @property
     def line(self) -> int:
         """The line the range starts in, counted from 1."""

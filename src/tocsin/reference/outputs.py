@@ -117,8 +117,7 @@ def _over(expression: ex.Expression, members: list[Bags], keys: dict[ex.Expressi
             return _Known(aggregate(node, members))
         return node.map_children(settle)
 
-    settled = settle(expression)
-    return settled.value if isinstance(settled, _Known) else _interpret_known(settled)
+    return interpret(settle(expression), {}, {})
 
 
 class _Known(ex.Literal):
@@ -127,7 +126,3 @@ class _Known(ex.Literal):
     def __init__(self, value: Any) -> None:
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "where", None)
-
-
-def _interpret_known(expression: ex.Expression) -> Any:
-    return interpret(expression, {}, {})

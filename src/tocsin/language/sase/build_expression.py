@@ -19,7 +19,7 @@ from lark.tree import Meta
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import durations
 from tocsin.language import expressions as ex
-from tocsin.language.sase.words import AGGREGATES
+from tocsin.language.functions import AGGREGATES
 from tocsin.source import Place, Source
 
 COMPARISONS = {"<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "range", "first", "last", "stddev", "collect"})
-
 # No event type is called so without backquotes.
 RESERVED_TYPES = ("SEQ", "AND", "OR", "NOT")
 
