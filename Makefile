@@ -8,6 +8,8 @@ READY := $(VENV)/.ready
 
 # Passed on to pytest:  make test PYTEST_ARGS="-k sequence -x"
 PYTEST_ARGS ?=
+# Passed on to the benchmarks:  make bench BENCH_ARGS="--quick"
+BENCH_ARGS ?=
 # Passed on to uv:  make lock LOCK_ARGS=--upgrade
 LOCK_ARGS ?=
 
@@ -29,7 +31,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/\1|\2/' \
 		| while IFS='|' read -r target words; do printf '  make %-10s  %s\n' "$$target" "$$words"; done
 	@echo
-	@echo "Options: PYTHON=python3.12 (3.11 or newer), PYTEST_ARGS='-k sequence', LOCK_ARGS=--upgrade."
+	@echo "Options: PYTHON=python3.12 (3.11 or newer), PYTEST_ARGS='-k sequence', BENCH_ARGS=--quick, LOCK_ARGS=--upgrade."
 	@echo "Spark needs a JDK 17 or newer; setup, test-fast, check and lock do not."
 
 setup: $(READY) ## make .venv with all packages, as locked (about 1 GB, once)
@@ -66,9 +68,8 @@ check: $(READY) ## lint, format, types, layers, spelling, documented errors
 	$(BIN)/codespell
 	$(BIN)/python tools/check_errors_documented.py
 
-bench: $(READY) ## measure
-	@if [ -f benchmarks/__main__.py ]; then $(WITH_SPARK) $(BIN)/python -m benchmarks; \
-	else echo "There is nothing to measure yet: the benchmarks arrive with the batch engine."; fi
+bench: $(READY) ## measure speed and memory; BENCH_ARGS=--quick for two minutes, --help for all options
+	@$(WITH_SPARK) $(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 docs: $(READY) ## run every example of the README, the docs and examples/
 	@$(WITH_SPARK) $(BIN)/python -m pytest README.md docs examples $(PYTEST_ARGS)

@@ -5,7 +5,8 @@
 >>> matches = p.match({"Login": logins, "Transfer": transfers})  # doctest: +SKIP
 
 `match` takes Spark DataFrames and gives one; `p.check(schemas)` and `p.explain()` tell about a pattern without running
-it; `tocsin.reference.evaluate` runs any pattern on plain Python rows, slowly. Importing Tocsin does not import Spark.
+it; `p.analyze(inputs)` measures the data for a better plan, as `Statistics`; `tocsin.reference.evaluate` runs any
+pattern on plain Python rows, slowly. Importing Tocsin imports neither Spark nor NumPy.
 """
 
 from tocsin import reference
@@ -13,11 +14,13 @@ from tocsin.api import Pattern, pattern, rules
 from tocsin.errors import TocsinError, TocsinWarning
 from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
+from tocsin.optimizer.statistics import Statistics
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Pattern",
+    "Statistics",
     "TocsinError",
     "TocsinWarning",
     "absent",

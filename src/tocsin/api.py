@@ -21,16 +21,18 @@ from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import network
 from tocsin.analysis.translate import translate
+from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
 from tocsin.language.builder import Draft
 from tocsin.language.sase.parser import parse
 from tocsin.language.sase.printer import print_query
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.statistics import Statistics
 from tocsin.options import check_columns, check_rates, collecting, microseconds, schemas_of
 from tocsin.physical.claims import unsupported
-from tocsin.physical.describe import describe
-from tocsin.physical.plan import common_clock, plan
+from tocsin.physical.joins.plan import common_clock
 from tocsin.reports import CheckReport, Report, query_html, sections
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
 
 LANGUAGES = ("sase", "acel")
+ENGINES = ("spark", "local")
 EXPLAIN_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
 
@@ -154,7 +157,10 @@ class Pattern:
         rates: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
-    ) -> DataFrame:
+        statistics: Statistics | None = None,
+        max_matches_per_start: int = MOST_MATCHES_PER_START,
+        engine: str = "spark",
+    ) -> Any:
         """Find every match. A plain DataFrame comes back; nothing runs until you use it.
 
         Parameters
@@ -173,11 +179,21 @@ class Pattern:
             A column that identifies an event. Without it, an event is known by its values, and equal rows are
             told apart by counting them, which costs a shuffle of the matches.
         rates
-            Events per second of each type, for the choice of a plan; not used yet.
+            Events per second of each type, `{"Login": "100/s"}`: the choice of a plan counts with them when there are
+            no statistics.
         strategy
-            `"auto"` or `"join"`.
+            `"auto"` chooses. `"kernel"` runs every pattern: one shuffle by key and time slice, then compiled search.
+            `"join"` and `"sliding-window"` are Spark's own joins, for patterns without open iterations and policies.
         lateness
             How late events may come on a stream; a batch has no late events.
+        statistics
+            What `analyze` has measured, or what you know: `Statistics.of(...)`.
+        max_matches_per_start
+            How many matches may begin with one event. Beyond, the job stops with TOO_MANY_MATCHES: an iteration
+            under any-match has a match for every subset of its events.
+        engine
+            `"spark"`, or `"local"`: the same search in this process, without a JVM, on Arrow tables, pandas DataFrames
+            or lists of dicts; it gives an Arrow table.
 
         Returns
         -------
@@ -200,7 +216,44 @@ class Pattern:
         with collecting(problems):
             microseconds(lateness)
         errors.raise_all(problems)
-        return self._prepare(inputs, time, tie, type, id, strategy).matches()
+        if statistics is None and rates:
+            statistics = Statistics.of(rates=rates)
+        if engine == "local":
+            return self._match_locally(inputs, time, tie, type, id, max_matches_per_start)
+        if engine != "spark":
+            raise errors.InvalidOptionError(
+                f"There is no engine `{engine}`.", hint=errors.did_you_mean(engine, ENGINES, "engines")
+            )
+        options = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
+        return self._prepare(inputs, time, tie, type, id, strategy, **options).matches()
+
+    def analyze(
+        self,
+        inputs: DataFrame | Mapping[str, DataFrame],
+        *,
+        time: str | Mapping[str, str] = "ts",
+        type: str = "type",
+        sample: float = 0.05,
+    ) -> Statistics:
+        """Measure the inputs for the choice of a plan. This runs one Spark job, which reads them once.
+
+        Parameters
+        ----------
+        inputs, time, type
+            As for `match`.
+        sample
+            The share of the rows by which the heaviest key is found.
+
+        Returns
+        -------
+        Statistics
+            Counts, rates, how many events pass each variable's own conditions, keys and their skew, and whether the
+            input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
+        """
+        prepared = self._prepare(inputs, time, None, type, None, "auto")
+        from tocsin.physical.analyze import analyze
+
+        return analyze(prepared.query, prepared.inputs, sample=sample)
 
     def check(
         self,
@@ -290,6 +343,7 @@ class Pattern:
         type: str = "type",
         id: str | None = None,
         strategy: str = "auto",
+        statistics: Statistics | None = None,
     ) -> Report:
         """Tell how the query is understood and run: its plan, and with inputs Spark's own.
 
@@ -299,7 +353,7 @@ class Pattern:
             As for `match`; without them, all that can be said without data.
         mode
             The mode of Spark's plan, as for `DataFrame.explain`: simple, extended, codegen, cost or formatted.
-        time, tie, type, id, strategy
+        time, tie, type, id, strategy, statistics
             As for `match`.
 
         Returns
@@ -323,7 +377,18 @@ class Pattern:
         from  to  least  greatest
         a     b   1 µs   9.999999 s
         <BLANKLINE>
+        == Rules ==
+        tried without effect: fold_constants, drop_idle_absences, share_keys
+        <BLANKLINE>
+        == Statistics ==
+        none: the strategy is the default; `analyze(inputs)` measures them with a job
+        <BLANKLINE>
         == Strategy ==
+        join: one join of two events, or none, needs no Python
+        strategy                cost
+        join            chosen  not known
+        sliding-window          not known
+        kernel                  not known
         native joins: every match once, no sliding window
           scan A a
           join B b
@@ -335,14 +400,19 @@ class Pattern:
                 f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
         check_columns(time=time, type=type)
-        prepared = None if inputs is None else self._prepare(inputs, time, tie, type, id, strategy)
+        prepared = None
+        if inputs is not None:
+            prepared = self._prepare(inputs, time, tie, type, id, strategy, statistics=statistics)
         distances = network(self.query, self._clock(time)) if prepared is None else prepared.distances
         parts = {
             "Query": self.text.strip("\n"),
             "Logical plan": to_text(self.query),
-            "Temporal network": _network_text(distances),
-            "Strategy": self._strategy(distances, time),
+            "Temporal network": network_text(distances),
         }
+        if prepared is None:
+            parts |= plan_without_inputs(self.query, distances, time, self._clock(time), strategy, statistics)
+        else:
+            parts |= plan_with_inputs(prepared)
         if prepared is not None:
             # Spark prints its plan and does not give it.
             printed = io.StringIO()
@@ -366,6 +436,7 @@ class Pattern:
         type: str,
         id: str | None,
         strategy: str,
+        **options: Any,
     ) -> Prepared:
         if isinstance(tie, Iterable) and not isinstance(tie, str):
             tie = tuple(tie)
@@ -378,24 +449,29 @@ class Pattern:
             raise errors.MissingExtraError(
                 "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
             ) from None
-        return prepare(self.query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy)
+        return prepare(self.query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, **options)
+
+    def _match_locally(
+        self,
+        inputs: Any,
+        time: str | Mapping[str, str],
+        tie: str | Iterable[str] | None,
+        type: str,
+        id: str | None,
+        most: int,
+    ) -> Any:
+        check_columns(time=time, type=type, tie=tie, id=id)
+        try:
+            from tocsin.physical import local
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").split(".")[0] not in ("pyarrow", "numpy"):
+                raise
+            raise errors.MissingExtraError(
+                "The local engine needs pyarrow and numpy.", hint="pip install 'tocsin[spark]'."
+            ) from None
+        return local.match(self.query, inputs, time=time, tie=tie, type=type, id=id, max_matches_per_start=most)
 
     def _clock(self, time: str | Mapping[str, str]) -> str:
         if isinstance(time, str):
             return time
         return common_clock(time[name] for name in alg.event_types(self.query.pattern) if name in time)
-
-    def _strategy(self, distances: Network, time: str | Mapping[str, str]) -> str:
-        refusal = unsupported(self.query)
-        if refusal is not None:
-            return f"none on Spark: {refusal.message}\nHint: {refusal.hint}"
-        return describe(plan(self.query, distances.closure), self.query.partition, time)
-
-
-def _network_text(distances: Network) -> str:
-    pair = distances.unbounded_pair()
-    if pair is None:
-        return str(distances)
-    x, y = pair
-    what = f"{x} may repeat for ever" if x == y else f"{x} and {y} may lie arbitrarily far apart"
-    return f"{distances}\nunbounded: {what}"

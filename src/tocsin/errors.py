@@ -403,6 +403,18 @@ class MatchFailedError(MatchError):
     condition = "MATCH_FAILED"
 
 
+class TooManyMatchesError(MatchError):
+    """A pattern has so many matches that no machine could list them."""
+
+    condition = "TOO_MANY_MATCHES"
+
+
+class NotTimeClusteredError(MatchError):
+    """Input that was said to lie in order of time does not."""
+
+    condition = "NOT_TIME_CLUSTERED"
+
+
 # --- environment ----------------------------------------------------------------------------------
 
 

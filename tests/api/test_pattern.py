@@ -193,13 +193,24 @@ def test_explain_prints_itself() -> None:
     assert repr(report) == str(report)
     assert isinstance(report, str)
     headings = [line for line in report.splitlines() if line.startswith("==")]
-    assert headings == ["== Query ==", "== Logical plan ==", "== Temporal network ==", "== Strategy =="]
+    expected = ("Query", "Logical plan", "Temporal network", "Rules", "Statistics", "Strategy")
+    assert headings == [f"== {heading} ==" for heading in expected]
 
 
 def test_explain_says_why_there_is_no_plan() -> None:
-    report = tocsin.pattern("PATTERN SEQ(A a, B+ b)").explain()
-    assert "none on Spark: The iteration of `b` does not run on Spark yet." in report
-    assert "unbounded: a and b may lie arbitrarily far apart" in report
+    report = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS WITH TIMEOUTS").explain()
+    assert "none on Spark: WITH TIMEOUTS does not run on Spark yet." in report
+
+
+def test_explain_tells_of_events_that_may_lie_arbitrarily_far_apart() -> None:
+    assert "unbounded: a and b may lie arbitrarily far apart" in tocsin.pattern("PATTERN SEQ(A a, B+ b)").explain()
+
+
+def test_explain_counts_with_statistics() -> None:
+    known = tocsin.Statistics.of({"Login": 1_000_000, "Transfer": 50_000}, keys=1000)
+    report = tocsin.pattern(TEXT).explain(statistics=known)
+    assert "Login     1 000 000" in report
+    assert "the cheapest by the statistics" in report
 
 
 def test_explain_calls_the_time_column_by_its_name() -> None:

@@ -192,6 +192,16 @@ def test_unknown_formats_and_modes_are_refused(pattern: str, tmp_path: Path, opt
     assert "[INVALID_OPTION]" in refused("run", pattern, "--input", f"A={path}", "--input", f"B={path}", *option)
 
 
+def test_a_strategy_that_does_not_exist_and_a_limit_of_nothing_are_refused(pattern: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ts\n")
+    inputs = ("--input", f"A={path}", "--input", f"B={path}")
+    assert "did you mean `kernel`?" in refused("run", pattern, *inputs, "--strategy", "kernels")
+    assert "`--max-matches-per-start 0` allows no match" in refused(
+        "run", pattern, *inputs, "--max-matches-per-start", "0"
+    )
+
+
 def test_an_output_that_is_there_an_input_or_a_file_is_refused(pattern: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("ts\n")
@@ -364,11 +374,13 @@ def test_check_refuses_an_unbounded_pattern_for_a_stream() -> None:
 
 
 def test_check_tells_warnings_and_what_does_not_run_on_spark() -> None:
-    text = "PATTERN SEQ(A a, B+ b) WITHIN (10 SECONDS, 1 SECOND)"
+    text = "PATTERN SEQ(A a, B b) WITHIN (10 SECONDS, 1 SECOND) WITH TIMEOUTS"
     result = tocsin("check", "-", *SCHEMA, stdin=text)
     assert result.exit_code == 0
     assert "[SLIDE_IGNORED]" in result.stderr
-    assert "reference only: The iteration of `b`" in result.stdout
+    assert "reference only: WITH TIMEOUTS does not run on Spark yet." in result.stdout
+    assert "batch on Spark, reference" in tocsin("check", "-", *SCHEMA, stdin="PATTERN SEQ(A a, B+ b)").stdout
+    assert "batch on Spark, reference" in tocsin("check", "-", stdin="PATTERN SEQ(A a, B+ b)").stdout
 
 
 def test_rates_and_lateness_are_checked(pattern: str) -> None:
@@ -380,9 +392,15 @@ def test_rates_and_lateness_are_checked(pattern: str) -> None:
 
 def test_explain_shows_query_plan_network_and_strategy(pattern: str) -> None:
     shown = tocsin("explain", pattern).stdout
-    for heading in ("Query", "Logical plan", "Temporal network", "Strategy"):
+    for heading in ("Query", "Logical plan", "Temporal network", "Rules", "Statistics", "Strategy"):
         assert f"== {heading} ==" in shown
     assert "on a.k = b.k, time buckets of 9.999999 s" in shown
+
+
+def test_explain_takes_a_strategy(pattern: str) -> None:
+    assert "join: one join of two events" in tocsin("explain", pattern).stdout
+    assert "kernel: asked for" in tocsin("explain", pattern, "--strategy", "kernel").stdout
+    assert "did you mean `kernel`?" in refused("explain", pattern, "--strategy", "kernl")
 
 
 # --- the environment ------------------------------------------------------------------------------

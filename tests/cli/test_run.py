@@ -262,3 +262,32 @@ def test_a_real_run_is_quiet_plain_and_exits_with_its_code(tmp_path: Path) -> No
     lines = [line for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
     users = [json.loads(line)["user"] for line in lines]
     assert sorted(users) == TAKEN_OVER
+
+
+# --- strategies and limits ------------------------------------------------------------------------
+
+
+def test_every_strategy_finds_the_same(spark: SparkSession) -> None:
+    shown = [done("run", *BANK, "--strategy", name).stdout for name in ("join", "kernel", "sliding-window")]
+    assert shown[0] == shown[1] == shown[2]
+
+
+def test_a_limit_stops_a_pattern_that_explodes(tmp_path: Path, spark: SparkSession) -> None:
+    pattern, events = tmp_path / "p.sase", tmp_path / "a.csv"
+    pattern.write_text("PATTERN A+ a WITHIN 1 SECOND")
+    events.write_text("ts\n" + "\n".join(map(str, range(10))))
+    assert "10 events read; 1,023 matches." in done("run", str(pattern), "--input", f"A={events}").stderr
+    result = tocsin("run", str(pattern), "--input", f"A={events}", "--max-matches-per-start", "100")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("[TOO_MANY_MATCHES] From one event on, the iteration of `a` has more than 100 matches")
+    assert "`--max-matches-per-start` moves the limit" in result.stderr
+
+
+def test_contiguity_counts_the_events_of_every_input(tmp_path: Path, spark: SparkSession) -> None:
+    pattern = tmp_path / "p.sase"
+    pattern.write_text("PATTERN SEQ(A a, B b) WITHIN 10 US SEMANTICS contiguous")
+    for name, times in {"A": (1, 5), "B": (2, 7), "C": (6,)}.items():
+        (tmp_path / f"{name}.csv").write_text("ts\n" + "\n".join(map(str, times)))
+    two = [argument for name in "AB" for argument in ("--input", f"{name}={tmp_path / name}.csv")]
+    assert "2 matches." in done("run", str(pattern), *two).stderr
+    assert "1 match." in done("run", str(pattern), *two, "--input", f"C={tmp_path}/C.csv").stderr

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -42,3 +43,20 @@ def physical_plan(frame: DataFrame, capsys: Any) -> str:
     capsys.readouterr()
     frame.explain("formatted")
     return str(capsys.readouterr().out)
+
+
+@contextmanager
+def light_settings(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session without what costs a five-event query most of its time: adaptive plans and compiled stages."""
+    settings = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, str(value))

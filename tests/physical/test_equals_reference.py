@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.physical.support import light_settings
 
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
-from tocsin.physical.claims import unsupported
+from tocsin.physical.joins.claims import unsupported
 from tocsin.testing import Case, assert_same_rows, load_cases
 from tocsin.testing.strategies import ATTRIBUTES, JOINS, TYPES, Streams, queries, streams
 
@@ -128,19 +129,9 @@ def test_spark_equals_the_reference_on_many_queries(
 
 @pytest.fixture(scope="module")
 def light(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session without what costs a five-event query most of its time; the random queries above run with it all."""
-    settings = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    """The cases run light; the random queries above run with all that Spark has."""
+    with light_settings(spark) as session:
+        yield session
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

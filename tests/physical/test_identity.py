@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tocsin
+from tocsin.physical import identity
 
 MASK = 2**64 - 1
 P1, P2, P3, P4, P5 = (
@@ -60,8 +61,21 @@ def hashed(*values: int | float | str) -> int:
     return seed
 
 
+class Digest:
+    """An event or a struct: its names, the bits of its NULLs, and its other values."""
+
+    def __init__(self, names: str, nulls: int, *values: Any) -> None:
+        self.names, self.nulls, self.values = names, nulls, values
+
+    def of(self, salt: int) -> int:
+        values = [value.of(salt) if isinstance(value, Digest) else value for value in self.values]
+        return hashed(salt, self.names, self.nulls, *values)
+
+
 def match_id(*values: Any, ordinal: int = 0) -> str:
-    one, two = hashed(1, *values), hashed(2, *values)
+    one, two = (
+        hashed(salt, *(value.of(salt) if isinstance(value, Digest) else value for value in values)) for salt in (1, 2)
+    )
     return "".join(f"{hashed(salt, one, two, ordinal):016x}" for salt in (1, 2))
 
 
@@ -72,21 +86,22 @@ def ids(text: str, inputs: Any, **options: Any) -> list[str]:
 def test_the_recipe_can_be_reproduced_by_hand(spark: SparkSession) -> None:
     a = spark.createDataFrame([(1, "ä", None, 1.5)], "ts bigint, name string, n int, f float")
     b = spark.createDataFrame([(3, True)], "ts int, ok boolean")
-    values = (1, 3, "a", 1, "A", "f", 1, 1.5, "n", 0, "name", 1, "ä", "ts", 1, 1)
-    values += ("b", 1, "B", "ok", 1, 1, "ts", 1, 3, "c", 0)
+    first = Digest('["A","f","n","name","ts"]', 0b0010, 1.5, "ä", 1)
+    second = Digest('["B","ok","ts"]', 0, 1, 3)
+    values = ('["a","b","c"]', 1, 3, 1, first, 1, second, 0)
     text = "PATTERN OR(SEQ(A a, B b), B c) WHERE COUNT(c) = 0 WITHIN 10 US"
     assert ids(text, {"A": a, "B": b}) == [match_id(*values)]
 
 
 def test_an_id_column_stands_for_the_values(spark: SparkSession) -> None:
     a = spark.createDataFrame([(1, 77), (1, 77)], "ts bigint, key bigint")
-    expected = match_id(1, 1, "a", 1, "A", 1, 77)
+    expected = match_id('["a"]', 1, 1, 1, Digest('["A","key"]', 0, 77))
     assert ids("PATTERN A a", {"A": a}, id="key") == [expected, expected]
 
 
 def test_time_stamps_count_microseconds_whatever_the_zone(spark: SparkSession) -> None:
     a = spark.sql("SELECT timestamp_micros(5) AS ts, TIMESTAMP_NTZ'1970-01-01 00:00:01' AS local")
-    expected = [match_id(5, 5, "a", 1, "A", "local", 1, 1_000_000, "ts", 1, 5)]
+    expected = [match_id('["a"]', 5, 5, 1, Digest('["A","local","ts"]', 0, 1_000_000, 5))]
     for zone in ("UTC", "Asia/Kolkata"):
         spark.conf.set("spark.sql.session.timeZone", zone)
         try:
@@ -98,7 +113,7 @@ def test_time_stamps_count_microseconds_whatever_the_zone(spark: SparkSession) -
 def test_equal_rows_make_equal_matches_with_ids_of_their_own(spark: SparkSession) -> None:
     rows = [(1, 5), (1, 5), (1, 5), (2, 5)]
     frame = spark.createDataFrame(rows, "ts bigint, x int")
-    values = (1, 1, "a", 1, "A", "ts", 1, 1, "x", 1, 5)
+    values = ('["a"]', 1, 1, 1, Digest('["A","ts","x"]', 0, 1, 5))
     expected = sorted(match_id(*values, ordinal=number) for number in range(3))
     assert ids("PATTERN A a WHERE a.ts = 1", {"A": frame}) == expected
 
@@ -123,13 +138,35 @@ def test_null_and_absent_values_never_look_alike(spark: SparkSession) -> None:
         one("x int, y int", (1, 1)),
         one("x int, y int", (None, None)),
         one("x string, y string", (None, "1")),
-        one("x struct<p: int, q: int>, y int", ((None, 1), None)),
-        one("x struct<p: int, q: int>, y int", ((1, None), None)),
-        one("x struct<p: int, q: int>, y int", ((None, None), None)),
-        one("x struct<p: int, q: int>, y int", (None, None)),
+        one("x struct<p: int, q: int>, y int", ((None, 1), 2)),
+        one("x struct<p: int, q: int>, y int", ((1, None), 2)),
+        one("x struct<p: int, q: int>, y int", ((None, None), 2)),
+        one("x struct<p: int, q: int>, y int", (None, 2)),
     ]
     found = [ids("PATTERN A a", {"A": frame})[0] for frame in frames]
     assert len(set(found)) == len(found)
+
+
+def test_a_struct_is_hashed_as_an_event_is_and_a_null_struct_is_one_null(spark: SparkSession) -> None:
+    schema = "ts bigint, place struct<y: double, x: int>"
+    texts = ('["a"]', 1, 1, 1)
+    names = '["A","place","ts"]'
+    full = spark.createDataFrame([(1, (1.5, None))], schema)
+    inner = Digest('["x","y"]', 0b01, 1.5)
+    assert ids("PATTERN A a", {"A": full}) == [match_id(*texts, Digest(names, 0, inner, 1))]
+    none = spark.createDataFrame([(1, None)], schema)
+    assert ids("PATTERN A a", {"A": none}) == [match_id(*texts, Digest(names, 0b01, 1))]
+
+
+def test_the_nulls_of_many_columns_are_counted_in_several_numbers(spark: SparkSession) -> None:
+    columns = [f"c{number:03}" for number in range(130)]
+    known = {"c000": 7, "c064": 8}
+    frame = spark.createDataFrame(
+        [(1, *(known.get(name) for name in columns))], f"ts bigint, {', '.join(f'{name} int' for name in columns)}"
+    )
+    row = {"ts": 1, **{name: known.get(name) for name in columns}}
+    (expected,) = tocsin.reference.evaluate(tocsin.pattern("PATTERN A a"), {"A": [row]})
+    assert ids("PATTERN A a", {"A": frame}) == [expected.match_id]
 
 
 def test_every_type_of_column_can_be_hashed(spark: SparkSession) -> None:
@@ -167,6 +204,36 @@ def test_time_stamps_in_arrays_and_maps_keep_their_microseconds_whatever_the_zon
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
         assert ids("PATTERN A a", {"A": frame.union(frame.limit(1))}) == expected
-        assert ids("PATTERN A a", {"A": one}) == [match_id(1, 1, "a", 1, "A", "list", 1, text, "ts", 1, 1)]
+        expected = [match_id('["a"]', 1, 1, 1, Digest('["A","list","ts"]', 0, text, 1))]
+        assert ids("PATTERN A a", {"A": one}) == expected
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_arrays_of_digests_are_hashed_as_their_elements(spark: SparkSession) -> None:
+    rows = [(1, 2, [5, 6, -7], 9, None), (1, 2, [], None, [1]), (1, 2, None, -4, [])]
+    frame = spark.createDataFrame(
+        rows, "start bigint, end bigint, many array<bigint>, one bigint, other array<bigint>"
+    ).repartition(1)
+    events = {
+        "b": identity.bag(F.col("many"), F.col("many")),
+        "a": identity.at_most_one(F.col("one"), F.col("one")),
+        "c": identity.bag(F.col("other"), F.col("other")),
+        "d": identity.absent(),
+        "e": identity.one(F.col("end"), F.col("end")),
+    }
+    found = frame.select(*identity.hashes(F.col("start"), F.col("end"), events)).collect()
+    for salt in (1, 2):
+        prefix = (salt, '["a","b","c","d","e"]', 1, 2)
+        expected = [
+            hashed(*prefix, 1, 9, 3, 5, 6, -7, 0, 0, 1, 2),
+            hashed(*prefix, 0, 0, 1, 1, 0, 1, 2),
+            hashed(*prefix, 1, -4, 0, 0, 0, 1, 2),
+        ]
+        assert [row[salt - 1] & MASK for row in found] == expected
+
+
+def test_an_id_written_by_spark_from_its_halves_has_all_its_digits(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, -1), (-(2**63), 255)], "a bigint, b bigint").coalesce(1)
+    texts = [row[0] for row in frame.select(identity.text(F.col("a"), F.col("b"))).collect()]
+    assert texts == ["0000000000000001ffffffffffffffff", "800000000000000000000000000000ff"]

@@ -143,3 +143,68 @@ def test_a_variable_of_a_branch_that_can_never_match_is_null(spark: SparkSession
     frame = spark.createDataFrame([(1,)], "ts bigint")
     rows = bound("PATTERN OR(SEQ(A a, A b), A c) WHERE b.ts < a.ts", {"A": frame})
     assert rows == [{"a": None, "b": None, "c": 1}]
+
+
+# --- absences and iterations ----------------------------------------------------------------------
+
+
+def test_an_absence_between_two_events_is_strict_on_both_sides(spark: SparkSession) -> None:
+    rows = {"A": [(1, 0, "")], "N": [(1, 0, ""), (4, 0, ""), (5, 0, "")], "C": [(4, 0, ""), (5, 0, "")]}
+    inputs = frames(spark, rows, SCHEMA)
+    assert bound("PATTERN SEQ(A a, NOT N n, C c)", inputs, strategy="join") == [{"a": 1, "c": 4}]
+    assert bound("PATTERN SEQ(A a, NOT N n, C c) WITHIN 9 US", inputs, strategy="join") == [{"a": 1, "c": 4}]
+
+
+def test_an_absence_at_the_edge_reaches_as_far_as_the_window(spark: SparkSession) -> None:
+    inputs = frames(spark, {"A": [(10, 0, ""), (20, 0, ""), (31, 0, "")], "N": [(15, 0, ""), (30, 0, "")]}, SCHEMA)
+    assert bound("PATTERN SEQ(NOT N n, A a) WITHIN 5 US", inputs, strategy="join") == [{"a": 10}, {"a": 20}]
+    assert bound("PATTERN SEQ(A a, NOT N n) WITHIN 5 US", inputs, strategy="join") == [
+        {"a": 10},
+        {"a": 20},
+        {"a": 31},
+    ]
+    assert bound("PATTERN SEQ(A a, NOT N n) WITHIN 6 US", inputs, strategy="join") == [{"a": 20}, {"a": 31}]
+
+
+def test_an_event_blocks_only_when_all_its_conditions_are_true(spark: SparkSession) -> None:
+    rows = {"A": [(1, 1, "u"), (1, 2, "v"), (1, 3, "w")], "N": [(2, 1, "u"), (2, None, "v"), (2, 3, "u")]}
+    inputs = frames(spark, {**rows, "C": [(3, 0, "")]}, SCHEMA)
+    text = "PATTERN SEQ(A a, NOT N n, C c) WHERE n.x = a.x AND n.k = a.k WITHIN 9 US RETURN a.x"
+    assert [row["x"] for row in found(text, inputs, strategy="join")] == [2, 3]
+
+
+def test_null_keys_of_absent_events_follow_the_partition(spark: SparkSession) -> None:
+    rows = {"A": [(1, 1, None), (1, 2, "u")], "N": [(2, 0, None)], "C": [(3, 1, None), (3, 2, "u")]}
+    inputs = frames(spark, rows, SCHEMA)
+    pairs = [{"a": 2, "c": 2}]
+    assert bound("PATTERN SEQ(A a, NOT N n, C c) PARTITION BY k", inputs, "x", strategy="join") == pairs
+    assert bound("PATTERN SEQ(A a, NOT N n, C c) WHERE [k]", inputs, "x", strategy="join") == pairs
+
+
+def test_a_match_lives_when_one_of_its_derivations_does(spark: SparkSession) -> None:
+    rows = {"A": [(1, 0, ""), (11, 0, ""), (21, 0, "")], "C": [(5, 0, ""), (15, 0, ""), (25, 0, "")]}
+    inputs = frames(spark, {**rows, "N": [(3, 0, ""), (13, 0, "")], "M": [(13, 0, ""), (23, 0, "")]}, SCHEMA)
+    text = "PATTERN OR(SEQ(A a, NOT N n, C c), SEQ(A a, NOT M m, C c)) WITHIN 9 US"
+    assert bound(text, inputs, strategy="join") == [{"a": 1, "c": 5}, {"a": 21, "c": 25}]
+
+
+def test_an_iteration_is_an_array_in_order_of_time(spark: SparkSession) -> None:
+    inputs = frames(spark, {"B": [(3, 30, ""), (1, 10, ""), (2, 20, ""), (2, 5, "")]}, SCHEMA)
+    text = """
+        PATTERN B{2,3} b WHERE b[i].x > b[i-1].x WITHIN 9 US
+        RETURN b.ts AS at, b[last].x AS last, b[3].x AS third, SUM(b.x) AS total, COUNT(b) AS n
+    """
+    rows = found(text, inputs, strategy="join")
+    assert [(row["at"], row["last"], row["third"], row["total"], row["n"]) for row in rows] == [
+        ([1, 2], 20, None, 30, 2),
+        ([1, 2, 3], 30, 30, 60, 3),
+        ([1, 3], 30, None, 40, 2),
+        ([2, 3], 30, None, 35, 2),
+        ([2, 3], 30, None, 50, 2),
+    ]
+
+
+def test_a_bag_that_is_empty_is_null(spark: SparkSession) -> None:
+    inputs = frames(spark, {"A": [(1, 0, "")], "B": [(2, 7, "")]}, SCHEMA)
+    rows = found("PATTERN SEQ(A a, B{0,2} b) WITHIN 9 US", inputs, strategy="join")
+    assert [row["b"] and [event["x"] for event in row["b"]] for row in rows] == [None, [7]]

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tocsin
 from tocsin.algebra.alternatives import Alternative
 from tocsin.analysis.temporal import network
 from tocsin.language.sase.printer import print_expression
-from tocsin.physical.describe import describe
-from tocsin.physical.plan import Branch, Nearness, Plan, plan
+from tocsin.physical.joins.describe import describe
+from tocsin.physical.joins.model import Branch, Limit, Nearness, Plan, Sliding, Way
+from tocsin.physical.joins.plan import plan
 
 
-def plan_of(text: str, *, integer_time: bool = True) -> Plan:
+def plan_of(text: str, *, integer_time: bool = True, **options: Any) -> Plan:
     query = tocsin.pattern(text).query
-    return plan(query, network(query, "ts", integer_time=integer_time).closure)
+    return plan(query, network(query, "ts", integer_time=integer_time).closure, **options)
 
 
-def only(text: str) -> Branch:
-    (branch,) = plan_of(text).branches
+def only(text: str, **options: Any) -> Branch:
+    (branch,) = plan_of(text, **options).branches
     return branch
 
 
@@ -78,13 +81,13 @@ def test_connected_variables_are_joined_before_unconnected_ones() -> None:
 
 def test_two_orders_of_the_same_bindings_are_one_branch_with_either_order() -> None:
     branch = only("PATTERN OR(SEQ(A a, B b, C c), SEQ(A a, C c, B b)) WITHIN 10 US")
-    assert branch.orders == ((("b", "c"),), (("c", "b"),))
+    assert branch.ways == (Way((("b", "c"),)), Way((("c", "b"),)))
     assert branch.firsts == ("a",)
 
 
 def test_an_order_that_another_alternative_does_not_need_is_not_demanded() -> None:
     branch = only("PATTERN OR(SEQ(A a, B b), AND(A a, B b)) WITHIN 10 US")
-    assert branch.orders == ()
+    assert branch.ways == ()
     assert branch.joins[0].before == ()
 
 
@@ -128,7 +131,7 @@ def test_an_optional_element_may_be_left_out_but_not_all_of_them() -> None:
 def test_an_alternative_that_no_events_can_satisfy_is_not_planned() -> None:
     text = "PATTERN OR(SEQ(A a, B b), SEQ(B b, A a)) WHERE b.ts - a.ts >= 3 WITHIN 10 US"
     branch = only(text)
-    assert branch.orders == ()
+    assert branch.ways == ()
     assert branch.joins[0].near == Nearness("a", 3, 9)
 
 
@@ -186,3 +189,188 @@ def test_the_time_column_is_called_by_its_name() -> None:
     partition = tocsin.pattern(text).query.partition
     assert "b.at - a.at in [1 µs, 9.999999 s]" in describe(plan_of(text), partition, "at")
     assert "b.`my time` - a.at in" in describe(plan_of(text), partition, {"A": "at", "B": "my time"})
+
+
+# --- absences -------------------------------------------------------------------------------------
+
+
+def test_an_absence_is_an_anti_join_as_soon_as_its_neighbours_are_joined() -> None:
+    branch = only("PATTERN SEQ(A a, NOT B n, C c, D d) WITHIN 10 US")
+    assert [len(join.absences) for join in branch.joins] == [1, 0]
+    (absence,) = branch.joins[0].absences
+    assert absence.lower == (Limit(("a",), latest=True),)
+    assert absence.upper == (Limit(("c",), latest=False),)
+    assert absence.near == Nearness("a", 1, 7)
+
+
+def test_an_absence_waits_for_the_variables_of_its_conditions() -> None:
+    branch = only("PATTERN SEQ(A a, NOT B n, C c, D d) WHERE n.x < d.x AND n.k = a.k AND n.x > 0 WITHIN 10 US")
+    assert [len(join.absences) for join in branch.joins] == [0, 1]
+    (absence,) = branch.joins[1].absences
+    assert texts(absence.scan.conditions) == ["n.x > 0"]
+    assert texts(absence.keys) == ["n.k = a.k"]
+    assert texts(absence.conditions) == ["n.x < d.x"]
+
+
+def test_an_absence_at_the_edge_is_closed_by_the_window_of_the_whole_match() -> None:
+    branch = only("PATTERN SEQ(NOT B n, A a, C c, NOT B m) WITHIN 10 US")
+    leading, trailing = branch.joins[0].absences
+    assert leading.lower == (Limit(("c",), latest=True, offset_us=-10),)
+    assert leading.upper == (Limit(("a",), latest=False),)
+    assert trailing.lower == (Limit(("c",), latest=True),)
+    assert trailing.upper == (Limit(("a",), latest=False, offset_us=10),)
+
+
+def test_an_absence_of_one_event_alone_is_decided_at_its_scan() -> None:
+    branch = only("PATTERN SEQ(A a, NOT B n) WITHIN 10 US")
+    (absence,) = branch.absences
+    assert absence.near == Nearness("a", 1, 9)
+
+
+def test_an_anchor_that_is_not_bound_bounds_nothing() -> None:
+    branches = {
+        frozenset(branch.bags): branch
+        for branch in plan_of("PATTERN SEQ(A a, NOT N n, B? b, C c) WITHIN 10 US").branches
+    }
+    (without,) = branches[frozenset("ac")].joins[0].absences
+    (between,) = branches[frozenset("abc")].joins[0].absences
+    assert without.upper == (Limit(("c",), latest=False),)
+    assert between.upper == (Limit(("b",), latest=False),)
+
+
+def test_a_condition_on_an_unbound_variable_does_not_keep_an_absence_from_blocking() -> None:
+    branches = {
+        frozenset(branch.bags): branch
+        for branch in plan_of(
+            "PATTERN SEQ(A a, NOT N n, B? b, C c) WHERE n.x = b.x AND n.x = a.x WITHIN 10 US"
+        ).branches
+    }
+    (absence,) = branches[frozenset("ac")].joins[0].absences
+    assert texts(absence.keys) == ["n.x = a.x"]
+    assert absence.conditions == ()
+
+
+def test_without_a_window_an_absence_has_no_time_buckets() -> None:
+    (absence,) = only("PATTERN SEQ(A a, NOT B n, C c) PARTITION BY k").joins[0].absences
+    assert absence.near is None
+
+
+def test_an_absence_that_no_event_can_break_is_left_out() -> None:
+    branch = only("PATTERN SEQ(A a, NOT B n, C c) WHERE n.ts - a.ts > 20 WITHIN 10 US")
+    assert branch.joins[0].absences == ()
+
+
+def test_different_absences_of_the_same_bindings_are_alternatives() -> None:
+    branch = only("PATTERN OR(SEQ(A a, NOT B n, C c), SEQ(A a, NOT D m, C c)) WITHIN 10 US")
+    assert branch.joins[0].absences == ()
+    assert [[absence.scan.type for absence in way.absences] for way in branch.ways] == [["B"], ["D"]]
+
+
+def test_an_absence_that_all_derivations_demand_is_an_anti_join() -> None:
+    text = "PATTERN OR(SEQ(A a, NOT B n, C c), SEQ(A a, NOT B n, NOT D m, C c)) WITHIN 10 US"
+    branch = only(text)
+    assert [absence.scan.type for absence in branch.joins[0].absences] == ["B"]
+    assert branch.ways == ()  # what demands more than another derivation adds nothing
+
+
+# --- iterations -----------------------------------------------------------------------------------
+
+
+def test_an_iteration_is_a_self_join_of_copies_in_order() -> None:
+    branch = only("PATTERN B{3} b WHERE b[i].x > b[i-1].x AND b.x > 0 WITHIN 10 US")
+    assert branch.bags == {"b": ("b[1]", "b[2]", "b[3]")}
+    assert [scan.variable for scan in branch.scans] == ["b[1]", "b[2]", "b[3]"]
+    assert [len(scan.conditions) for scan in branch.scans] == [1, 1, 1]
+    assert [len(join.conditions) for join in branch.joins] == [1, 1]
+    assert branch.joins[1].near == Nearness("b[1]", 2, 9)
+    assert branch.joins[1].before == (("b[2]", "b[3]"),)
+
+
+def test_every_number_of_copies_is_a_branch() -> None:
+    branches = plan_of("PATTERN SEQ(A a, B{0,2} b) WITHIN 10 US").branches
+    assert [len(branch.scans) for branch in branches] == [1, 2, 3]
+
+
+def test_a_fixed_index_outside_the_bag_is_vacuous_in_that_branch_only() -> None:
+    two, three = plan_of("PATTERN B{2,3} b WHERE b[3].x > b[1].x WITHIN 10 US").branches
+    assert [join.conditions for join in two.joins] == [()]
+    assert [len(join.conditions) for join in three.joins] == [0, 1]
+
+
+def test_a_name_iterated_in_one_branch_is_a_bag_in_all() -> None:
+    branches = plan_of("PATTERN OR(A b, SEQ(A{2} b, C c)) WITHIN 10 US").branches
+    assert [branch.bags["b"] for branch in branches] == [("b[1]",), ("b[1]", "b[2]")]
+
+
+def test_more_copies_than_the_window_has_room_for_have_no_time_buckets() -> None:
+    branch = only("PATTERN B{3} b WITHIN 2 US")
+    assert branch.joins[1].near == Nearness("b[2]", 1, 1)
+    assert branch.joins[1].span is not None
+
+
+# --- what a planner chooses -----------------------------------------------------------------------
+
+
+def test_variables_are_joined_in_the_given_order() -> None:
+    branch = only("PATTERN SEQ(A a, B b, C c) WITHIN 10 US", order=("c",))
+    assert [scan.variable for scan in branch.scans] == ["c", "a", "b"]
+    assert branch.joins[0].near == Nearness("c", -9, -2)
+    turned = only("PATTERN SEQ(A a, B{2} b) WITHIN 10 US", order=lambda names: tuple(reversed(names)))
+    assert [scan.variable for scan in turned.scans] == ["b[2]", "b[1]", "a"]
+    assert [scan.variable for scan in only("PATTERN SEQ(A a, B{2} b) WITHIN 10 US", order=("b", "a")).scans] == [
+        "b[1]",
+        "b[2]",
+        "a",
+    ]
+
+
+def test_the_smaller_side_is_copied_into_the_time_buckets() -> None:
+    sizes = {("a",): 100.0, ("b",): 10.0, ("a", "b"): 5.0, ("c",): 50.0}
+    branch = only("PATTERN SEQ(A a, B b, C c) WITHIN 10 US", rows=sizes.__getitem__)
+    assert [join.copies_scan for join in branch.joins] == [True, False]
+
+
+def test_a_rare_variable_prefilters_the_others() -> None:
+    branch = only("PATTERN SEQ(A a, NOT N n, B b) WHERE a.k = b.k AND n.k = b.k WITHIN 10 US", prefilter="b")
+    assert branch.joins[0].scan.prefilter is None
+    assert branch.scan.prefilter is not None
+    assert branch.scan.prefilter.near == Nearness("b", -9, -1)
+    assert texts(branch.scan.prefilter.keys) == ["a.k = b.k"]
+    (absence,) = branch.joins[0].absences
+    assert absence.scan.prefilter is not None
+    assert texts(absence.scan.prefilter.keys) == ["n.k = b.k"]
+
+
+def test_sliding_windows_are_wide_enough_for_every_match() -> None:
+    made = plan_of("PATTERN SEQ(A a, B b) WITHIN 100 US", sliding=True)
+    assert made.sliding == Sliding(width_us=110, slide_us=10)
+    (join,) = made.branches[0].joins
+    assert join.near is None
+    assert join.before == (("a", "b"),)
+    assert join.span is not None
+
+
+def test_absences_copies_and_prefilters_are_described() -> None:
+    text = "PATTERN SEQ(A a, NOT N n, B{2} b) WHERE b[i].x > b[i-1].x AND n.x = a.x WITHIN 10 SECONDS"
+    made = plan_of(text, prefilter="a", order=("b", "a"))
+    assert describe(made, tocsin.pattern(text).query.partition) == "\n".join(
+        [
+            "native joins: every match once, no sliding window",
+            "  scan B b[1]",
+            "       kept near a, broadcast: time buckets of 9.999999 s",
+            "  join B b[2]",
+            "       kept near a, broadcast: time buckets of 9.999999 s",
+            "       on time buckets of 9.999998 s",
+            "       b[2].ts - b[1].ts in [1 µs, 9.999998 s]",
+            "       b[2].x > b[1].x",
+            "  join A a",
+            "       on time buckets of 9.999999 s",
+            "       a.ts - b[1].ts in [-9.999999 s, -1 µs]",
+            "       span less than 10 s",
+            "  drop rows with N n",
+            "       kept near a, broadcast: n.x = a.x, time buckets of 9.999998 s",
+            "       on n.x = a.x, time buckets of 9.999998 s",
+            "       n.ts > a.ts",
+            "       n.ts < b[1].ts",
+        ]
+    )

@@ -8,6 +8,8 @@ import typer
 
 import tocsin
 from tocsin.cli import terminal
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.claims import STRATEGIES
 
 
 def _show_version(asked: bool) -> None:
@@ -51,6 +53,10 @@ Inputs = Annotated[
 ]
 Time = Annotated[str, typer.Option("--time", "-t", help="The time column: timestamps, or integers in microseconds.")]
 TypeColumn = Annotated[str, typer.Option("--type-column", help="The type column of a single input.")]
+Strategy = Annotated[
+    str,
+    typer.Option("--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` tells what auto takes."),
+]
 Language = Annotated[
     str | None, typer.Option("--language", "-l", help="The language, when the file's ending does not tell it.")
 ]
@@ -72,6 +78,11 @@ def run(
         list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")] = None,
+    strategy: Strategy = "auto",
+    max_matches_per_start: Annotated[
+        int,
+        typer.Option("--max-matches-per-start", metavar="NUMBER", help="Stop when one event begins more matches."),
+    ] = MOST_MATCHES_PER_START,
     language: Language = None,
 ) -> None:
     r"""Find the matches of a pattern in files.
@@ -99,6 +110,8 @@ def run(
         tie=tie or [],
         id=id,
         language=language,
+        strategy=strategy,
+        most=max_matches_per_start,
     )
 
 
@@ -164,6 +177,7 @@ def explain(
     ] = "simple",
     time: Time = "ts",
     type_column: TypeColumn = "type",
+    strategy: Strategy = "auto",
     language: Language = None,
 ) -> None:
     """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
@@ -178,7 +192,15 @@ def explain(
     """
     from tocsin.cli.check import explain as command
 
-    command(file, inputs=input or [], mode=mode, time=time, type_column=type_column, language=language)
+    command(
+        file,
+        inputs=input or [],
+        mode=mode,
+        time=time,
+        type_column=type_column,
+        strategy=strategy,
+        language=language,
+    )
 
 
 @app.command()

@@ -16,7 +16,7 @@ from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.api import EXPLAIN_MODES, Pattern
 from tocsin.cli import files, terminal
-from tocsin.cli.run import check_types, compiled
+from tocsin.cli.run import check_strategy, check_types, compiled
 from tocsin.cli.session import start
 from tocsin.options import check_rates, collecting, microseconds
 from tocsin.physical.claims import unsupported
@@ -109,8 +109,11 @@ def without_schemas(
     )
 
 
-def explain(file: str, *, inputs: list[str], mode: str, time: str, type_column: str, language: str | None) -> None:
+def explain(
+    file: str, *, inputs: list[str], mode: str, time: str, type_column: str, strategy: str, language: str | None
+) -> None:
     """Print how a pattern is understood and planned."""
+    check_strategy(strategy)
     if mode not in EXPLAIN_MODES:
         raise errors.InvalidOptionError(
             f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
@@ -120,7 +123,7 @@ def explain(file: str, *, inputs: list[str], mode: str, time: str, type_column: 
     if inputs:
         frames = input_frames(pattern, inputs)
         frames = frames.get("", frames)
-    report = pattern.explain(frames, mode=mode, time=time, type=type_column)
+    report = pattern.explain(frames, mode=mode, time=time, type=type_column, strategy=strategy)
     terminal.out().print(str(report), markup=False)
 
 

@@ -212,6 +212,10 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
     if error is None:
         return
     text = str(error)
+    told = re.search(rf"\[{errors.TooManyMatchesError.condition}\] (.*)\nHint: (.*)", text)
+    if told is not None:
+        hint = told[2].replace("`max_matches_per_start=`", "`--max-matches-per-start`")
+        raise errors.TooManyMatchesError(told[1], hint=hint) from error
     if any(word in text for word in UNREADABLE):
         raise _unreadable(paths, error) from error
     if writes is not None and any(word in text for word in UNWRITABLE):

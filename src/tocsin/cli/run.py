@@ -12,12 +12,16 @@ from tocsin.algebra import nodes as alg
 from tocsin.cli import files, terminal
 from tocsin.cli.session import start, task_progress
 from tocsin.errors import InvalidOptionError, TocsinWarning, UnknownEventTypeError, did_you_mean, raise_all
+from tocsin.language.ast import Selection
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.claims import STRATEGIES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
+CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def job(
     type_column: str,
     tie: list[str],
     id: str | None,
+    strategy: str = "auto",
+    most: int = MOST_MATCHES_PER_START,
 ) -> Job:
     """Read the inputs and plan the match; nothing runs yet but what Spark needs to know the columns."""
     from pyspark.sql import Observation
@@ -97,10 +103,22 @@ def job(
         inputs = counted(files.read(spark, paths))
     else:
         needed = alg.event_types(pattern.query.pattern)
-        inputs = {name: counted(files.read(spark, paths[name])) for name in needed}
-    matches = pattern.match(inputs, time=time, type=type_column, tie=tie or None, id=id)
+        # Contiguity counts the events of every input, named by the pattern or not (R17); else they need not be read.
+        wanted = paths if pattern.query.selection in CONTIGUOUS else needed
+        inputs = {name: counted(files.read(spark, paths[name])) for name in wanted}
+    matches = pattern.match(
+        inputs, time=time, type=type_column, tie=tie or None, id=id, strategy=strategy, max_matches_per_start=most
+    )
     output = Observation("matches")
     return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse a strategy that does not exist, before Spark starts."""
+    if strategy not in STRATEGIES:
+        raise InvalidOptionError(
+            f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
+        )
 
 
 def check_types(pattern: tocsin.Pattern, paths: Mapping[str, str] | str) -> None:
@@ -135,8 +153,9 @@ def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str |
     """The earliest matches as text. This runs the job, to its end: the counters count everything."""
     from pyspark.sql import functions as F
 
-    # Ordered, and not just limited, so that no part of the input stays unread.
-    earliest = as_text(matches.orderBy("start", "end", F.col("match_id")).limit(rows))
+    # Ordered, and not just limited, so that no part of the input stays unread. Rows over all matches have no interval.
+    order = ("start", "end", "match_id") if matches.columns[:1] == ["match_id"] else matches.columns
+    earliest = as_text(matches.orderBy(*(F.col(f"`{name}`") for name in order)).limit(rows))
     return [[_shortened(name, row[name]) for name in earliest.columns] for row in earliest.collect()]
 
 
@@ -156,6 +175,8 @@ def run(
     tie: list[str],
     id: str | None,
     language: str | None,
+    strategy: str = "auto",
+    most: int = MOST_MATCHES_PER_START,
 ) -> None:
     """Everything that can be refused is refused before Spark starts."""
     if format not in OUTPUT_FORMATS:
@@ -163,6 +184,11 @@ def run(
             f"There is no format `{format}`.", hint=did_you_mean(format, OUTPUT_FORMATS, "formats")
         )
     files.check_mode(mode)
+    check_strategy(strategy)
+    if most < 1:
+        raise InvalidOptionError(
+            f"`--max-matches-per-start {most}` allows no match.", hint="write a number from 1 on, or leave it out."
+        )
     pattern = compiled(file, language)
     paths = files.input_paths(inputs)
     for path in [paths] if isinstance(paths, str) else paths.values():
@@ -176,7 +202,17 @@ def run(
     progress = task_progress(spark)
     all_paths = [paths] if isinstance(paths, str) else list(paths.values())
     with steps.step("Reading", progress):
-        planned = job(spark, pattern, paths, time=time, type_column=type_column, tie=tie, id=id)
+        planned = job(
+            spark,
+            pattern,
+            paths,
+            time=time,
+            type_column=type_column,
+            tie=tie,
+            id=id,
+            strategy=strategy,
+            most=most,
+        )
     with steps.step("Matching", progress), files.running(all_paths, writes=out):
         if out is None:
             rows = first_matches(planned.matches)

@@ -1,92 +1,96 @@
-"""What the native batch engine runs, and what it leaves to others: asked before any DataFrame is touched."""
+"""What each strategy runs and what it refuses: asked before any DataFrame is touched, and without Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError, alternatives
 from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
+from tocsin.physical.joins.claims import HINT
+from tocsin.physical.joins.claims import unsupported as refused_by_joins
+from tocsin.physical.sliced.width import MOST_WIDTH_US
 from tocsin.source import Where
 
-HINT = "`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows."
+# The operators of ACEL and of rules.
+OTHER_LANGUAGES = (
+    alg.Adjacent,
+    alg.RepeatAdjacent,
+    alg.Both,
+    alg.Bind,
+    alg.Project,
+    alg.Derive,
+    alg.NextOf,
+    alg.Emit,
+)
+STRATEGIES = ("auto", "join", "sliding-window", "kernel", "clustered")
 
 
-def unsupported(query: alg.Query) -> UnsupportedError | None:
-    """The first construct of a query that native joins cannot run yet, or None when they run it all.
+def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
+    """For each strategy the first construct that it cannot run, or None.
+
+    `one_input` says whether all events come from one DataFrame.
 
     Examples
     --------
-    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-    >>> unsupported(alg.Query(alg.Within(alg.Sequence((a, b)), 10))) is None
-    True
-    >>> print(unsupported(alg.Query(alg.Sequence((a, alg.Repeat(b, 1, None))))).message)
-    The iteration of `b` does not run on Spark yet.
+    >>> a, b = alg.Event("A", "a"), alg.Repeat(alg.Event("B", "b"), 1, None)
+    >>> [name for name, refusal in refusals(alg.Query(alg.Within(alg.Sequence((a, b)), 10))).items() if refusal is None]
+    ['kernel', 'clustered']
     """
-    return _in_pattern(query) or _in_clauses(query)
+    return {
+        "join": refused_by_joins(query),
+        "sliding-window": refused_by_joins(query, sliding=True),
+        "kernel": refused_by_kernels(query),
+        "clustered": refused_by_clustered(query, one_input=one_input),
+    }
 
 
-def _in_pattern(query: alg.Query) -> UnsupportedError | None:
-    for node in core(query).walk():
-        construct = _construct(node)
-        if construct is not None:
-            return _error(construct, node.where)
-    try:
-        alternatives(query.pattern)
-    except TooManyAlternativesError:
-        return _error(f"A pattern with more than {MOST_ALTERNATIVES} ways to match", query.pattern.where)
-    return None
+def unsupported(query: alg.Query) -> UnsupportedError | None:
+    """Why no strategy runs a query, or None when one does."""
+    return refused_by_kernels(query)
 
 
-def core(query: alg.Query) -> alg.Node:
-    """The pattern below the query's own WITHIN and WHERE."""
-    node = query.pattern
-    if isinstance(node, alg.Within):
-        node = node.part
-    return node.part if isinstance(node, alg.Filter) else node
-
-
-def _construct(node: alg.Node) -> str | None:
-    match node:
-        case alg.Event(type=None):
-            return "An event of any type"
-        case alg.Event(condition=None) | alg.All() | alg.Any():
-            return None
-        case alg.Event():
-            return f"A condition inside the element `{node.variable}`"
-        case alg.Sequence(order=alg.Order.TIME):
-            return None
-        # `T?` is a choice, not an iteration: its variable holds one event or none.
-        case alg.Repeat(most=1):
-            return None
-        case alg.Repeat():
-            return f"The iteration of {_names(node)}"
-        case alg.Absent():
-            return f"The absence of `{node.variable}`"
-        case alg.Filter():
-            return "A condition on a part of the pattern"
-        case alg.Within():
-            return "A window on a part of the pattern"
-    return f"The operator {type(node).__name__}"
-
-
-def _names(node: alg.Node) -> str:
-    return ", ".join(f"`{name}`" for name in alg.variables_of(node))
-
-
-def _in_clauses(query: alg.Query) -> UnsupportedError | None:
-    if query.selection is not Selection.ANY:
-        return _error(f"SEMANTICS {query.selection.value}", query.places.get("selection"))
-    if query.after_match.skip is not Skip.REUSE:
-        return _error(f"AFTER MATCH SKIP {query.after_match.skip.value.upper()}", query.after_match.where)
-    if query.output is not Output.ALL:
-        return _error(f"OUTPUT {query.output.value}", query.places.get("output"))
+def refused_by_kernels(query: alg.Query) -> UnsupportedError | None:
+    """The first construct that kernels cannot run, or None."""
+    for node in query.pattern.walk():
+        if isinstance(node, OTHER_LANGUAGES) or (isinstance(node, alg.Event) and node.type is None):
+            return UnsupportedError(
+                f"The operator {type(node).__name__} does not run on Spark yet.", where=node.where, hint=HINT
+            )
     if query.timeouts:
-        return _error("WITH TIMEOUTS", query.places.get("timeouts"))
-    if query.over_all_matches or query.group_by:
-        where = next((returned.expression.where for returned in query.returns), None)
-        return _error("Aggregation over all matches (COUNT(*), GROUP BY)", where)
+        return UnsupportedError(
+            "WITH TIMEOUTS does not run on Spark yet.", where=query.places.get("timeouts"), hint=HINT
+        )
     return None
 
 
-def _error(construct: str, where: Where) -> UnsupportedError:
-    return UnsupportedError(f"{construct} does not run on Spark yet.", where=where, hint=HINT)
+def refused_by_clustered(query: alg.Query, *, one_input: bool = True) -> UnsupportedError | None:
+    """Why a query cannot be searched in the partitions that its events lie in, or None."""
+    refusal = refused_by_kernels(query)
+    if refusal is not None:
+        return refusal
+    absence = next(iter(alg.absences_in(query.pattern)), None)
+    if absence is not None:
+        return _not_clustered("An absence", absence.where)
+    if query.selection is not Selection.ANY:
+        return _not_clustered(f"SEMANTICS {query.selection.value}", query.places.get("selection"))
+    if query.after_match.skip is not Skip.REUSE:
+        return _not_clustered(f"AFTER MATCH SKIP {query.after_match.skip.value.upper()}", query.after_match.where)
+    if query.output is not Output.ALL:
+        return _not_clustered(f"OUTPUT {query.output.value}", query.places.get("output"))
+    if query.over_all_matches:
+        where = next((returned.expression.where for returned in query.returns), None)
+        return _not_clustered("Aggregation over all matches (COUNT(*), GROUP BY)", where)
+    if query.window_us is None:
+        return _not_clustered("A pattern without WITHIN", query.pattern.where)
+    if query.window_us > MOST_WIDTH_US:
+        return _not_clustered("A window as long as all of time", query.pattern.where)
+    return None if one_input else _not_clustered("Input in several DataFrames", None)
+
+
+def _not_clustered(construct: str, where: Where) -> UnsupportedError:
+    return UnsupportedError(
+        f"{construct} does not run with the strategy `clustered`.",
+        where=where,
+        hint='leave out `strategy="clustered"`: the other strategies shuffle the events.',
+    )

@@ -1,8 +1,8 @@
 """Expressions → Columns: the back end of the one expression tree that Spark runs.
 
-An expression is compiled for one branch of a plan, where it is known which variables are bound; what an unbound
-variable means is decided here once: NULL in an output column, the empty bag in an aggregate (R18). Conditions on
-unbound variables never get here (R1: they are vacuous; `plan.unjoined`).
+A variable is an event or a bag of events (`tocsin.physical.bags`), which some or all matches of a frame may lack; what
+an unbound variable means is decided here once: NULL in an output column, the empty bag in an aggregate (R18).
+Conditions of WHERE on unbound variables never get here (R1: they are vacuous).
 
 No expression may fail a job, whatever the session's ANSI setting: division by zero and 64-bit overflow are NULL (R39).
 """
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import Column
@@ -22,57 +21,50 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.physical import functions, instants
+from tocsin.physical.bags import Bag, Binding
 from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, meet, null, value_of, whole
 
-
-@dataclass(frozen=True)
-class Binding:
-    """The event of one variable: its columns and their types by attribute name; unbound when `is_bound` is false."""
-
-    columns: Mapping[str, tuple[Column, T.DataType]]
-    is_bound: bool = True
-
-    def attribute(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
-        """An attribute, or a field within one."""
-        if path[0] not in self.columns:
-            raise errors.UnknownAttributeError(
-                f"There is no attribute `{path[0]}`.", hint=errors.did_you_mean(path[0], self.columns, "known")
-            )
-        column, dtype = self.columns[path[0]]
-        for name in path[1:]:
-            if not isinstance(dtype, T.StructType) or name not in dtype.names:
-                raise errors.UnknownAttributeError(f"`{'.'.join(path)}` has no field `{name}`.")
-            column, dtype = column.getField(name), dtype[name].dataType
-        return (column, dtype) if self.is_bound else (null(dtype), dtype)
-
-    @cached_property
-    def event(self) -> Column:
-        """The whole event as a struct, NULL when there is none."""
-        if self.is_bound:
-            return F.struct(*(column.alias(name) for name, (column, _) in self.columns.items()))
-        return null(T.StructType([T.StructField(name, dtype) for name, (_, dtype) in self.columns.items()]))
+__all__ = ["Bag", "Binding", "Compiler", "arithmetic", "compare", "like_pattern", "negative"]
 
 
 class Compiler:
-    """Compiles expressions over the bindings of one branch."""
+    """Compiles expressions over what the variables of a match hold.
 
-    def __init__(self, bindings: Mapping[str, Binding]) -> None:
+    Parameters
+    ----------
+    bindings
+        The event, or the bag of events, of every variable.
+    known
+        Expressions whose values are columns already: group keys and aggregates over all matches.
+    """
+
+    def __init__(
+        self, bindings: Mapping[str, Binding | Bag], known: Mapping[ex.Expression, Value] | None = None
+    ) -> None:
         self.bindings = bindings
+        self.known = known or {}
 
     def condition(self, expression: ex.Expression) -> Column:
         """A condition; a filter keeps the rows where it is TRUE."""
         return self.value(expression).column
 
     def output(self, expression: ex.Expression) -> Column:
-        """A RETURN column."""
+        """A RETURN column; an attribute of a bag without index is the array of its values."""
+        if self.known and expression in self.known:
+            return self.known[expression].output
         if isinstance(expression, ex.Variable):
             return self.bindings[expression.name].event
         if isinstance(expression, ex.Attribute):
-            return self._column(expression)[0]
+            bag = self.bindings[expression.variable]
+            if isinstance(bag, Bag) and expression.index is ex.Each.PLAIN:
+                return bag.attributes(expression.path)
+            return self.typed(expression)[0]
         return self.value(expression).output
 
     def value(self, node: ex.Expression) -> Value:
         """The value of an expression."""
+        if self.known and node in self.known:
+            return self.known[node]
         match node:
             case ex.Literal():
                 return _literal(node.value)
@@ -84,7 +76,7 @@ class Compiler:
             case ex.Interval():
                 return Value(F.lit(node.microseconds).cast("bigint"), Kind.INTERVAL)
             case ex.Attribute():
-                return value_of(*self._column(node))
+                return value_of(*self.typed(node))
             case ex.Aggregate():
                 return self._aggregate(node)
             case ex.Arithmetic():
@@ -123,9 +115,12 @@ class Compiler:
                 return ~matched if node.negated else matched
         raise errors.InternalError(f"{type(node).__name__} has no Column.", where=node.where)
 
-    def _column(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
-        """The column of a reference as it is, NULL where the index is outside the bag of one."""
-        column, dtype = self.bindings[node.variable].attribute(node.path)
+    def typed(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
+        """The column of a reference as it is and its type; NULL where the index is outside the bag."""
+        binding = self.bindings[node.variable]
+        if isinstance(binding, Bag):
+            return binding.chosen(node.index).attribute(node.path)
+        column, dtype = binding.attribute(node.path)
         is_outside = isinstance(node.index, ex.Fixed) and node.index.number != 1
         return (null(dtype) if is_outside else column), dtype
 
@@ -149,21 +144,23 @@ class Compiler:
         return Value(chosen.otherwise(columns[-1]), kind, in_micros)
 
     def _aggregate(self, node: ex.Aggregate) -> Value:
-        """Aggregates over the bag of a variable that holds one event or none (R18)."""
+        """Aggregates within one match (R18)."""
         if node.argument is None:
             raise errors.InternalError("COUNT(*) has no value within one match.", where=node.where)
         (name,) = ex.variables_in(node.argument)
-        is_bound = self.bindings[name].is_bound
+        binding = self.bindings[name]
         if isinstance(node.argument, ex.Variable):
-            return Value(F.lit(int(is_bound)).cast("bigint"), Kind.INTEGER)
-        argument = self.value(node.argument)
-        if not is_bound:
-            # Evaluated for no event, not for an event of NULLs: `COUNT(b.x IS NULL)` of none is 0.
-            argument = Value(F.when(F.lit(False), argument.column), argument.kind, argument.in_micros)
-        return _fold(node.function, argument)
+            return Value(binding.size, Kind.INTEGER)
+        argument = node.argument
+        if isinstance(binding, Binding):
+            return _fold(node.function, binding.only_if_bound(self.value(argument)))
+        dtype = binding.type_of(argument.path) if isinstance(argument, ex.Attribute) else None
+        values = binding.values(lambda event: Compiler({name: event}).value(argument))
+        return values.fold(node.function, distinct=node.distinct, dtype=dtype)
 
 
 def _fold(function: str, value: Value) -> Value:
+    """An aggregate of one value, or of none where it is NULL."""
     known = value.column.isNotNull()
     match function:
         case "count":

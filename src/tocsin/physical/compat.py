@@ -7,6 +7,8 @@ server on Connect, so callers read it once and keep it.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
@@ -46,3 +48,18 @@ def ignores_case(frame: DataFrame) -> bool:
 def is_schema(value: Any) -> TypeGuard[T.StructType]:
     """Whether a value is a Spark schema."""
     return hasattr(type(value), "fieldNames") and hasattr(type(value), "simpleString")
+
+
+def use_own_python(frame: DataFrame) -> None:
+    """Make Python workers beside the driver run the driver's Python, unless the user has named another.
+
+    Spark starts whatever `python3` is on the path, which is seldom the one of the virtual environment that a script was
+    started with. On a local master that one is right; on a cluster only the user knows what the executors have.
+    """
+    session = frame.sparkSession
+    if "connect" in type(session).__module__:
+        return
+    context = session.sparkContext
+    is_local = str(context.master).split("[")[0] == "local"
+    if is_local and "PYSPARK_PYTHON" not in os.environ and context.getConf().get("spark.pyspark.python") is None:
+        context.pythonExec = sys.executable

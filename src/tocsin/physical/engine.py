@@ -1,37 +1,128 @@
-"""From a query and the user's DataFrames to the DataFrame of matches: check, plan, build. Nothing runs."""
+"""From a query and the user's DataFrames to the DataFrame of matches: check, choose, build. Nothing runs."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.schema import bind
+from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
-from tocsin.physical import batch
-from tocsin.physical.claims import unsupported
-from tocsin.physical.describe import describe
+from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.language.ast import Selection
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
+from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.statistics import Statistics
+from tocsin.physical.claims import STRATEGIES, refusals, refused_by_clustered, refused_by_kernels
 from tocsin.physical.inputs import Inputs, resolve
-from tocsin.physical.plan import Plan, common_clock, plan
+from tocsin.physical.joins import frames as joins
+from tocsin.physical.joins.claims import unsupported
+from tocsin.physical.joins.describe import describe
+from tocsin.physical.joins.model import Plan
+from tocsin.physical.joins.plan import Order, common_clock, plan
 from tocsin.physical.schemas import attributes_of
+from tocsin.physical.sliced import clustered
+from tocsin.physical.sliced import matches as sliced
+from tocsin.physical.sliced.describe import describe as describe_kernel
+from tocsin.physical.sliced.describe import describe_clustered
 from tocsin.physical.values import Kind
 
 log = logging.getLogger(__name__)
-STRATEGIES = ("auto", "join")
+CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of the engine.
+
+    Attributes
+    ----------
+    strategy
+        How to run; "auto" chooses.
+    slice_us
+        The width of the kernel's time slices in microseconds; by default sixteen times the pattern's reach.
+    max_matches_per_start
+        How many matches may have one start before the search gives up.
+    statistics
+        What is known of the data, for the choice.
+    """
+
+    strategy: str = "auto"
+    slice_us: int | None = None
+    max_matches_per_start: int = MOST_MATCHES_PER_START
+    statistics: Statistics | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.strategy not in STRATEGIES:
+            raise errors.InvalidOptionError(
+                f"There is no strategy `{self.strategy}`.",
+                hint=errors.did_you_mean(self.strategy, STRATEGIES, "strategies"),
+            )
+        for name in ("slice_us", "max_matches_per_start"):
+            given = getattr(self, name)
+            if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+                raise errors.InvalidOptionError(f"`{name}={given!r}` is not a positive integer.", hint="leave it out.")
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A query that fits its inputs."""
 
-    query: alg.Query
+    bound: BoundQuery
     inputs: Inputs
     distances: Network
+    options: Options = field(default_factory=Options)
+
+    @property
+    def query(self) -> alg.Query:
+        """The query."""
+        return self.bound.query
+
+    @cached_property
+    def choice(self) -> Choice:
+        """What runs, and why."""
+        wanted = self.options.strategy
+        # The windows of the paper are there to compare with; nobody is served by choosing them.
+        claims = [
+            (name, None if refusal is None else refusal.message)
+            for name, refusal in refusals(self.query, one_input=self._has_one_input).items()
+            if name != "sliding-window" or name == wanted
+        ]
+        streams = list(self.inputs.streams.values())
+        return choose(
+            self.query,
+            self.distances,
+            claims,
+            self.options.statistics,
+            strategy=wanted,
+            shared_input=streams[0].type_column is not None,
+            time=common_clock(stream.time for stream in streams),
+            most_matches_per_start=self.options.max_matches_per_start,
+        )
+
+    @property
+    def strategy(self) -> str:
+        """The strategy that runs: the one asked for, or what "auto" chooses."""
+        if self.options.strategy != "auto":
+            return self.options.strategy
+        return self.choice.strategy or "kernel"
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The query compiled for kernels, or the reason why it is not."""
+        refusal = refused_by_kernels(self.query)
+        if self.strategy == "clustered":
+            refusal = refused_by_clustered(self.query, one_input=self._has_one_input)
+        if refusal is not None:
+            raise refusal
+        return kernel(self.bound)
 
     def matches(self) -> DataFrame:
         """The matches."""
@@ -41,10 +132,48 @@ class Prepared:
                 "Matching on a streaming DataFrame does not run yet.",
                 hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
             )
-        chosen = planned(self.query, self.distances)
+        log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
+        if self.strategy == "kernel":
+            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
+            run = sliced.over_all if self.query.over_all_matches else sliced.matches
+            return run(self.kernel, self.inputs, asked)
+        if self.strategy == "clustered":
+            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
+            return clustered.matches(self.kernel, self.inputs, asked)
+        return joins.matches(self.query, self._joins(), self.inputs)
+
+    def describe(self) -> str:
+        """The plan in words."""
         times = {name: stream.time for name, stream in self.inputs.streams.items()}
-        log.debug("plan of %s:\n%s", ", ".join(self.query.variables), describe(chosen, self.query.partition, times))
-        return batch.matches(self.query, chosen, self.inputs)
+        if self.strategy == "kernel":
+            return describe_kernel(self.kernel, self._slice_us)
+        if self.strategy == "clustered":
+            return describe_clustered(self.kernel, self._slice_us)
+        return describe(self._joins(), self.query.partition, times)
+
+    @property
+    def _has_one_input(self) -> bool:
+        streams = list(self.inputs.streams.values())
+        return len(streams) == 1 or streams[0].type_column is not None
+
+    @property
+    def _slice_us(self) -> int | None:
+        """The width of slices: as asked for, or as the data suggest."""
+        if self.options.slice_us is not None or self.options.statistics is None:
+            return self.options.slice_us
+        return self.choice.slice_us
+
+    def _joins(self) -> Plan:
+        is_sliding = self.strategy == "sliding-window"
+        if self.options.statistics is None:
+            return planned(self.query, self.distances, sliding=is_sliding)
+        return planned(
+            self.query,
+            self.distances,
+            sliding=is_sliding,
+            order=lambda names: self.choice.join_orders.get(frozenset(names), ()),
+            prefilter=None if is_sliding else self.choice.prefilter,
+        )
 
 
 def prepare(
@@ -56,23 +185,40 @@ def prepare(
     type: str = "type",
     id: str | None = None,
     strategy: str = "auto",
+    slice_us: int | None = None,
+    max_matches_per_start: int = MOST_MATCHES_PER_START,
+    statistics: Statistics | None = None,
 ) -> Prepared:
     """Check a query against its inputs; all that is wrong with either is raised here."""
-    if strategy not in STRATEGIES:
-        raise errors.InvalidOptionError(
-            f"There is no strategy `{strategy}`.",
-            hint=errors.did_you_mean(strategy, STRATEGIES, "strategies"),
-        )
-    found = resolve(inputs, alg.event_types(query.pattern), time=time, tie=tie, type=type, id=id)
-    bind(query, {name: attributes_of(stream.schema) for name, stream in found.streams.items()}, time=time)
+    options = Options(strategy, slice_us, max_matches_per_start, statistics)
+    # Contiguity counts the events of every input, named by the pattern or not (R17).
+    found = resolve(
+        inputs,
+        alg.event_types(query.pattern),
+        time=time,
+        tie=tie,
+        type=type,
+        id=id,
+        others=query.selection in CONTIGUOUS,
+    )
+    bound = bind(query, {name: attributes_of(stream.schema) for name, stream in found.streams.items()}, time=time)
     names = {stream.time for stream in found.streams.values()}
     is_integer = found.time_kind is Kind.INTEGER
-    return Prepared(query, found, network(query, common_clock(names), integer_time=is_integer))
+    distances = network(query, common_clock(names), integer_time=is_integer)
+    better = replace(bound, query=optimize(query, bound.schemas).query)
+    return Prepared(better, found, distances, options)
 
 
-def planned(query: alg.Query, distances: Network) -> Plan:
+def planned(
+    query: alg.Query,
+    distances: Network,
+    *,
+    sliding: bool = False,
+    order: Order | None = None,
+    prefilter: str | None = None,
+) -> Plan:
     """The joins of a query, or the reason why there are none."""
-    refusal = unsupported(query)
+    refusal = unsupported(query, sliding=sliding)
     if refusal is not None:
         raise refusal
-    return plan(query, distances.closure)
+    return plan(query, distances.closure, order=order, prefilter=prefilter, sliding=sliding)

@@ -2,29 +2,34 @@
 
 The recipe, for any engine to reproduce. `xxhash64(v1, v2, …)` is Spark's: XXH64 of each value in turn, seeded with the
 hash before it, the first with 42; a BIGINT is its 8 bytes, little endian, a DOUBLE the BIGINT of its bits (−0.0 as
-0.0), a STRING its UTF-8 bytes.
+0.0), a STRING its UTF-8 bytes, an array its elements in turn. It passes over NULL. Numbers that are not values are
+BIGINT. A list of names is written as the text of a JSON array without blanks: `["A","k","ts"]`.
 
-1. The values of a match are, in this order: `start` and `end` in microseconds; then for each variable of the query, by
-   name: its name; 1 or 0, whether it is bound; and if it is bound, its event type and the event's identity.
-2. An event's identity is the value of the user's `id` column, or, without one, for each of its columns by name: the
-   column's name and its value.
-3. A value is written as 0 when it is NULL, and otherwise as 1 followed by: integers as BIGINT; FLOAT and DOUBLE as
-   DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP, TIMESTAMP_NTZ and intervals as BIGINT microseconds; BINARY as its
-   upper-case hexadecimal text; arrays, maps and variants as the text of `to_json` with NULL fields kept, in UTC, a
-   TIMESTAMP in them as `2026-01-31T23:59:59.000001Z`, a TIMESTAMP_NTZ without the `Z`, always with six digits after the
-   point; everything else (decimals, dates, strings) as STRING. A struct is written as 0 or 1 and then, in both cases,
-   its fields by name, each written in the same way. Numbers that are not values (1, 0, microseconds) are BIGINT. NULL
-   itself is never hashed: xxhash64 passes over it, so that it would vanish.
-4. h1 = xxhash64(1, values…), h2 = xxhash64(2, values…).
+1. An event has two digests, d1 and d2: d_s = xxhash64(s, names, nulls, values…). The names are its type and then,
+   sorted, its columns, or only the user's `id` column when there is one; the values are those of these columns.
+2. Bit i of nulls is set when value i, counted from 0, is NULL; there is one BIGINT for every 63 values begun. A NULL
+   adds nothing else.
+3. Other values are written as: integers as BIGINT; FLOAT and DOUBLE as DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP,
+   TIMESTAMP_NTZ and intervals as BIGINT microseconds; BINARY as its upper-case hexadecimal text; a struct as BIGINT
+   xxhash64(s, names, nulls, values…) of its fields, sorted by name; arrays, maps and variants as the text of `to_json`
+   with NULL fields kept, in UTC, a TIMESTAMP in them as `2026-01-31T23:59:59.000001Z`, a TIMESTAMP_NTZ without the `Z`,
+   always with six digits after the point; everything else (decimals, dates, strings) as STRING.
+4. A match has two hashes, h1 and h2: h_s = xxhash64(s, names, start, end, then for each variable by name: n, and d_s of
+   each of its n events in order of position). The names are those of the variables, sorted; start and end are in
+   microseconds; n is 0 for an unbound variable.
 5. Equal rows make matches that are equal in all of this. They are numbered n = 0, 1, …; which is which does not matter,
    for nothing tells them apart. With an `id` column n is 0.
 6. match_id = hex(xxhash64(1, h1, h2, n)) then hex(xxhash64(2, h1, h2, n)), 16 digits each.
+
+So an event's share is two numbers, made where it is read; `tocsin.kernels.hashes` does steps 4 to 6 on arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -33,8 +38,11 @@ from pyspark.sql import types as T
 from tocsin.physical import instants
 from tocsin.physical.values import Kind, kind_of
 
+FIRST_DIGEST, SECOND_DIGEST = "__tocsin_digest1", "__tocsin_digest2"
 FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"
 ORDINAL, MATCH_ID = "__tocsin_ordinal", "__tocsin_match_id"
+SALTS = (1, 2)
+NULLS_PER_WORD = 63
 # Spark's own formats keep milliseconds only, so that different rows would look alike.
 JSON_OPTIONS = {
     "ignoreNullFields": "false",
@@ -42,33 +50,70 @@ JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+Typed = Mapping[str, tuple[Column, T.DataType]]
 
 
 @dataclass(frozen=True)
 class Event:
-    """A bound event: its type, and its own columns with their types by name."""
+    """An event: its type, and its own columns with their types by name."""
 
     type: str
-    columns: Mapping[str, tuple[Column, T.DataType]]
+    columns: Typed
 
 
-def hashes(
-    start_us: Column, end_us: Column, events: Mapping[str, Event | list[Column]], *, id: str | None = None
-) -> list[Column]:
-    """The columns h1 and h2 of the matches of a branch: for every variable its event, or its `absent`."""
-    values = [start_us, end_us]
-    for name in sorted(events):
-        event = events[name]
-        if isinstance(event, Event):
-            values += [F.lit(name), _number(1), F.lit(event.type), *_identity(event, id)]
-        else:
-            values += event
-    return [F.xxhash64(_number(salt), *values).alias(name) for salt, name in ((1, FIRST_HASH), (2, SECOND_HASH))]
+@dataclass(frozen=True)
+class Digests:
+    """What a variable adds to the hashes of a match: how many events, and their digests d1 and d2.
+
+    A digest is a BIGINT or an array of them; where it is NULL it adds nothing.
+    """
+
+    count: Column
+    first: Column | None = None
+    second: Column | None = None
 
 
-def absent(name: str) -> list[Column]:
-    """The values of a variable that is not bound."""
-    return [F.lit(name), _number(0)]
+def digests(event: Event, *, id: str | None = None) -> list[Column]:
+    """The columns `__tocsin_digest1` and `__tocsin_digest2` of an event: all that a match must know of it."""
+    columns = event.columns if id is None else {id: event.columns[id]}
+    return [
+        _digest(salt, [event.type], columns).alias(name)
+        for salt, name in zip(SALTS, (FIRST_DIGEST, SECOND_DIGEST), strict=True)
+    ]
+
+
+def one(first: Column, second: Column) -> Digests:
+    """A variable that holds one event."""
+    return Digests(_number(1), first, second)
+
+
+def at_most_one(first: Column, second: Column) -> Digests:
+    """A variable that is unbound where its digests are NULL."""
+    return Digests(F.when(first.isNull(), 0).otherwise(1).cast("bigint"), first, second)
+
+
+def bag(first: Column, second: Column) -> Digests:
+    """An iterated variable: arrays of digests in order of position, NULL or empty where it is unbound."""
+    return Digests(F.coalesce(F.array_size(first), F.lit(0)).cast("bigint"), first, second)
+
+
+def absent() -> Digests:
+    """A variable that is not bound."""
+    return Digests(_number(0))
+
+
+def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -> list[Column]:
+    """The columns `__tocsin_hash1` and `__tocsin_hash2` of matches; `variables` are all those of the query."""
+    names = sorted(variables)
+    both: list[Column] = []
+    for number, (salt, alias) in enumerate(zip(SALTS, (FIRST_HASH, SECOND_HASH), strict=True)):
+        values = [_number(salt), _names(names), start_us, end_us]
+        for name in names:
+            held = variables[name]
+            share = (held.first, held.second)[number]
+            values += [held.count] if share is None else [held.count, share]
+        both.append(F.xxhash64(*values).alias(alias))
+    return both
 
 
 def with_match_id(frame: DataFrame, *, id: str | None = None) -> DataFrame:
@@ -78,46 +123,56 @@ def with_match_id(frame: DataFrame, *, id: str | None = None) -> DataFrame:
         equal = Window.partitionBy(FIRST_HASH, SECOND_HASH).orderBy(FIRST_HASH)
         frame = frame.withColumn(ORDINAL, F.row_number().over(equal).cast("bigint") - 1)
         ordinal = F.col(ORDINAL)
-    halves = [
-        F.lpad(F.lower(F.hex(F.xxhash64(_number(salt), FIRST_HASH, SECOND_HASH, ordinal))), 16, "0") for salt in (1, 2)
-    ]
-    return frame.withColumn(MATCH_ID, F.concat(*halves))
+    halves = [F.xxhash64(_number(salt), FIRST_HASH, SECOND_HASH, ordinal) for salt in SALTS]
+    return frame.withColumn(MATCH_ID, text(*halves))
+
+
+def text(first: Column, second: Column) -> Column:
+    """The `match_id` of its two halves, BIGINTs."""
+    return F.concat(*(F.lpad(F.lower(F.hex(half)), 16, "0") for half in (first, second)))
 
 
 def _number(value: int) -> Column:
     return F.lit(int(value)).cast("bigint")
 
 
-def _identity(event: Event, id: str | None) -> Iterable[Column]:
-    if id is not None:
-        yield from _written(*event.columns[id])
-        return
-    for name in sorted(event.columns):
-        column, dtype = event.columns[name]
-        yield F.lit(name)
-        yield from _written(column, dtype)
+def _names(names: Iterable[str]) -> Column:
+    return F.lit(json.dumps(list(names), ensure_ascii=False, separators=(",", ":")))
 
 
-def _written(column: Column, dtype: T.DataType) -> Iterable[Column]:
-    yield F.when(column.isNull(), 0).otherwise(1).cast("bigint")
+def _digest(salt: int, prefix: list[str], columns: Typed) -> Column:
+    names = sorted(columns)
+    typed = [columns[name] for name in names]
+    values = [_written(column, dtype, salt) for column, dtype in typed]
+    return F.xxhash64(_number(salt), _names(prefix + names), *_nulls([column for column, _ in typed]), *values)
+
+
+def _nulls(columns: list[Column]) -> Iterator[Column]:
+    for begin in range(0, len(columns), NULLS_PER_WORD):
+        bits = [
+            F.when(column.isNull(), _number(1 << place)).otherwise(_number(0))
+            for place, column in enumerate(columns[begin : begin + NULLS_PER_WORD])
+        ]
+        yield reduce(lambda word, bit: word.bitwiseOR(bit), bits)
+
+
+def _written(column: Column, dtype: T.DataType, salt: int) -> Column:
     if isinstance(dtype, T.StructType):
-        for field in sorted(dtype.fields, key=lambda field: field.name):
-            yield from _written(column.getField(field.name), field.dataType)
-        return
+        fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
+        return F.when(column.isNotNull(), _digest(salt, [], fields))
     match kind_of(dtype):
         case Kind.INTEGER | Kind.BOOLEAN:
-            yield column.cast("bigint")
+            return column.cast("bigint")
         case Kind.DOUBLE:
-            yield column.cast("double")
+            return column.cast("double")
         case Kind.INSTANT:
-            yield instants.micros_of_instant(column)
+            return instants.micros_of_instant(column)
         case Kind.LOCAL:
-            yield instants.micros_of_local(column)
+            return instants.micros_of_local(column)
         case Kind.INTERVAL:
-            yield instants.micros_of_interval(column)
+            return instants.micros_of_interval(column)
         case _ if isinstance(dtype, T.BinaryType):
-            yield F.hex(column)
+            return F.hex(column)
         case _ if isinstance(dtype, T.ArrayType | T.MapType | T.VariantType):
-            yield F.to_json(column, JSON_OPTIONS)
-        case _:
-            yield column.cast("string")
+            return F.to_json(column, JSON_OPTIONS)
+    return column.cast("string")

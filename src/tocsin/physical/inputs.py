@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -52,12 +52,19 @@ class Inputs:
         Whether any of them is a stream.
     id
         The column that identifies an event, when the user has one.
+    ties
+        The columns that order events of one instant.
+    others
+        Inputs that the pattern does not name, by event type, when they were asked for: their events count for
+        positions (R17). In one DataFrame with a type column they are in the same frame, and not here.
     """
 
     streams: Mapping[str, Stream]
     time_kind: Kind
     is_streaming: bool
     id: str | None = None
+    ties: tuple[str, ...] = ()
+    others: Mapping[str, Stream] = field(default_factory=dict)
 
 
 def resolve(
@@ -68,8 +75,9 @@ def resolve(
     tie: str | Iterable[str] | None = None,
     type: str = "type",
     id: str | None = None,
+    others: bool = False,
 ) -> Inputs:
-    """Check the inputs of a query and find the events of its types.
+    """Check the inputs of a query and find the events of its types; with `others`, those of all other inputs too.
 
     Raises
     ------
@@ -77,24 +85,35 @@ def resolve(
         The one thing that is wrong, or all of them together.
     """
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    named = tuple(types)
     problems: list[errors.TocsinError] = []
-    frames = _frames(inputs, tuple(types), type)
+    frames = _frames(inputs, named, type, others=others)
     type_column = type if is_dataframe(inputs) else None
-    others = (*ties, *((id,) if id is not None else ()))
     streams: dict[str, Stream] = {}
     for name, (frame, schema) in frames.items():
+        # An event of another type has no identity that anybody asks for.
+        required = (*ties, *((id,) if id is not None and name in named else ()))
         try:
-            streams[name] = _stream(name, frame, schema, type_column, _time_of(name, time), others)
+            streams[name] = _stream(name, frame, schema, type_column, _time_of(name, time), required)
         except errors.QueryErrors as several:
             problems.extend(several.errors)
         except errors.TocsinError as problem:
             problems.append(problem)
     errors.raise_all(_distinct(problems))
-    return Inputs(streams, _common_kind(streams), _is_any_streaming(frames.values()), id)
+    return Inputs(
+        {name: streams[name] for name in named},
+        _common_kind(streams),
+        _is_any_streaming(frames.values()),
+        id,
+        ties,
+        {name: stream for name, stream in streams.items() if name not in named},
+    )
 
 
-def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, tuple[DataFrame, T.StructType]]:
-    """The DataFrame that holds the events of each type, and its schema."""
+def _frames(
+    inputs: Any, types: tuple[str, ...], type_column: str, *, others: bool
+) -> dict[str, tuple[DataFrame, T.StructType]]:
+    """The DataFrame that holds the events of each type, and its schema; those of all inputs when asked."""
     if is_dataframe(inputs):
         schema = schema_of(inputs)
         require_type_column(type_column, schema)
@@ -120,9 +139,10 @@ def _frames(inputs: Any, types: tuple[str, ...], type_column: str) -> dict[str, 
             for name in missing
         ]
     )
-    frames = {id(inputs[name]): inputs[name] for name in types}
+    wanted = (*types, *(name for name in inputs if others and name not in types))
+    frames = {id(inputs[name]): inputs[name] for name in wanted}
     schemas = {key: schema_of(frame) for key, frame in frames.items()}
-    return {name: (inputs[name], schemas[id(inputs[name])]) for name in types}
+    return {name: (inputs[name], schemas[id(inputs[name])]) for name in wanted}
 
 
 def require_type_column(name: str, schema: T.StructType) -> None:

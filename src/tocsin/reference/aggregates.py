@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from tocsin.reference.values import order
+from tocsin.reference.values import fitting, order
 
 
 def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoil: bool = False) -> Any:
@@ -32,7 +32,7 @@ def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoi
     if function == "collect":
         return known
     if function == "sum":
-        return _total(known)
+        return fitting(_total(known))
     if not known:
         return None
     match function:
@@ -41,7 +41,7 @@ def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoi
         case "max":
             return _extreme(known, 1)
         case "range":
-            return _extreme(known, 1) - _extreme(known, -1)
+            return fitting(_extreme(known, 1) - _extreme(known, -1))
         case "avg":
             return float(_total(known)) / len(known)
         case "stddev":

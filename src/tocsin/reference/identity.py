@@ -1,8 +1,9 @@
 """`match_id`: 32 hexadecimal digits that depend on a match's interval, bindings and nothing else (SEMANTICS §2).
 
 The recipe is the one in `docs/reference/results.md`, shared with the engines by agreement and not by code: XXH64 over a
-list of fields, each hashed with the hash so far as its seed; twice, with a different first field. Integers, booleans
-and time stamps are 8 bytes, little-endian (an instant in microseconds), doubles their IEEE bits, all else its text.
+list of fields, each hashed with the hash so far as its seed; twice, with a different first field. First every event is
+hashed, then the match over the hashes of its events. Integers, booleans and time stamps are 8 bytes, little-endian (an
+instant in microseconds), doubles their IEEE bits, all else its text.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import datetime as dt
 import json
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.reference.matches import Candidate
-from tocsin.reference.stream import EPOCH
+from tocsin.reference.stream import EPOCH, Event
 from tocsin.reference.values import MICROSECOND
 
 MASK = (1 << 64) - 1
@@ -79,6 +80,7 @@ class Ids:
 
     query: alg.Query
     matches: list[Candidate]
+    _digests: dict[tuple[int, Event], int] = field(default_factory=dict, repr=False)
 
     @cached_property
     def all(self) -> list[str]:
@@ -86,45 +88,53 @@ class Ids:
         seen: Counter[tuple[int, int]] = Counter()
         ids = []
         for match in self.matches:
-            fields = list(_fields(self.query, match))
-            both = (hash_fields([1, *fields]), hash_fields([2, *fields]))
+            both = (self._hash(1, match), self._hash(2, match))
             number = seen[both]
             seen[both] += 1
             ids.append("".join(f"{hash_fields([salt, *both, number]) & MASK:016x}" for salt in (1, 2)))
         return ids
 
+    def _hash(self, salt: int, match: Candidate) -> int:
+        assert match.first is not None and match.last is not None  # a reported match has events
+        names = sorted(self.query.variables)
+        fields: list[Any] = [salt, _text_of(names), match.first.ts, match.last.ts]
+        for name in names:
+            events = match.bags.get(name, ())
+            fields += [len(events), *(self._digest(salt, event) for event in events)]
+        return hash_fields(fields)
 
-def _fields(query: alg.Query, match: Candidate) -> Iterator[Any]:
-    assert match.first is not None and match.last is not None  # a reported match has events
-    yield match.first.ts
-    yield match.last.ts
-    bags = match.bags
-    for name in sorted(query.variables):
-        events = bags.get(name, ())
-        yield name
-        yield len(events)
-        for event in events:
-            yield event.type or ""
-            for attribute in sorted(event.row):
-                yield attribute
-                yield from _written(event.row[attribute])
+    def _digest(self, salt: int, event: Event) -> int:
+        key = (salt, event)
+        if key not in self._digests:
+            self._digests[key] = _digest(salt, [event.type or ""], event.row)
+        return self._digests[key]
 
 
-def _written(value: Any) -> Iterator[Any]:
-    """NULL is the field 0; anything else 1 and itself, a struct 1 and its fields by name."""
-    if value is None:
-        yield 0
-        return
-    yield 1
+def _digest(salt: int, prefix: list[str], row: Mapping[str, Any]) -> int:
+    """The salt, all names as one text, which values are NULL, and the values that are not."""
+    names = sorted(row)
+    values = [row[name] for name in names]
+    nulls = [
+        sum(1 << place for place, value in enumerate(values[begin : begin + 63]) if value is None)
+        for begin in range(0, len(values), 63)
+    ]
+    known = [_written(value, salt) for value in values if value is not None]
+    return hash_fields([salt, _text_of(prefix + names), *nulls, *known])
+
+
+def _text_of(names: list[str]) -> str:
+    return json.dumps(names, separators=(",", ":"), ensure_ascii=False)
+
+
+def _written(value: Any, salt: int) -> Any:
+    """A value as a field; a struct is hashed as an event is, a list is its JSON."""
     if isinstance(value, Mapping):
-        for name in sorted(value):
-            yield from _written(value[name])
-    elif isinstance(value, list):
-        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_json)
-    elif isinstance(value, bytes | bytearray):
-        yield bytes(value).hex().upper()
-    else:
-        yield value
+        return _digest(salt, [], value)
+    if isinstance(value, list):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_json)
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex().upper()
+    return value
 
 
 def _in_json(value: Any) -> Any:

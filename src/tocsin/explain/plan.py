@@ -1,0 +1,59 @@
+"""The sections of `explain()` on the plan: the network of distances, the rules, the choice and what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.temporal import Network
+from tocsin.optimizer.choose import choose
+from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.statistics import Statistics
+from tocsin.optimizer.text import planner_sections
+from tocsin.physical.claims import refusals, unsupported
+from tocsin.physical.joins.describe import describe
+from tocsin.physical.joins.plan import plan
+
+if TYPE_CHECKING:
+    from tocsin.physical.engine import Prepared
+
+
+def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
+    """What runs on these inputs, and why."""
+    refusal = unsupported(prepared.query)
+    if refusal is not None:
+        return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
+    parts = planner_sections(optimize(prepared.query).fired, prepared.options.statistics, prepared.choice)
+    parts["Strategy"] += f"\n{prepared.describe()}"
+    return parts
+
+
+def plan_without_inputs(
+    query: alg.Query,
+    distances: Network,
+    time: str | Mapping[str, str],
+    clock: str,
+    strategy: str,
+    statistics: Statistics | None,
+) -> dict[str, str]:
+    """What would run, as far as the query alone decides it."""
+    refusal = unsupported(query)
+    if refusal is not None:
+        return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
+    claims = [(name, None if no is None else no.message) for name, no in refusals(query).items()]
+    choice = choose(query, distances, claims, statistics, strategy=strategy, time=clock)
+    parts = planner_sections(optimize(query).fired, statistics, choice)
+    if choice.strategy == "join":
+        parts["Strategy"] += f"\n{describe(plan(query, distances.closure), query.partition, time)}"
+    return parts
+
+
+def network_text(distances: Network) -> str:
+    """The distances, and what is unbounded."""
+    pair = distances.unbounded_pair()
+    if pair is None:
+        return str(distances)
+    x, y = pair
+    what = f"{x} may repeat for ever" if x == y else f"{x} and {y} may lie arbitrarily far apart"
+    return f"{distances}\nunbounded: {what}"

@@ -1,0 +1,124 @@
+"""Generated text → a function: compiled by numba where that pays, the same text as plain Python otherwise.
+
+numba needs seconds for a new function, so that it must be worth it, and it keeps what it has compiled only for
+functions that stand in a file: the text is written to one named by its hash, and every process on this machine that
+needs the same function again finds it compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tocsin.kernels.expressions import numeric
+from tocsin.kernels.search import helpers
+from tocsin.kernels.search.function import DEEP, DONE, FULL, STEPS_PER_MATCH, TOO_MANY
+
+log = logging.getLogger(__name__)
+CONSTANTS = {
+    "np": np,
+    "LEAST": helpers.LEAST,
+    "MOST": helpers.MOST,
+    "DONE": DONE,
+    "FULL": FULL,
+    "DEEP": DEEP,
+    "TOO_MANY": TOO_MANY,
+    "STEPS_PER_MATCH": STEPS_PER_MATCH,
+}
+HEADER = "from tocsin.kernels.jitted import *  # noqa: F403\n\n\n"
+Search = Callable[..., tuple[int, int, int, int]]
+
+
+@cache
+def plain(text: str) -> Search:
+    """The function as Python runs it."""
+    namespace: dict[str, Any] = {
+        **CONSTANTS,
+        **numeric.HELPERS,
+        **helpers.HELPERS,
+        "compiled": lambda function: function,
+    }
+    exec(compile(text, "<kernel>", "exec"), namespace)
+    return namespace["search"]  # type: ignore[no-any-return]
+
+
+@cache
+def fast(text: str) -> Search:
+    """The function as numba compiles it, or as Python runs it where there is no numba."""
+    if not has_numba():
+        return plain(text)
+    name = f"tocsin_kernel_{hashlib.sha256((_recipe() + text).encode()).hexdigest()[:32]}"
+    try:
+        path = _written(name, HEADER + text)
+    except OSError as problem:
+        log.warning("kernels cannot be kept on disk (%s); they are compiled anew by every process", problem)
+        return _in_memory(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # what numba reads from its cache looks for its module there
+    spec.loader.exec_module(module)
+    return module.search  # type: ignore[no-any-return]
+
+
+@cache
+def has_numba() -> bool:
+    """Whether functions can be compiled here; `TOCSIN_JIT=0` says that they shall not be."""
+    if os.environ.get("TOCSIN_JIT", "1") == "0":
+        return False
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        log.warning("numba is not installed, kernels run as plain Python: pip install 'tocsin[jit]'")
+        return False
+    return True
+
+
+def _in_memory(text: str) -> Search:
+    import numba
+
+    from tocsin.kernels import jitted
+
+    namespace = {**vars(jitted), "compiled": numba.njit(nogil=True)}
+    exec(compile(text, "<kernel>", "exec"), namespace)
+    return namespace["search"]  # type: ignore[no-any-return]
+
+
+@cache
+def _recipe() -> str:
+    """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
+    import numba
+
+    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, helpers)]
+    return f"1 {numba.__version__} {np.__version__} {hashlib.sha256(b''.join(texts)).hexdigest()}\n"
+
+
+def _written(name: str, text: str) -> Path:
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{name}.py"
+    if not path.exists():
+        # Several workers may write the same file at once: each its own, then one name.
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    return path
+
+
+def _folder() -> Path:
+    given = os.environ.get("TOCSIN_CACHE_DIR")
+    if given:
+        return Path(given)
+    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"tocsin-kernels-{user}"

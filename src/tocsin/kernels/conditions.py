@@ -1,0 +1,170 @@
+"""The conditions of a query, each where it is cheapest: on one event, on numbers inside the loops, or on what is left.
+
+code        meaning
+----        -------
+flags       conjuncts on one event alone: decided before the kernel, a `Source` is the events that pass
+tests       conjuncts between events that numbers decide: the loops make them
+residual    the rest: tried on Python values, for matches that have passed everything else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.inference import Environment
+from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.types import DataType
+from tocsin.errors import TypeMismatchError
+from tocsin.kernels.expressions.slots import Families, Test, prepare
+from tocsin.kernels.model import Carried, Held, Slot, Source
+from tocsin.language import expressions as ex
+from tocsin.optimizer.nulls import never_null
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of a query.
+
+    Attributes
+    ----------
+    flags
+        Variable → the conjuncts that each of its events must make TRUE by itself.
+    tests, residual
+        The other conjuncts of WHERE.
+    absence_tests
+        Negated variable → the conjuncts between it and the match.
+    residual_absences
+        Absences with a conjunct that numbers cannot decide; their other conjuncts are tried with it.
+    carried
+        The columns that the tests need.
+    places
+        (variable, slot's expression) → the column that holds it.
+    """
+
+    flags: Mapping[str, tuple[ex.Expression, ...]]
+    tests: tuple[Test, ...]
+    residual: tuple[ex.Expression, ...]
+    absence_tests: Mapping[str, tuple[Test, ...]]
+    residual_absences: tuple[alg.Absent, ...]
+    carried: tuple[Carried, ...]
+    places: Mapping[tuple[str, ex.Expression], int]
+
+    @property
+    def columns(self) -> dict[str, tuple[int, ...]]:
+        """The columns each variable needs."""
+        found: dict[str, dict[int, None]] = {}
+        for (variable, _), column in self.places.items():
+            found.setdefault(variable, {})[column] = None
+        return {variable: tuple(columns) for variable, columns in found.items()}
+
+
+def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
+    """Sort the conditions of a query."""
+    types = _types(core)
+    environment = Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
+    families = Families()
+    flags: dict[str, list[ex.Expression]] = {}
+    tests: list[Test] = []
+    residual: list[ex.Expression] = []
+    where = next((node.condition for node in bound.query.pattern.walk() if isinstance(node, alg.Filter)), None)
+    for conjunct in ex.conjuncts(where):
+        alone = _alone(conjunct)
+        if alone is not None:
+            flags.setdefault(alone, []).append(conjunct)
+        elif (test := prepare(conjunct, environment, families)) is not None:
+            tests.append(test)
+        else:
+            residual.append(conjunct)
+    absence_tests: dict[str, tuple[Test, ...]] = {}
+    residual_absences: list[alg.Absent] = []
+    for absence in alg.absences_in(core):
+        own = [part for part in ex.conjuncts(absence.condition) if _alone(part) == absence.variable]
+        between = [part for part in ex.conjuncts(absence.condition) if part not in own]
+        flags.setdefault(absence.variable, []).extend(part for part in own if part not in flags[absence.variable])
+        prepared = [prepare(part, environment, families) for part in between]
+        absence_tests[absence.variable] = tuple(test for test in prepared if test is not None)
+        if any(test is None for test in prepared):
+            residual_absences.append(absence)
+    tests = [families.settled(test) for test in tests]
+    absence_tests = {name: tuple(map(families.settled, some)) for name, some in absence_tests.items()}
+    slots = [slot for test in (*tests, *(t for some in absence_tests.values() for t in some)) for slot in test.slots]
+    carried, places = _columns(slots, types)
+    return Conditions(
+        {name: tuple(parts) for name, parts in flags.items()},
+        tuple(tests),
+        tuple(residual),
+        absence_tests,
+        tuple(residual_absences),
+        carried,
+        places,
+    )
+
+
+def sources_of(query: alg.Query, core: alg.Node, found: Conditions) -> tuple[Source, ...]:
+    """The variables of a query and the events they may hold."""
+    negated = alg.negated_variables(core)
+    # An event with NULL where a condition needs a value is in no match: it need not travel, and no NULL comes here.
+    known: dict[str, list[ex.Expression]] = {}
+    for name, path in sorted(never_null(query)):
+        known.setdefault(name, []).append(ex.IsNull(ex.Attribute(name, path), negated=True))
+    return tuple(
+        Source(name, kinds, name in negated, bit, (*found.flags.get(name, ()), *known.get(name, ())))
+        for bit, (name, kinds) in enumerate(_types(core).items())
+    )
+
+
+def _types(core: alg.Node) -> dict[str, tuple[str, ...]]:
+    """Every variable, negated ones included, and its event types."""
+    found: dict[str, dict[str, None]] = {}
+    for node in core.walk():
+        if isinstance(node, alg.Event | alg.Absent) and node.type is not None:
+            found.setdefault(node.variable, {})[node.type] = None
+    return {name: tuple(kinds) for name, kinds in found.items()}
+
+
+def _type_of(bound: BoundQuery, kinds: Sequence[str], reference: ex.Attribute) -> DataType:
+    found = [bound.schemas[kind].lookup(reference.path) for kind in kinds]
+    if any(other.kind is not found[0].kind for other in found):
+        raise TypeMismatchError(f"`{reference.name}` differs between {', '.join(kinds)}.")
+    return found[0]
+
+
+def _alone(conjunct: ex.Expression) -> str | None:
+    """The variable of a conjunct that every event of it decides by itself."""
+    names = ex.variables_in(conjunct)
+    references = list(ex.references_in(conjunct))
+    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
+        return None
+    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
+
+
+def _columns(
+    slots: Sequence[Slot], types: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
+    """Columns for slots: one column serves several event types, and all variables that need the same of a type."""
+    carried: list[tuple[Held, int | None, dict[str, ex.Expression]]] = []
+    places: dict[tuple[str, ex.Expression], int] = {}
+    for slot in dict.fromkeys(slots):
+        kinds = types[slot.variable]
+        number = next((n for n, column in enumerate(carried) if _fits(slot, kinds, *column)), len(carried))
+        if number == len(carried):
+            carried.append((slot.held, slot.family, {}))
+        places[slot.variable, slot.expression] = number
+        for kind in kinds:
+            carried[number][2].setdefault(kind, slot.expression)
+    return tuple(Carried(*column) for column in carried), places
+
+
+def _fits(
+    slot: Slot, kinds: tuple[str, ...], held: Held, family: int | None, expressions: Mapping[str, ex.Expression]
+) -> bool:
+    return (held, family) == (slot.held, slot.family) and all(
+        kind not in expressions or _renamed(expressions[kind]) == _renamed(slot.expression) for kind in kinds
+    )
+
+
+def _renamed(expression: ex.Expression) -> ex.Expression:
+    """The expression with one name for its variable, so that those of two variables can be compared."""
+    return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)

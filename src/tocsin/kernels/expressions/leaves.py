@@ -1,0 +1,61 @@
+"""What generated conditions are made of: the values of single events, and folds over bags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.analysis.types import Kind
+from tocsin.kernels.model import Slot
+from tocsin.language import expressions as ex
+
+
+@dataclass(frozen=True)
+class SlotRef(ex.Expression):
+    """The value of a slot for one event of its variable, chosen by the index; `kind` is the type of the value."""
+
+    slot: Slot
+    variable: str
+    index: ex.Index
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Fold(ex.Expression):
+    """An aggregate of a slot over all events of its variable; without a slot the number of the events.
+
+    `kind` is the type of the result, `distinct` whether equal values count once. `prepare` refuses those for which that
+    makes a difference.
+    """
+
+    function: str
+    slot: Slot | None
+    variable: str
+    distinct: bool
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Test:
+    """A conjunct that numbers can decide.
+
+    Attributes
+    ----------
+    conjunct
+        As the query has it.
+    tree
+        The same with `SlotRef` and `Fold` in place of all that speaks of events.
+    slots
+        What it needs of events, each once.
+    references
+        The events it speaks of outside aggregates. Where one of them does not exist the conjunct holds (R1).
+    folds
+        Its aggregates, each once.
+    """
+
+    __test__ = False  # pytest takes the name for a test case
+
+    conjunct: ex.Expression
+    tree: ex.Expression
+    slots: tuple[Slot, ...]
+    references: tuple[SlotRef, ...]
+    folds: tuple[Fold, ...]

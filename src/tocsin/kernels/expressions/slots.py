@@ -1,0 +1,207 @@
+"""What a condition between events needs of each of them: it is taken apart into slots, folds and a tree over both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tocsin import errors
+from tocsin.analysis.inference import Environment, type_of
+from tocsin.analysis.types import Kind
+from tocsin.kernels.expressions.code import RANKED, NotNumbers, ranks_that_meet
+from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
+from tocsin.kernels.expressions.numeric import GREATEST, LEAST
+from tocsin.kernels.model import Held, Slot
+from tocsin.language import expressions as ex
+
+__all__ = ["Families", "Fold", "SlotRef", "Test", "prepare"]
+
+HELD: dict[Kind, Held] = {
+    Kind.INTEGER: Held.INTEGER,
+    Kind.TIMESTAMP: Held.INTEGER,
+    Kind.DATE: Held.INTEGER,
+    Kind.INTERVAL: Held.INTEGER,
+    Kind.DOUBLE: Held.FLOAT,
+    Kind.BOOLEAN: Held.BOOLEAN,
+    **dict.fromkeys(RANKED, Held.RANK),
+}
+WHOLE_BAGS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name)
+SUMS = frozenset({"sum", "avg", "range", "stddev"})
+INDIFFERENT = frozenset({"min", "max", "range", "first", "last"})  # equal values make no difference to them
+Event = tuple[str, str, int]  # a variable, how its event is chosen, and which
+
+
+@dataclass
+class Families:
+    """Which slots are ranked together: those that some condition compares, directly or by way of others.
+
+    A slot gets a family of its own when it is first seen; families grow together as conditions are prepared, so that
+    the numbers are final only then. `settled` gives a test with them.
+    """
+
+    parents: list[int] = field(default_factory=list)
+    numbers: dict[tuple[str, ex.Expression], int] = field(default_factory=dict)
+
+    def of(self, variable: str, expression: ex.Expression) -> int:
+        """The family of a slot so far."""
+        number = self.numbers.setdefault((variable, expression), len(self.parents))
+        if number == len(self.parents):
+            self.parents.append(number)
+        return self.root(number)
+
+    def root(self, number: int) -> int:
+        """What a number that was given before stands for by now."""
+        while self.parents[number] != number:
+            number = self.parents[number]
+        return number
+
+    def unite(self, left: int, right: int) -> None:
+        """Make two families one."""
+        low, high = sorted((self.root(left), self.root(right)))
+        self.parents[high] = low
+
+    def settled(self, test: Test) -> Test:
+        """A test with the families known now."""
+
+        def slot(old: Slot) -> Slot:
+            return old if old.family is None else replace(old, family=self.root(old.family))
+
+        def leaf(node: ex.Expression) -> ex.Expression:
+            return replace(node, slot=slot(node.slot)) if isinstance(node, SlotRef | Fold) and node.slot else node
+
+        return replace(
+            test,
+            tree=test.tree.transform(leaf),
+            slots=tuple(dict.fromkeys(map(slot, test.slots))),
+            references=tuple(replace(each, slot=slot(each.slot)) for each in test.references),
+            folds=tuple(replace(each, slot=slot(each.slot)) if each.slot else each for each in test.folds),
+        )
+
+
+def prepare(conjunct: ex.Expression, environment: Environment, families: Families) -> Test | None:
+    """Take a conjunct apart for kernels; None when numbers cannot decide it.
+
+    Every largest part that speaks of a single event becomes a slot.
+
+    Parameters
+    ----------
+    conjunct
+        A conjunct of the algebra, well typed.
+    environment
+        The types of the attributes. One that raises an error for an attribute makes the result None.
+    families
+        Grows by the ranks that are compared; only when the result is a test.
+    """
+    parts = _Parts(environment, families)
+    try:
+        tree = parts.of(conjunct)
+        pairs = ranks_that_meet(tree)
+    except (NotNumbers, errors.TocsinError):
+        return None
+    for left, right in pairs:
+        assert left.family is not None and right.family is not None
+        families.unite(left.family, right.family)
+    leaves: list[SlotRef | Fold] = [*parts.references, *parts.folds]
+    slots = dict.fromkeys(leaf.slot for leaf in leaves if leaf.slot is not None)
+    return families.settled(
+        Test(conjunct, tree, tuple(slots), tuple(parts.references.values()), tuple(parts.folds.values()))
+    )
+
+
+class _Parts:
+    """The parts of one conjunct."""
+
+    def __init__(self, environment: Environment, families: Families) -> None:
+        self.environment, self.families = environment, families
+        self.indices: dict[Event, ex.Index] = {}
+        self.references: dict[SlotRef, SlotRef] = {}
+        self.folds: dict[Fold, Fold] = {}
+
+    def of(self, node: ex.Expression) -> ex.Expression:
+        """The tree of a part, with slots and folds for leaves."""
+        if isinstance(node, WHOLE_BAGS):
+            raise NotNumbers
+        if isinstance(node, ex.Aggregate):
+            return self._fold(node)
+        if not ex.has_aggregate(node) and not any(isinstance(each, WHOLE_BAGS) for each in node.walk()):
+            events = {_event(reference) for reference in ex.references_in(node)}
+            if not events:
+                return node
+            if len(events) == 1 and not self._is_cheap(node):
+                return self._reference(node, events.pop())
+        return node.map_children(self.of)
+
+    def _is_cheap(self, node: ex.Expression) -> bool:
+        """Whether to compute a part in the loops: sums and products of one number and constants.
+
+        A value that travels costs more than such a sum, and the bare number is often needed by other conditions too.
+        """
+        return (
+            (isinstance(node, ex.Arithmetic) and node.op in "+-*")
+            and sum(isinstance(each, ex.Attribute) for each in node.walk()) == 1
+            and all(isinstance(each, ex.Arithmetic | ex.Attribute | ex.Literal) for each in node.walk())
+            and all(self._kind(each) in (Kind.INTEGER, Kind.DOUBLE) for each in node.walk())
+            and not _has_wide_literal(node)
+        )
+
+    def _reference(self, node: ex.Expression, event: Event) -> SlotRef:
+        index = self.indices.setdefault(event, next(ex.references_in(node)).index)
+        kind = self._kind(node)
+        found = SlotRef(self._slot(event[0], node, kind), event[0], index, kind)
+        return self.references.setdefault(found, found)
+
+    def _fold(self, node: ex.Aggregate) -> Fold:
+        if node.argument is None or (node.distinct and node.function not in INDIFFERENT):
+            raise NotNumbers
+        if ex.has_aggregate(node.argument):
+            raise NotNumbers
+        (variable,) = ex.variables_in(node.argument)
+        found = Fold("count", None, variable, False, Kind.INTEGER)
+        if not isinstance(node.argument, ex.Variable):
+            argument, kind = node.argument, self._kind(node.argument)
+            if node.function == "count":
+                if HELD.get(kind) not in (Held.INTEGER, Held.FLOAT, Held.BOOLEAN):
+                    # Only whether it is NULL counts.
+                    argument = ex.Case(((ex.IsNull(argument, negated=True), ex.Literal(True)),))
+                    kind = Kind.BOOLEAN
+            elif node.function == "collect" or (node.function in SUMS and kind not in (Kind.INTEGER, Kind.DOUBLE)):
+                raise NotNumbers
+            slot = self._slot(variable, argument, kind)
+            given = {"count": Kind.INTEGER, "avg": Kind.DOUBLE, "stddev": Kind.DOUBLE}.get(node.function, kind)
+            found = Fold(node.function, slot, variable, False, given)
+        return self.folds.setdefault(found, found)
+
+    def _kind(self, node: ex.Expression) -> Kind:
+        return type_of(node, self.environment).kind
+
+    def _slot(self, variable: str, node: ex.Expression, kind: Kind) -> Slot:
+        held = HELD.get(kind)
+        if held is None or (held in (Held.INTEGER, Held.FLOAT) and _has_wide_literal(node)):
+            raise NotNumbers
+        plain = node.transform(
+            lambda each: replace(each, index=ex.Each.PLAIN) if isinstance(each, ex.Attribute) else each
+        )
+        return Slot(variable, plain, held, self.families.of(variable, plain) if held is Held.RANK else None)
+
+
+def _event(reference: ex.Attribute) -> Event:
+    """Which event a reference means; a variable has one running index within a conjunct, whatever its letter (R3)."""
+    match reference.index:
+        case ex.Each.NEXT:
+            return reference.variable, "running", 1
+        case ex.Running(offset=offset):
+            return reference.variable, "running", offset
+        case ex.Fixed(number=number):
+            return reference.variable, "fixed", number
+        case ex.Edge.FIRST:
+            return reference.variable, "fixed", 1
+        case ex.Edge.LAST:
+            return reference.variable, "last", 0
+    return reference.variable, "running", 0
+
+
+def _has_wide_literal(node: ex.Expression) -> bool:
+    """Whether an integer beyond 64 bits is written in it: with one, what is typed an integer may not be one."""
+    return any(
+        isinstance(each, ex.Literal) and isinstance(each.value, int) and not LEAST <= each.value <= GREATEST
+        for each in node.walk()
+    )

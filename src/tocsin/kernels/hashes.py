@@ -1,0 +1,260 @@
+"""`match_id` of matches that are rows of arrays: steps 4 to 6 of the recipe in `tocsin.physical.identity`.
+
+XXH64 of 64-bit numbers, one column at a time, as Spark's `xxhash64` chains them: each value is seeded with the hash
+before it, the first with 42. The two digests of every event come from Spark; here they are gathered by row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.kernels.model import Bag, Integers, Mask, Matches
+
+Words = NDArray[np.uint64]
+
+BITS = (1 << 64) - 1
+SEED = 42
+P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+P4, P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+U1, U2, U3, U4, U5 = (np.uint64(prime) for prime in (P1, P2, P3, P4, P5))
+EIGHT = np.uint64(8)
+
+
+# --- XXH64 ----------------------------------------------------------------------------------------
+
+
+def chain(seeds: Words, values: Integers) -> Words:
+    """The hashes of one more value each.
+
+    Examples
+    --------
+    >>> first = chain(np.full(2, SEED, np.uint64), np.array([1, 2]))
+    >>> first.view(np.int64).tolist()
+    [-7001672635703045582, -3341702809300393011]
+    """
+    # Arrays wrap around as the algorithm wants; only NumPy's scalars would warn.
+    mixed = _rotated(values.view(np.uint64) * U2, 31) * U1
+    found = _rotated((seeds + U5 + EIGHT) ^ mixed, 27) * U1 + U4
+    found = (found ^ (found >> np.uint64(33))) * U2
+    found = (found ^ (found >> np.uint64(29))) * U3
+    return found ^ (found >> np.uint64(32))
+
+
+def _rotated(words: Words, bits: int) -> Words:
+    return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
+
+
+def constant(*values: int | str) -> int:
+    """The hash of constants, as the unsigned seed of what follows them.
+
+    Examples
+    --------
+    >>> constant(1) - 2**64
+    -7001672635703045582
+    """
+    return reduce(
+        lambda seed, value: _xxh64(value.encode() if isinstance(value, str) else _eight_bytes(value), seed),
+        values,
+        SEED,
+    )
+
+
+def _eight_bytes(value: int) -> bytes:
+    return (value & BITS).to_bytes(8, "little")
+
+
+def _xxh64(data: bytes, seed: int) -> int:
+    """XXH64 of a text, as published; the arrays above have numbers only."""
+    size, at = len(data), 0
+    if size >= 32:
+        lanes = [seed + P1 + P2, seed + P2, seed, seed - P1]
+        for at in range(0, size - 31, 32):
+            for lane in range(4):
+                lanes[lane] = _mixed(lanes[lane], _word(data, at + 8 * lane, 8))
+        at += 32
+        found = sum(_turned(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+        for lane_value in lanes:
+            found = (found ^ _mixed(0, lane_value)) * P1 + P4 & BITS
+    else:
+        found = seed + P5
+    found = found + size & BITS
+    while at + 8 <= size:
+        found = _turned(found ^ _mixed(0, _word(data, at, 8)), 27) * P1 + P4 & BITS
+        at += 8
+    if at + 4 <= size:
+        found = _turned(found ^ _word(data, at, 4) * P1 & BITS, 23) * P2 + P3 & BITS
+        at += 4
+    for byte in data[at:]:
+        found = _turned(found ^ byte * P5 & BITS, 11) * P1 & BITS
+    found = (found ^ found >> 33) * P2 & BITS
+    found = (found ^ found >> 29) * P3 & BITS
+    return found ^ found >> 32
+
+
+def _word(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "little")
+
+
+def _turned(value: int, bits: int) -> int:
+    value &= BITS
+    return (value << bits | value >> (64 - bits)) & BITS
+
+
+def _mixed(lane: int, word: int) -> int:
+    return _turned(lane + word * P2, 31) * P1 & BITS
+
+
+# --- matches --------------------------------------------------------------------------------------
+
+
+def match_hashes(matches: Matches, digests: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
+    """h1 and h2 of matches, from the digests of the rows that their events are; all variables must be in `events`."""
+    first, second = (_hashes(salt, matches, column) for salt, column in enumerate(digests, start=1))
+    return first, second
+
+
+def _hashes(salt: int, matches: Matches, digests: Integers) -> Integers:
+    names = sorted(matches.events)
+    shape = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
+    found = np.full(len(matches), constant(salt, shape), np.uint64)
+    found = chain(chain(found, matches.start), matches.end)
+    for name in names:
+        held = matches.events[name]
+        found = _with_bag(found, held, digests) if isinstance(held, Bag) else _with_event(found, held, digests)
+    return found.view(np.int64)
+
+
+def _with_event(found: Words, rows: Integers, digests: Integers) -> Words:
+    is_bound = rows >= 0
+    found = chain(found, is_bound.astype(np.int64))
+    if is_bound.all():
+        return chain(found, digests[rows])
+    found[is_bound] = chain(found[is_bound], digests[rows[is_bound]])
+    return found
+
+
+def _with_bag(found: Words, bag: Bag, digests: Integers) -> Words:
+    sizes = np.diff(bag.offsets)
+    found = chain(found, sizes)
+    # One round per place in the bags: round k hashes the k-th event of every bag that has one.
+    still = np.flatnonzero(sizes)
+    place = 0
+    while len(still):
+        found[still] = chain(found[still], digests[bag.rows[bag.offsets[still] + place]])
+        place += 1
+        still = still[sizes[still] > place]
+    return found
+
+
+def halves(first: Integers, second: Integers, ordinals: Integers) -> tuple[Integers, Integers]:
+    """The two halves of `match_id`, which `identity.text` writes."""
+    one, other = (
+        chain(chain(chain(np.full(len(first), constant(salt), np.uint64), first), second), ordinals).view(np.int64)
+        for salt in (1, 2)
+    )
+    return one, other
+
+
+# --- equal matches --------------------------------------------------------------------------------
+
+
+class Numbering:
+    """Numbers equal matches 0, 1, … over all the matches of a task, however many at a time.
+
+    Equal matches are made of equal rows, which are in the same task, so that only matches that hold a row with a twin
+    need looking at.
+    """
+
+    def __init__(self, digests: tuple[Integers, Integers], *groups: Integers | None) -> None:
+        """The digests of the task's rows; `groups` (slice, partition) tell apart rows that never meet."""
+        self._has_twin = twins([column for column in (*digests, *groups) if column is not None])
+        self._seen: dict[tuple[int, int], int] = {}
+
+    def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
+        """The number of each match among the equal ones so far."""
+        numbers = np.zeros(len(matches), np.int64)
+        if self._has_twin is None:
+            return numbers
+        chosen = np.flatnonzero(holds_any(matches, self._has_twin))
+        order = chosen[np.lexsort((second[chosen], first[chosen]))]
+        if not len(order):
+            return numbers
+        starts = np.flatnonzero(_differs([first[order], second[order]]))
+        sizes = np.diff(np.append(starts, len(order)))
+        heads = order[starts]
+        before = [
+            self._count(pair, size)
+            for pair, size in zip(
+                zip(first[heads].tolist(), second[heads].tolist(), strict=True), sizes.tolist(), strict=True
+            )
+        ]
+        numbers[order] = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(before, sizes)
+        return numbers
+
+    def _count(self, pair: tuple[int, int], size: int) -> int:
+        before = self._seen.get(pair, 0)
+        self._seen[pair] = before + size
+        return before
+
+
+def ordinals(first: Integers, second: Integers) -> Integers:
+    """Numbers 0, 1, … for the entries that are equal in both columns.
+
+    Examples
+    --------
+    >>> ordinals(np.array([5, 7, 5, 5]), np.array([1, 1, 1, 2])).tolist()
+    [0, 0, 1, 0]
+    """
+    order = np.lexsort((second, first))
+    starts = np.flatnonzero(_differs([first[order], second[order]]))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return numbers
+
+
+def _differs(columns: list[Integers]) -> Mask:
+    """Whether each entry of sorted columns differs from the one before; the first does."""
+    changed = np.ones(len(columns[0]), np.bool_)
+    changed[1:] = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
+    return changed
+
+
+def twins(columns: list[Integers]) -> Mask | None:
+    """Which rows are equal to another; None when no row is."""
+    order = np.lexsort(columns)
+    starts = _differs([column[order] for column in columns])
+    if starts.all():
+        return None
+    alone = starts & np.append(starts[1:], True)
+    twins = np.empty(len(order), np.bool_)
+    twins[order] = ~alone
+    return twins
+
+
+def holds_any(matches: Matches, marked: Mask) -> Mask:
+    """Which matches hold a marked row."""
+    found = np.zeros(len(matches), np.bool_)
+    for held in matches.events.values():
+        found |= _bag_holds(held, marked) if isinstance(held, Bag) else (held >= 0) & marked[held]
+    return found
+
+
+def _bag_holds(bag: Bag, marked: Mask) -> Mask:
+    counts = np.append(0, np.cumsum(marked[bag.rows]))
+    return np.diff(counts[bag.offsets]) > 0
+
+
+def match_halves(
+    matches: Iterable[Matches], digests: tuple[Integers, Integers], *groups: Integers | None, has_id: bool = False
+) -> Iterable[tuple[Matches, Integers, Integers]]:
+    """Matches with the two halves of their `match_id`; with an `id` column equal matches share one."""
+    numbering = None if has_id else Numbering(digests, *groups)
+    for some in matches:
+        first, second = match_hashes(some, digests)
+        numbers = np.zeros(len(some), np.int64) if numbering is None else numbering.ordinals(some, first, second)
+        yield some, *halves(first, second, numbers)

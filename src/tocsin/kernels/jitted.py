@@ -1,0 +1,22 @@
+"""What generated files import: the helpers compiled by numba. Imported only where numba is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from tocsin.kernels.compile import CONSTANTS
+from tocsin.kernels.expressions import numeric
+from tocsin.kernels.search import helpers
+
+
+def _compiled(functions: dict[str, Any]) -> dict[str, Any]:
+    """Compiled helpers that call each other by name."""
+    return {name: numba.njit(function) for name, function in functions.items()}
+
+
+compiled = numba.njit(cache=True, nogil=True)
+globals().update(CONSTANTS)
+globals().update(_compiled({**numeric.HELPERS, **helpers.HELPERS}))
+__all__ = ["compiled", *CONSTANTS, *numeric.HELPERS, *helpers.HELPERS]  # noqa: PLE0604

@@ -1,0 +1,241 @@
+"""A query compiled for kernels: what its rows must carry, how they may be split, and how matches are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.schema import BoundQuery
+from tocsin.errors import UnsupportedError
+from tocsin.kernels.conditions import Conditions, conditions, sources_of
+from tocsin.kernels.layout import lists
+from tocsin.kernels.matches import concatenate
+from tocsin.kernels.model import Carried, Matches, Rows, Source
+from tocsin.kernels.policies import apply
+from tocsin.kernels.policies.selection import NextTest, conditions_of_next
+from tocsin.kernels.residual import Residual
+from tocsin.kernels.run import Runner
+from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
+from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.search.program import MOST_LOOPS, may_be_empty, program
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Output, Selection, Skip
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled query. It can be pickled; the code is made where it runs.
+
+    Attributes
+    ----------
+    query
+        The query.
+    sources
+        Its variables, negated ones included.
+    carried
+        The columns its rows bring, beside time, flags and partition.
+    types
+        The event types of the pattern, sorted; `Rows.kinds` counts in it.
+    wants
+        By event type, the attributes that `Rows.event` must know.
+    needs_order
+        Whether positions matter: then `Rows.order` is needed.
+    counts_every_event
+        Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
+        included (R17).
+    crosses_partitions
+        Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
+    can_slice
+        Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
+    back_us, ahead_us
+        How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
+    owns_by_end
+        Whether a slice owns the matches that end in it, not those that start in it.
+    """
+
+    query: alg.Query
+    sources: tuple[Source, ...]
+    carried: tuple[Carried, ...]
+    types: tuple[str, ...]
+    wants: Mapping[str, tuple[str, ...]]
+    needs_order: bool
+    counts_every_event: bool
+    crosses_partitions: bool
+    can_slice: bool
+    back_us: int
+    ahead_us: int
+    owns_by_end: bool
+    conditions: Conditions
+    selects: bool  # whether the loops apply the selection policy themselves
+
+    def find(self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None) -> Iterator[Matches]:
+        """The matches of a task's rows, some at a time; none twice.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        most
+            How many matches one start may have.
+        jit
+            Whether to compile; None: when there are many rows.
+
+        Raises
+        ------
+        TooManyMatchesError
+            When one start has more matches than `most`.
+        """
+        searched = without(core_of(self.query), self.conditions.residual_absences)
+        runner = Runner(program(searched, self.conditions.tests), self._setting(rows), most, jit)
+        found = runner.matches(lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
+        residual = Residual(self.conditions.residual, self.conditions.residual_absences, rows, self.sources)
+        kept: Iterator[Matches] = (residual.kept(matches) for matches in found)
+        is_distinct = not runner.program.is_ambiguous
+        if self._ranks or not is_distinct:
+            # One portion: what is first, last or equal is known when all of a group is there.
+            parts = [matches for matches in kept if len(matches)]
+            kept = iter([concatenate(parts)] if parts else [])
+        test = None
+        for matches in kept:
+            if self.query.selection is Selection.NEXT and not self.selects and test is None:
+                test = NextTest(rows, self.query, self.sources)
+            yield apply(
+                self.query,
+                matches,
+                rows,
+                selected=self.selects,
+                distinct=is_distinct,
+                sources=self.sources,
+                next_test=test,
+            )
+
+    @property
+    def _ranks(self) -> bool:
+        return self.query.after_match.skip is not Skip.REUSE or self.query.output not in (Output.ALL, Output.COUNT)
+
+    def _setting(self, rows: Rows) -> Setting:
+        numbers = {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
+        nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
+        return Setting(
+            numbers=numbers,
+            columns=Columns(numbers, self.conditions.places, nullable),
+            absence_tests=self.conditions.absence_tests,
+            type_numbers={name: number for number, name in enumerate(self.types)},
+            several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
+            window_us=self.query.window_us,
+            selection=self.query.selection if self.selects else Selection.ANY,
+            with_floors=self.query.selection is Selection.NEXT and not self.selects,
+            owns_by_end=self.owns_by_end,
+        )
+
+
+def kernel(bound: BoundQuery) -> Kernel:
+    """Compile a query for kernels."""
+    query = bound.query
+    core = core_of(query)
+    found = conditions(bound, core)
+    without(core, found.residual_absences)
+    sources = sources_of(query, core, found)
+    selects = _selects(query, core, found)
+    is_ranked = query.after_match.skip is not Skip.REUSE
+    per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
+    window = query.window_us
+    looks_back = any(
+        isinstance(bound_.anchor, alg.Whole) for absence in alg.absences_in(core) for bound_ in absence.lower
+    )
+    contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+    return Kernel(
+        query=query,
+        sources=sources,
+        carried=found.carried,
+        types=tuple(sorted(alg.event_types(core))),
+        wants=_wants(query, found, sources, selects),
+        needs_order=query.selection is not Selection.ANY or is_ranked or query.output not in (Output.ALL, Output.COUNT),
+        counts_every_event=contiguous,
+        crosses_partitions=query.selection is Selection.CONTIGUOUS and bool(query.partition.attributes),
+        can_slice=window is not None and not is_ranked,
+        # A match of span < W that starts in the slice ends before `hi + W`; one that ends in it starts after `lo − W`,
+        # and an absence before it looks W further back than its end.
+        back_us=0 if window is None or not (per_end or looks_back) else window * (2 if per_end and looks_back else 1),
+        ahead_us=0 if window is None else window,
+        owns_by_end=per_end,
+        conditions=found,
+        selects=selects,
+    )
+
+
+def core_of(query: alg.Query) -> alg.Node:
+    """The pattern below the query's own WITHIN and WHERE."""
+    node = query.pattern
+    if isinstance(node, alg.Within):
+        node = node.part
+    return node.part if isinstance(node, alg.Filter) else node
+
+
+def without(node: alg.Node, absences: Sequence[alg.Absent]) -> alg.Node:
+    """The pattern without absences that are decided afterwards."""
+    match node:
+        case alg.Absent():
+            inner = without(node.part, absences)
+            return inner if node in absences else replace(node, part=inner)
+        case alg.Sequence() | alg.All():
+            return replace(node, parts=tuple(without(part, absences) for part in node.parts))
+    for absence in absences:
+        if absence in alg.absences_in(node):
+            raise UnsupportedError(
+                f"The absence of `{absence.variable}` in an OR branch or an iteration has a condition that kernels "
+                "cannot compute on numbers.",
+                where=absence.where,
+                hint="compute the value that its events are compared by as a column first.",
+            )
+    return node
+
+
+def _selects(query: alg.Query, core: alg.Node, found: Conditions) -> bool:
+    """Whether the loops can apply the selection policy: in a plain sequence events are bound in the order they happen.
+
+    `next` also needs every conjunct that may block an event to be tested when that event is bound.
+    """
+    if query.selection is Selection.ANY:
+        return True
+    node = core
+    while isinstance(node, alg.Absent):
+        node = node.part
+    parts = node.parts if isinstance(node, alg.Sequence) else (node,)
+    events = [part.part if isinstance(part, alg.Repeat) else part for part in parts]
+    if not all(isinstance(event, alg.Event) for event in events) or may_be_empty(parts[0]) or len(parts) > MOST_LOOPS:
+        return False
+    if query.selection is not Selection.NEXT:
+        return True
+    kinds = alg.variables_of(core)
+    if found.residual or any(len(kind.types) > 1 for kind in kinds.values()):
+        return False
+    for test in found.tests:
+        if any(kinds[fold.variable].optional for fold in test.folds):
+            return False
+        for name in {reference.variable for reference in test.references} | {fold.variable for fold in test.folds}:
+            if kinds[name].iterated and is_testable_next(test, name) == is_final(test, name):
+                return False
+    return True
+
+
+def _wants(
+    query: alg.Query, found: Conditions, sources: tuple[Source, ...], selects: bool
+) -> dict[str, tuple[str, ...]]:
+    """The attributes that conditions on Python values read, by event type."""
+    spoken = [
+        *found.residual,
+        *(part for absence in found.residual_absences for part in ex.conjuncts(absence.condition)),
+    ]
+    if query.selection is Selection.NEXT and not selects:
+        spoken += [part for parts in conditions_of_next(query, sources).values() for part in parts]
+    types = {source.variable: source.types for source in sources}
+    wanted: dict[str, dict[str, None]] = {}
+    for conjunct in spoken:
+        for node in conjunct.walk():
+            if isinstance(node, ex.Attribute):
+                for kind in types[node.variable]:
+                    wanted.setdefault(kind, {})[node.path[0]] = None
+    return {kind: tuple(names) for kind, names in wanted.items()}

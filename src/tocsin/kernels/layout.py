@@ -1,0 +1,141 @@
+"""From the rows of a task to one sorted list of candidates per variable.
+
+A list holds the candidates of one variable only, so that a loop never walks over events of another type, sorted by
+(group, time) or, where positions matter, by (group, position). A group is a partition in a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.kernels.model import Integers, Rows, Source
+
+BITS = 63
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of a task.
+
+    Attributes
+    ----------
+    groups
+        How many groups there are.
+    arrays
+        What generated functions take, by parameter name.
+    rows
+        Variable → the row of each of its candidates.
+    """
+
+    groups: int
+    arrays: dict[str, NDArray[Any]]
+    rows: dict[str, Integers]
+
+
+def lists(
+    rows: Rows, sources: Sequence[Source], numbers: Mapping[str, str], columns: Mapping[str, Sequence[int]]
+) -> Lists:
+    """Sort the candidates of every variable.
+
+    Parameters
+    ----------
+    rows
+        The events.
+    sources
+        The variables.
+    numbers
+        Their short names.
+    columns
+        The carried columns each of them needs.
+    """
+    codes, slice_of = _codes(rows)
+    sorted_by = rows.ts if rows.order is None else rows.order
+    members: dict[str, tuple[Integers, Integers]] = {}
+    for source in sources:
+        chosen = np.flatnonzero((rows.flags >> source.bit) & 1).astype(np.int64, copy=False)
+        order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
+        chosen = chosen if order is None else chosen[order]
+        members[source.variable] = chosen, codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
+    known = [_distinct(code) for source in sources if not source.is_negated for code in [members[source.variable][1]]]
+    groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
+    made = Lists(len(groups), {}, {})
+    made.arrays["own_low"], made.arrays["own_high"] = _owned(groups, rows.width_us, slice_of)
+    for source in sources:
+        name = numbers[source.variable]
+        chosen, code = members[source.variable]
+        made.rows[source.variable] = chosen
+        made.arrays[f"ts_{name}"] = rows.ts[chosen]
+        made.arrays.update(bounds(name, code, groups))
+        if rows.order is not None:
+            made.arrays[f"pos_{name}"] = rows.order[chosen]
+        if rows.kinds is not None:
+            made.arrays[f"kind_{name}"] = rows.kinds[chosen]
+        for column in columns.get(source.variable, ()):
+            values, nulls = rows.columns[column]
+            made.arrays[f"c_{name}_{column}"] = values[chosen]
+            if nulls is not None:
+                made.arrays[f"null_{name}_{column}"] = nulls[chosen]
+    return made
+
+
+def bounds(name: str, code: Integers, groups: Integers) -> dict[str, Integers]:
+    """Where each group begins and ends in a list sorted by group."""
+    return {
+        f"from_{name}": np.searchsorted(code, groups, side="left").astype(np.int64, copy=False),
+        f"to_{name}": np.searchsorted(code, groups, side="right").astype(np.int64, copy=False),
+    }
+
+
+Decode = Callable[[Integers], Integers]
+
+
+def _codes(rows: Rows) -> tuple[Integers | None, Decode | None]:
+    """One number per row for its group, and how the slice of a group is read from its number."""
+    if rows.slice is None:
+        return rows.partition, None
+    if rows.partition is None or not len(rows.ts):
+        return rows.slice, lambda groups: groups
+    least, most = int(rows.slice.min()), int(rows.slice.max())
+    low, high = int(rows.partition.min()), int(rows.partition.max())
+    width = most - least + 1
+    if ((high - low + 1) * width).bit_length() <= BITS:
+        return (rows.partition - low) * width + (rows.slice - least), lambda groups: groups % width + least
+    pairs, codes = np.unique(np.stack([rows.partition, rows.slice], axis=1), axis=0, return_inverse=True)
+    return codes.reshape(-1).astype(np.int64, copy=False), lambda groups: pairs[groups, 1]
+
+
+def _distinct(code: Integers) -> Integers:
+    """The distinct values of a sorted array."""
+    return code[np.concatenate(([True], code[1:] != code[:-1]))] if len(code) else code
+
+
+def _order(code: Integers | None, value: Integers) -> Integers | None:
+    """The order that sorts by (code, value); None when it is sorted already."""
+    if len(value) < 2:
+        return None
+    if code is None:
+        return None if bool(np.all(value[1:] >= value[:-1])) else np.argsort(value, kind="stable")
+    low, high = int(value.min()), int(value.max())
+    least, most = int(code.min()), int(code.max())
+    shift = (high - low).bit_length()
+    if (most - least).bit_length() + shift <= BITS:
+        # One packed number sorts much faster than two.
+        packed = ((code - least) << shift) | (value - low)
+        return None if bool(np.all(packed[1:] >= packed[:-1])) else np.argsort(packed, kind="stable")
+    return np.lexsort((value, code))
+
+
+def _owned(groups: Integers, width_us: int, slice_of: Decode | None) -> tuple[Integers, Integers]:
+    """The first and the last time each group owns."""
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    if slice_of is None:
+        return np.full(len(groups), least), np.full(len(groups), most)
+    numbers = slice_of(groups).tolist()  # as Python integers, which do not overflow
+    low = [max(number * width_us, least) for number in numbers]
+    high = [min((number + 1) * width_us - 1, most) for number in numbers]
+    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)

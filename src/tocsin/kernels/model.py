@@ -1,0 +1,162 @@
+"""What a kernel is given and what it gives: columns of numbers in, indices of rows out.
+
+code        meaning
+----        -------
+Source      one variable of the pattern, negated ones included; a row may be bound to it when its flag is set
+Carried     a column of values that conditions between events need; what only one event decides is in the flags
+Rows        the events of one task in any order, as columns
+Matches     what was found: for every variable the rows it holds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.language import expressions as ex
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+NO_FLOOR = -(2**63)
+
+
+class Held(Enum):
+    """How a kernel holds a value.
+
+    A RANK is the place of a value among all values of its family in the task, counted from 0 with equal values equal:
+    strings, decimals and bytes are compared by it. Columns of one family are ranked together.
+    """
+
+    INTEGER = "int64"  # integers; time stamps, days and intervals in microseconds
+    FLOAT = "float64"
+    BOOLEAN = "bool"
+    RANK = "rank"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A value of one event that conditions between events use: the largest part of them that speaks of it alone.
+
+    `expression` refers to the event as `variable`, always without an index.
+    """
+
+    variable: str
+    expression: ex.Expression
+    held: Held
+    family: int | None = None  # of a RANK: slots of one family are comparable
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column of `Rows`: for the events of each type, the value of an expression over one variable."""
+
+    held: Held
+    family: int | None
+    expressions: Mapping[str, ex.Expression]  # by event type; other types hold anything
+
+
+@dataclass(frozen=True)
+class Source:
+    """The events a variable may hold.
+
+    Attributes
+    ----------
+    variable
+        Its name.
+    types
+        Its event types; several when OR branches share the name.
+    is_negated
+        Whether it stands under NOT.
+    bit
+        An event is a candidate when `flags & (1 << bit)`: it is of one of the types and makes all conditions TRUE.
+    conditions
+        The conjuncts that speak of this variable alone and hold for each of its events by itself.
+    """
+
+    variable: str
+    types: tuple[str, ...]
+    is_negated: bool
+    bit: int
+    conditions: tuple[ex.Expression, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The events of one task, in any order; all arrays have one entry per row.
+
+    Attributes
+    ----------
+    ts
+        Time in microseconds.
+    flags
+        Which variables each may be bound to. 0 for an event that only counts for positions.
+    partition
+        A number per partition; rows of different partitions never meet. None: one partition.
+    slice
+        The time slice each row was sent to, when slices are used: a row near an edge is sent to two, as two rows. A
+        match is reported by the slice that owns its start (or its end): the one with
+        `slice · width_us ≤ start < (slice + 1) · width_us`.
+    width_us
+        How wide slices are.
+    columns
+        The values of the kernel's `carried`, in its order, and which of them are NULL (None: none).
+    kinds
+        The number of each row's event type in the sorted tuple of the pattern's types; needed when a variable has
+        several.
+    order
+        The place of each row among all rows of its partition by (ts, tie, type, text), when positions matter. Rows of
+        one group have different places. Neighbours differ by 1: where contiguity matters, only events that do not
+        count may be left out, and they take no number.
+    event
+        The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
+        attributes it `wants`.
+    """
+
+    ts: Integers
+    flags: Flags
+    partition: Integers | None = None
+    slice: Integers | None = None
+    width_us: int = 0
+    columns: tuple[tuple[NDArray[Any], Mask | None], ...] = ()
+    kinds: Integers | None = None
+    order: Integers | None = None
+    event: Callable[[int], Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The rows of an iterated variable: those of match i are `rows[offsets[i]:offsets[i + 1]]`, in order of time."""
+
+    offsets: Integers
+    rows: Integers
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Matches found together.
+
+    Attributes
+    ----------
+    start, end
+        The times of their first and last events, in microseconds.
+    events
+        For a variable of one event its row, or −1 when it is unbound; for an iterated variable a `Bag`.
+    floors
+        In the same layout, for every bound event the largest time that SEQ and iteration demand before it in the way
+        this match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
+    """
+
+    start: Integers
+    end: Integers
+    events: Mapping[str, Integers | Bag] = field(default_factory=dict)
+    floors: Mapping[str, Integers | Bag] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.start)

@@ -1,0 +1,75 @@
+"""Selection, after-match and output policies over the matches that a kernel found (SEMANTICS §4).
+
+Each takes matches after WHERE, NOT and WITHIN, and keeps some. A match's partition and position are those of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tocsin.algebra import nodes as alg
+from tocsin.kernels.matches import take
+from tocsin.kernels.model import Mask, Matches, Rows, Source
+from tocsin.kernels.policies.after import after_match
+from tocsin.kernels.policies.duplicates import first_of_equals
+from tocsin.kernels.policies.flat import Flat, flatten
+from tocsin.kernels.policies.output import reported
+from tocsin.kernels.policies.selection import NextTest, are_consecutive
+from tocsin.language.ast import Output, Selection, Skip
+
+
+def apply(
+    query: alg.Query,
+    matches: Matches,
+    rows: Rows,
+    *,
+    selected: bool,
+    distinct: bool = False,
+    sources: Sequence[Source] = (),
+    next_test: NextTest | None = None,
+) -> Matches:
+    """What a query's policies keep, each set of bindings once, in the order given (R32).
+
+    Parameters
+    ----------
+    query
+        The query.
+    matches
+        All matches of some groups of rows; with an after-match policy, of whole partitions.
+    rows
+        The rows they speak of.
+    selected
+        Whether the selection policy has been applied.
+    distinct
+        Whether no two matches have the same bindings; those that differ in floors count as the same.
+    sources
+        The pattern's variables. Needed for `next` when it has not been applied, as are the matches' floors.
+    next_test
+        `NextTest(rows, query, sources)`, when several calls share it.
+    """
+    selects = not selected and query.selection is not Selection.ANY
+    ranks = query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT)
+    if not len(matches) or (distinct and not selects and not ranks):
+        return matches
+    view = flatten(matches, rows, needs_order=selects or ranks)
+    kept = np.arange(len(view), dtype=np.int64)
+    if selects:
+        kept = np.flatnonzero(_selected(query, view, rows, sources, next_test))
+        view = view.take(kept)
+    # One way to derive a match may pass `next` where another does not, so that equal ones go only now.
+    if not distinct:
+        first = first_of_equals(view)
+        kept, view = kept[first], view.take(first)
+    if query.after_match.skip is not Skip.REUSE:
+        found = after_match(query.after_match, view)
+        kept, view = kept[found], view.take(found)
+    kept = kept[reported(query.output, view)]
+    return matches if len(kept) == len(matches) else take(matches, kept)
+
+
+def _selected(query: alg.Query, view: Flat, rows: Rows, sources: Sequence[Source], next_test: NextTest | None) -> Mask:
+    if query.selection is Selection.NEXT:
+        return (next_test or NextTest(rows, query, sources)).passes(view)
+    return are_consecutive(view)

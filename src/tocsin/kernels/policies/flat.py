@@ -1,0 +1,155 @@
+"""A flat view of matches: every bound event as one slot, in the order of position.
+
+code        meaning
+----        -------
+slot        one (match, variable, row); slots are sorted by (match, position, variable name)
+first, last the positions of a match's first and last events
+group       the rows that may meet: those of one partition and one slice
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tocsin import errors
+from tocsin.kernels.matches import picked
+from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The slots of n matches, those of match i at `offsets[i]:offsets[i + 1]`; every match has one at least (R13).
+
+    Attributes
+    ----------
+    names
+        The variables, sorted; `variables` counts in it.
+    offsets
+        int64[n + 1].
+    variables, rows, positions, floors
+        int64[slots].
+    groups, start, end
+        int64[n].
+    """
+
+    names: tuple[str, ...]
+    offsets: Integers
+    variables: Integers
+    rows: Integers
+    positions: Integers
+    floors: Integers
+    groups: Integers
+    start: Integers
+    end: Integers
+
+    def __len__(self) -> int:
+        """How many matches there are."""
+        return len(self.offsets) - 1
+
+    def take(self, indices: Integers) -> Flat:
+        """The view of some of the matches."""
+        offsets, where = picked(self.offsets, indices)
+        return Flat(
+            self.names,
+            offsets,
+            self.variables[where],
+            self.rows[where],
+            self.positions[where],
+            self.floors[where],
+            self.groups[indices],
+            self.start[indices],
+            self.end[indices],
+        )
+
+    @cached_property
+    def first(self) -> Integers:
+        """The position of each match's first event."""
+        return self.positions[self.offsets[:-1]]
+
+    @cached_property
+    def last(self) -> Integers:
+        """The position of each match's last event."""
+        return self.positions[self.offsets[1:] - 1]
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """How many events each match has; one that two variables hold counts once."""
+        return np.diff(self.events[0])
+
+    @cached_property
+    def events(self) -> tuple[Integers, Integers]:
+        """The positions of each match's events, each once: offsets and positions."""
+        is_new: Mask = np.ones(len(self.positions), dtype=np.bool_)
+        is_new[1:] = self.positions[1:] != self.positions[:-1]
+        is_new[self.offsets[:-1]] = True
+        before = np.concatenate(([0], np.cumsum(is_new))).astype(np.int64, copy=False)
+        return before[self.offsets], self.positions[is_new]
+
+    @cached_property
+    def bindings(self) -> Integers:
+        """(position, variable) of each slot as one number, in the order of the pairs."""
+        return self.positions * len(self.names) + self.variables
+
+
+def flatten(matches: Matches, rows: Rows, *, needs_order: bool = True) -> Flat:
+    """The flat view of matches; without an order, rows stand for positions, which tells bindings apart.
+
+    Every match must bind an event (R13).
+    """
+    if needs_order and rows.order is None:
+        raise errors.InternalError("A policy speaks of positions, and the rows have none.")
+    names = tuple(sorted(matches.events))
+    parts = [_slots(matches, name) for name in names]
+    match = np.concatenate([part[0] for part in parts])
+    held = np.concatenate([part[1] for part in parts])
+    floors = np.concatenate([part[2] for part in parts])
+    variables = np.repeat(np.arange(len(names), dtype=np.int64), [len(part[0]) for part in parts])
+    positions = held if rows.order is None else rows.order[held]
+    by = np.lexsort((variables, positions, match))
+    offsets = np.searchsorted(match[by], np.arange(len(matches) + 1)).astype(np.int64, copy=False)
+    held = held[by]
+    return Flat(
+        names,
+        offsets,
+        variables[by],
+        held,
+        positions[by],
+        floors[by],
+        groups_of(rows, held[offsets[:-1]]),
+        matches.start,
+        matches.end,
+    )
+
+
+def groups_of(rows: Rows, which: Integers | None = None) -> Integers:
+    """A number for each of some rows, the same for those of one partition and one slice."""
+    size = len(rows.ts) if which is None else len(which)
+    parts = [part if which is None else part[which] for part in (rows.partition, rows.slice) if part is not None]
+    if not parts:
+        return np.zeros(size, dtype=np.int64)
+    if len(parts) == 1:
+        return parts[0]
+    partition, slice_ = (np.unique(part, return_inverse=True)[1].reshape(-1) for part in parts)
+    width = int(slice_.max()) + 1 if size else 1
+    return (partition * width + slice_).astype(np.int64, copy=False)
+
+
+def _slots(matches: Matches, name: str) -> tuple[Integers, Integers, Integers]:
+    """Of one variable: the match, the row and the floor of every bound event."""
+    held, floors = matches.events[name], matches.floors.get(name)
+    if isinstance(held, Bag):
+        sizes = np.diff(held.offsets)
+        match = np.repeat(np.arange(len(matches), dtype=np.int64), sizes)
+        inside = slice(held.offsets[0], held.offsets[-1])
+        below = floors.rows[floors.offsets[0] : floors.offsets[-1]] if isinstance(floors, Bag) else None
+        return match, held.rows[inside], _or_none(below, len(match))
+    bound = np.flatnonzero(held >= 0)
+    below = floors[bound] if floors is not None and not isinstance(floors, Bag) else None
+    return bound, held[bound], _or_none(below, len(bound))
+
+
+def _or_none(floors: Integers | None, size: int) -> Integers:
+    return floors if floors is not None else np.full(size, NO_FLOOR, dtype=np.int64)

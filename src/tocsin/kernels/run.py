@@ -1,0 +1,189 @@
+"""Running the generated functions of a kernel: first the tables, then the pattern, some matches at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.algebra import nodes as alg
+from tocsin.errors import TooManyMatchesError
+from tocsin.kernels import compile
+from tocsin.kernels.layout import Lists, bounds
+from tocsin.kernels.matches import picked
+from tocsin.kernels.model import Bag, Integers, Matches
+from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_MANY, Function, function
+from tocsin.kernels.search.program import Program, Table
+
+# How many matches one call may give, and how long matches may be, at first.
+ROOM, LITTLE_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 6
+# Fewer candidates than this are searched by plain Python while numba would still be compiling; a search that turns out
+# to be long is begun again with the compiled function.
+FEW_ROWS = 20_000
+FEW_MATCHES = 2_000
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one call of a function gives, by output name, as long as it was filled."""
+
+    arrays: Arrays
+    count: int
+
+
+@dataclass(frozen=True)
+class Runner:
+    """The functions of a program, and how to call them."""
+
+    program: Program
+    setting: Setting
+    most: int
+    jit: bool | None = None  # None: as the size of the task suggests
+
+    def matches(self, lists: Lists) -> Iterator[Matches]:
+        """The matches of all groups; events are given as rows."""
+        arrays = dict(lists.arrays)
+        for number, table in enumerate(self.program.tables):
+            arrays |= self._table(number, table, lists, arrays)
+        assert self.program.main is not None
+        made = function(self.program.main, self.setting, self.program.tables, is_main=True)
+        for found in self._calls(made, lists, arrays):
+            if found.count:
+                yield self._as_matches(found, lists)
+
+    def _calls(self, made: Function, lists: Lists, arrays: Arrays) -> Iterator[Found]:
+        """Call a function until it has visited every group."""
+        given = [arrays["own_low"], arrays["own_high"], *(arrays[name] for name in made.parameters)]
+        is_small = self.jit is False or (self.jit is None and sum(map(len, lists.rows.values())) < FEW_ROWS)
+        search = compile.plain(made.text) if is_small else compile.fast(made.text)
+        most = min(self.most, FEW_MATCHES) if is_small and self.jit is None else self.most
+        room, depth = LITTLE_ROOM if is_small else ROOM, DEPTH
+        group, begin, status = 0, 0, -1
+        while status != DONE:
+            stacks = [np.empty(depth, np.int64) for _ in made.stacks]
+            outputs = {name: np.empty(room, np.int64) for name in made.outputs}
+            status, group, begin, count = map(
+                int, search(lists.groups, group, begin, most, *given, *stacks, *outputs.values())
+            )
+            if status == TOO_MANY and most == self.most:
+                raise self._too_many()
+            if status == TOO_MANY:
+                search, most, room = compile.fast(made.text), self.most, ROOM
+            depth *= 2 if status == DEEP else 1
+            room *= 2 if status == FULL and not count else 1
+            yield Found(outputs, count)
+
+    def _too_many(self) -> TooManyMatchesError:
+        iterated = _iterated(self.program)
+        part = f"the iteration of {', '.join(f'`{name}`' for name in iterated)}" if iterated else "the pattern"
+        return TooManyMatchesError(
+            f"From one event on, {part} has more than {self.most:,} matches, or takes that many times "
+            "as many steps to find them.",
+            hint="`SEMANTICS next` takes the next event only; a bounded iteration such as `{1,5}`, a shorter window or "
+            "a stricter condition has fewer matches; where a number is enough, aggregate the events themselves. "
+            "`max_matches_per_start=` moves the limit.",
+        )
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    def _table(self, number: int, table: Table, lists: Lists, arrays: Arrays) -> Arrays:
+        """The rows of a table, of all its branches, sorted by group and start."""
+        name = f"t{number}"
+        parts: list[tuple[Function, Found]] = []
+        for search in table.branches:
+            made = function(search, self.setting, self.program.tables, waiting=table.absences, is_main=False)
+            parts += [(made, found) for found in self._calls(made, lists, arrays)]
+        counts = [found.count for _, found in parts]
+
+        def column(output: str, missing: int) -> Integers:
+            pieces = [
+                found.arrays[output][: found.count] if output in found.arrays else np.full(found.count, missing)
+                for _, found in parts
+            ]
+            return np.concatenate([np.empty(0, np.int64), *pieces]).astype(np.int64, copy=False)
+
+        group, start = column("out_group", 0), column("out_start", 0)
+        order = np.lexsort((start, group))
+        made_arrays: Arrays = {f"ts_{name}": start[order], f"end_{name}": column("out_end", 0)[order]}
+        made_arrays |= bounds(name, group[order], np.arange(lists.groups))
+        for absence in range(len(table.absences)):
+            made_arrays[f"{name}_low{absence}"] = column(f"out_low{absence}", 0)[order]
+            made_arrays[f"{name}_high{absence}"] = column(f"out_high{absence}", 0)[order]
+            made_arrays[f"{name}_active{absence}"] = column(f"out_active{absence}", 0)[order].astype(np.bool_)
+        for variable, kind in table.kinds.items():
+            short = self.setting.numbers[variable]
+            if not kind.iterated:
+                made_arrays[f"{name}_{short}"] = column(f"out_{short}", -1)[order]
+                made_arrays[f"{name}_floor_{short}"] = column(f"out_floor_{short}", 0)[order]
+                continue
+            bags = [_bag(found, short, f"out_{short}") for _, found in parts]
+            offsets, where, rows = _joined(bags, counts, order)
+            made_arrays |= {f"{name}_{short}_to": offsets, f"{name}_{short}": rows[where]}
+            if self.setting.with_floors:
+                floors = [_bag(found, short, f"out_floor_{short}") for _, found in parts]
+                made_arrays[f"{name}_floor_{short}"] = _joined(floors, counts, order)[2][where]
+        return made_arrays
+
+    # --- results ----------------------------------------------------------------------------------
+
+    def _as_matches(self, found: Found, lists: Lists) -> Matches:
+        events: dict[str, Integers | Bag] = {}
+        floors: dict[str, Integers | Bag] = {}
+        for variable, rows in lists.rows.items():
+            short = self.setting.numbers[variable]
+            if f"out_{short}" not in found.arrays:
+                continue  # negated
+            if f"out_{short}_to" in found.arrays:
+                offsets, indices = _bag(found, short, f"out_{short}")
+                events[variable] = Bag(offsets, rows[indices])
+                if self.setting.with_floors:
+                    floors[variable] = Bag(*_bag(found, short, f"out_floor_{short}"))
+                continue
+            indices = found.arrays[f"out_{short}"][: found.count]
+            padded = rows if len(rows) else np.full(1, -1)
+            events[variable] = np.where(indices >= 0, padded[indices], -1)
+            if self.setting.with_floors:
+                floors[variable] = found.arrays[f"out_floor_{short}"][: found.count]
+        start, end = found.arrays["out_start"][: found.count], found.arrays["out_end"][: found.count]
+        return Matches(start, end, events, floors)
+
+
+def _iterated(program: Program) -> list[str]:
+    named: dict[str, None] = {}
+    searches = [branch for table in program.tables for branch in table.branches]
+    for search in [*searches, *([program.main] if program.main else [])]:
+        for node in search.part.walk():
+            if isinstance(node, alg.Repeat) and node.most != 1:
+                part = node.part
+                names = [part.variable] if isinstance(part, alg.Event) else list(getattr(part, "variables", ()))
+                named |= dict.fromkeys(names)
+    return list(named)
+
+
+def _bag(found: Found, short: str, output: str) -> tuple[Integers, Integers]:
+    """The offsets and elements of a bag; a variable that the branch does not have holds nothing."""
+    if output not in found.arrays:
+        return np.zeros(found.count + 1, np.int64), np.empty(0, np.int64)
+    if f"out_{short}_to" not in found.arrays:  # one event in this branch, several in another
+        values = found.arrays[output][: found.count]
+        is_bound = found.arrays[f"out_{short}"][: found.count] >= 0
+        return np.concatenate(([0], np.cumsum(is_bound))).astype(np.int64), values[is_bound]
+    ends = found.arrays[f"out_{short}_to"][: found.count]
+    offsets = np.concatenate((np.zeros(1, np.int64), ends))
+    return offsets, found.arrays[output][: offsets[-1]]
+
+
+def _joined(
+    bags: list[tuple[Integers, Integers]], counts: list[int], order: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Bags of several calls as one, in a new order: its offsets, where its elements were, and all elements."""
+    sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for offsets, _ in bags)])
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))).astype(np.int64, copy=False)
+    elements = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in bags)]).astype(np.int64, copy=False)
+    new_offsets, where = picked(offsets, order)
+    return new_offsets, where, elements

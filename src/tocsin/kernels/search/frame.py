@@ -1,0 +1,270 @@
+"""What every step of the nest needs: names of arrays, the state after binding, tests and absences that are ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.search.absences import Absences
+from tocsin.kernels.search.conditions import Checks, Columns, is_final
+from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
+from tocsin.kernels.search.state import Guard, Held, State, Then
+from tocsin.kernels.search.writer import Writer
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Selection
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all functions of a kernel share.
+
+    Attributes
+    ----------
+    numbers
+        Variable → its short name in the code.
+    columns
+        Where slots are found.
+    absence_tests
+        Negated variable → the conjuncts of its condition that speak of other events too.
+    type_numbers
+        For an event type its number in `Rows.kinds`.
+    several
+        Variables of several types: their lists have a column of kinds.
+    window_us
+        The window.
+    selection
+        The policy the loops apply themselves: `any` when it is left to a filter.
+    with_floors
+        Whether matches bring the floors of their events.
+    owns_by_end
+        Whether a slice owns by the end of a match.
+    """
+
+    numbers: Mapping[str, str]
+    columns: Columns
+    absence_tests: Mapping[str, tuple[Test, ...]]
+    type_numbers: Mapping[str, int]
+    several: frozenset[str]
+    window_us: int | None
+    selection: Selection
+    with_floors: bool
+    owns_by_end: bool
+
+
+@dataclass
+class Frame:
+    """A function that is being written."""
+
+    search: Search
+    setting: Setting
+    tables: Sequence[Table]
+    waiting: tuple[alg.Absent, ...]
+    is_main: bool
+    writer: Writer = field(default_factory=Writer)
+    parameters: dict[str, None] = field(default_factory=dict)
+    stacks: dict[str, None] = field(default_factory=dict)
+    outputs: dict[str, None] = field(default_factory=dict)
+    declarations: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.checks = Checks(self.writer, self.setting.columns)
+        self.absences = Absences(
+            self.writer, self.checks, self.setting.numbers, self.setting.absence_tests, self.kind_test
+        )
+        self.kinds = alg.variables_of(_unpicked(self.search.part, self.tables))
+        self.is_around = any(isinstance(node, alg.All) for node in self.search.part.walk())
+        self.outputs |= dict.fromkeys(("out_start", "out_end", "out_group"))
+
+    def stack(self, name: str) -> str:
+        """An array of its own that the function writes to, as deep as matches are long."""
+        self.stacks[name] = None
+        return name
+
+    def _stop_unless_room(self, index: str, array: str, status: str) -> None:
+        """Stop when an array is full; the caller takes what was found up to the last mark, and calls again from there.
+
+        Arrays that grow inside the loops cost a multiple of all else: the compiler must then expect every access to
+        find another array.
+        """
+        with self.writer.block(f"if {index} == len({array}):"):
+            self.writer.line(f"return {status}, g, at, mark")
+
+    def parameter(self, name: str) -> str:
+        """An array that the function takes."""
+        self.parameters[name] = None
+        return name
+
+    def _variables(self) -> list[str]:
+        positive = list(self.kinds)
+        return positive + [absent.variable for absent in self._own_absences() if absent.variable not in positive]
+
+    def _own_absences(self) -> list[alg.Absent]:
+        own = list(alg.absences_in(self.search.part))
+        for table in self._picked():
+            own += self.tables[table].absences
+        return list({absent.variable: absent for absent in own}.values())
+
+    def _picked(self) -> list[int]:
+        return [node.table for node in self.search.part.walk() if isinstance(node, Pick)]
+
+    def kind_test(self, variable: str, event_type: str | None, index: str) -> list[str]:
+        """The condition that an event of a variable with several types is of this one."""
+        if variable not in self.setting.several or event_type is None:
+            return []
+        name = self.parameter(f"kind_{self.setting.numbers[variable]}")
+        return [f"{name}[{index}] == {self.setting.type_numbers[event_type]}"]
+
+    # --- where the outermost loop stands ----------------------------------------------------------
+
+    def _first(self) -> alg.Node:
+        """What the outermost loop is about."""
+        first = self.search.part
+        while isinstance(first, alg.Absent | alg.Sequence):
+            first = first.part if isinstance(first, alg.Absent) else first.parts[0]
+        return first
+
+    def _is_outermost(self, state: State) -> bool:
+        return not state.is_bound and state.low == "MOST" and not state.held
+
+    def _owns_here(self, state: State) -> bool:
+        is_first = self._is_outermost(state) and state.is_linear and not may_be_empty(self._first())
+        return self.is_main and is_first and not self.setting.owns_by_end
+
+    def _owned(self, state: State, time: str) -> list[str]:
+        """At the outermost event of a sequence, which is the first: whether this slice reports what starts there."""
+        if not self._owns_here(state):
+            return []
+        return [f"own_low[g] <= {time} <= own_high[g]"]
+
+    def _follow(self, time: str, outermost: str, index: str) -> None:
+        """Move the pointers of all other lists to where events that can join this one begin."""
+        self.writer.line("found = 0")
+        self.writer.line("steps = 0")
+        if not may_be_empty(self._first()):
+            self.writer.line("mark = count")
+            self.writer.line(f"at = {index}")
+        window = self.setting.window_us
+        back = f"plus({time}, {-window})" if window is not None else None
+        positive = [self.setting.numbers[variable] for variable in self.kinds] + [f"t{n}" for n in self._picked()]
+        for name in [*positive, *(self.setting.numbers[absent.variable] for absent in self._own_absences())]:
+            is_after = name in positive and not self.is_around
+            floor = time if is_after else back
+            if name == outermost or floor is None:
+                continue
+            self.writer.line(f"p_{name} = first_after(ts_{name}, {floor}, p_{name}, z_{name})")
+
+    def _count_anew(self, condition: str) -> None:
+        with self.writer.block(f"if {condition}:"):
+            self.writer.line("found = 0")
+            self.writer.line("steps = 0")
+
+    # --- the state --------------------------------------------------------------------------------
+
+    def _is_contiguous(self) -> bool:
+        return self.setting.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+
+    def _place(self, name: str, index: str) -> str:
+        return f"{self.parameter(f'pos_{name}')}[{index}]" if self._is_contiguous() else "-2"
+
+    def _bound(self, state: State, first: str, last: str, place: str) -> State:
+        """The state after binding events from `first` to `last`."""
+        writer, fresh = self.writer, self.checks.fresh
+        window = self.setting.window_us
+        low, high = first, last
+        if state.low != "MOST":
+            low = state.low if state.is_linear and state.is_bound else fresh("low")
+            if low != state.low:
+                writer.line(f"{low} = min({state.low}, {first})")
+        if state.high != "LEAST" and not state.is_linear:
+            high = fresh("high")
+            writer.line(f"{high} = max({state.high}, {last})")
+        latest, earliest = state.latest, state.earliest
+        if window is not None and low != state.low:
+            latest = fresh("latest")
+            writer.line(f"{latest} = plus({low}, {window - 1})")
+        if window is not None and self.is_around:
+            earliest = fresh("earliest")
+            writer.line(f"{earliest} = plus({high}, {1 - window})")
+        return replace(
+            state, floor=last, low=low, high=high, latest=latest, earliest=earliest, place=place, is_bound=True
+        )
+
+    def _fits(self, state: State, first: str, last: str) -> list[str]:
+        """Whether a row from `first` to `last` lies in one window with what is bound."""
+        window = self.setting.window_us
+        if window is None:
+            return []
+        low = f"min({state.low}, {first})" if state.low != "MOST" else first
+        return [f"max({state.high}, {last}) <= plus({low}, {window - 1})"]
+
+    # --- tests and absences -----------------------------------------------------------------------
+
+    def _proceed(self, state: State, then: Then, *, variable: str | None, is_first: bool) -> None:
+        """Make the tests and settle the absences that are ready, then go on inside; `next` stops at the first."""
+        ready = tuple(test for test in state.tests if ex.variables_in(test.conjunct) <= state.held.keys())
+        is_next = self.setting.selection is Selection.NEXT and variable is not None and not is_first
+        late = tuple(test for test in ready if variable is not None and is_final(test, variable)) if is_next else ()
+        early = tuple(test for test in ready if test not in late)
+        rest = replace(state, tests=tuple(test for test in state.tests if test not in ready))
+        self._tested(early, state.held, lambda: self._selected(late, rest, then, is_next=is_next))
+
+    def _selected(self, late: tuple[Test, ...], state: State, then: Then, *, is_next: bool) -> None:
+        self._tested(late, state.held, lambda: self._guarded(state, then))
+        if is_next:
+            # Any later candidate has this one between it and the event before (R2).
+            self.writer.line("break")
+
+    def _tested(self, tests: tuple[Test, ...], held: Mapping[str, Held], inside: Callable[[], None]) -> None:
+        """All tests, the cheap ones in one condition, those with loops one after the other."""
+        depth = self.writer.depth
+        cheap, loops = [], []
+        for test in tests:
+            before = len(self.writer.lines)
+            condition = self.checks.check(test, held)
+            if not condition:
+                continue
+            if len(self.writer.lines) == before:
+                cheap.append(condition)
+            else:
+                loops.append((self.writer.lines[before:], condition))
+                del self.writer.lines[before:]
+        if cheap:
+            self.writer.line(f"if {' and '.join(cheap)}:")
+            self.writer.depth += 1
+        for lines, condition in loops:
+            shift = "    " * (self.writer.depth - depth)
+            self.writer.lines += [shift + line for line in lines]
+            self.writer.line(f"if {condition}:")
+            self.writer.depth += 1
+        before = len(self.writer.lines)
+        inside()
+        if len(self.writer.lines) == before:
+            self.writer.line("pass")
+        self.writer.depth = depth
+
+    def _guarded(self, state: State, then: Then) -> None:
+        ready = [guard for guard in state.guards if self._may_settle(guard) and self.absences.is_ready(guard, state)]
+        rest = replace(state, guards=tuple(guard for guard in state.guards if guard not in ready))
+        depth = self.writer.depth
+        for guard in ready:
+            self.writer.line(f"if {self.absences.settle(guard, state)}:")
+            self.writer.depth += 1
+        then(rest)
+        self.writer.depth = depth
+
+    def _may_settle(self, guard: Guard) -> bool:
+        return self.is_main or guard.absent not in self.waiting
+
+
+def _unpicked(node: alg.Node, tables: Sequence[Table]) -> alg.Node:
+    """The part with the patterns of its tables in place of the picks, to ask for its variables."""
+    match node:
+        case Pick():
+            return tables[node.table].node
+        case alg.Sequence() | alg.All():
+            return replace(node, parts=tuple(_unpicked(part, tables) for part in node.parts))
+        case alg.Repeat() | alg.Absent():
+            return replace(node, part=_unpicked(node.part, tables))
+    return node

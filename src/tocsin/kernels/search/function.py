@@ -1,0 +1,194 @@
+"""One search as the text of a function: the nest of loops, and what surrounds it.
+
+The function visits the groups (a partition, or a slice of one) from `group` on, and in the first of them the outermost
+candidates from `begin` on. It stops at the end, or with a status: `FULL` when the arrays for matches are, `DEEP` when a
+match is longer than the stacks, to be called again where it stopped; `TOO_MANY` when one start has more than `most`
+matches or takes too many steps. It gives the status, where to go on, and how many matches are complete up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.search.picks import Picks
+from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
+from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
+
+DONE, FULL, DEEP, TOO_MANY = 0, 1, 2, 3
+FIXED_PARAMETERS = ("groups", "group", "begin", "most", "own_low", "own_high")
+# A start that finds nothing may still try exponentially many partial matches.
+STEPS_PER_MATCH = 64
+
+
+@dataclass
+class Function:
+    """The text of a function, the arrays it takes, those it works with and those it fills."""
+
+    text: str
+    parameters: tuple[str, ...]
+    stacks: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def function(
+    search: Search, setting: Setting, tables: Sequence[Table], *, waiting: tuple[alg.Absent, ...] = (), is_main: bool
+) -> Function:
+    """Write the function of a search.
+
+    Parameters
+    ----------
+    search
+        What to look for.
+    setting
+        What is common to the query.
+    tables
+        The tables that picks refer to.
+    waiting
+        Absences that the sub-matches of a table bring along instead of deciding them.
+    is_main
+        Whether the matches are those of the query, and not of a table.
+    """
+    return _FunctionWriter(search, setting, tables, waiting, is_main).function()
+
+
+class _FunctionWriter(Picks):
+    def function(self) -> Function:
+        writer = self.writer
+        writer.depth = 2
+        self._list_inputs()
+        start = State(tests=self.search.tests)
+        self.emit(self.search.part, start, self.finish)
+        body = writer.lines
+        writer.lines = []
+        writer.depth = 0
+        names = ", ".join((*FIXED_PARAMETERS, *self.parameters, *self.stacks, *self.outputs))
+        writer.line("@compiled")
+        writer.line(f"def search({names}):")
+        writer.depth = 1
+        for name in ("count", "found", "steps", "mark", "at"):
+            writer.line(f"{name} = 0")
+        writer.line("most_steps = most * STEPS_PER_MATCH")
+        writer.all(self.declarations)
+        writer.line("for g in range(group, groups):")
+        writer.lines += body
+        writer.line("return DONE, groups, 0, count")
+        return Function(writer.text, tuple(self.parameters), tuple(self.stacks), tuple(self.outputs))
+
+    def _list_inputs(self) -> None:
+        """The bounds of every list in this group, and a pointer into each that follows the outermost event."""
+        names = [self.setting.numbers[variable] for variable in self._variables()]
+        names += [f"t{table}" for table in self._picked()]
+        for name in names:
+            self.parameter(f"ts_{name}")
+            self.writer.line(f"a_{name} = {self.parameter(f'from_{name}')}[g]")
+            self.writer.line(f"z_{name} = {self.parameter(f'to_{name}')}[g]")
+            self.writer.line(f"p_{name} = a_{name}")
+        self.writer.line("mark = count")
+        self.writer.line("at = 0")
+        for test in (*self.search.tests, *(t for tests in self.setting.absence_tests.values() for t in tests)):
+            if all(slot.variable in self.setting.numbers for slot in test.slots):
+                for name in self.setting.columns.used_by(test):
+                    self.parameter(name)
+
+    # --- the nest ---------------------------------------------------------------------------------
+
+    def emit(self, node: alg.Node, state: State, then: Then) -> None:
+        """Code that visits every match of a node beyond what is bound, with `then` inside."""
+        match node:
+            case alg.Event():
+                self._event(node, state, then)
+            case Pick():
+                self._pick(node, state, then)
+            case alg.Repeat(part=alg.Event() as event):
+                self._copies_of_events(node, event, state, then)
+            case alg.Repeat(part=Pick() as pick):
+                self._copies_of_rows(node, pick, state, then)
+            case alg.Sequence():
+                self._sequence(node.parts, state, then)
+            case alg.All():
+                self._all(node.parts, state, then)
+            case alg.Absent():
+                guarded = replace(state, guards=(*state.guards, Guard(node)))
+                self.emit(node.part, guarded, then)
+            case _:
+                raise TypeError(f"{type(node).__name__} has no loop")
+
+    # --- the innermost place ------------------------------------------------------------------------
+
+    def finish(self, state: State) -> None:
+        """Write a match; the absences that only the whole match decides come first."""
+        writer = self.writer
+        conditions = [] if state.is_bound else [f"{state.high} != LEAST"]
+        if self.is_main:
+            conditions += self._owned_at_last(state)
+        depth = writer.depth
+        if conditions:
+            writer.line(f"if {' and '.join(conditions)}:")
+            writer.depth += 1
+        left = []
+        for guard in state.guards:
+            if self._may_settle(guard):
+                writer.line(f"if {self.absences.settle(guard, state)}:")
+                writer.depth += 1
+            else:
+                left.append(guard)
+        self._write(state, left)
+        writer.depth = depth
+
+    def _owned_at_last(self, state: State) -> list[str]:
+        if self.setting.owns_by_end:
+            return [f"own_low[g] <= {state.high} <= own_high[g]"]
+        first = self._first()
+        is_known = isinstance(first, alg.Event | Pick | alg.Repeat) and not may_be_empty(first)
+        return [] if is_known else [f"own_low[g] <= {state.low} <= own_high[g]"]
+
+    def _write(self, state: State, left: list[Guard]) -> None:
+        writer = self.writer
+        writer.line("found += 1")
+        with writer.block("if found > most:"):
+            writer.line("return TOO_MANY, g, at, mark")
+        self._stop_unless_room("count", "out_start", "FULL")
+        singles = {"out_start": state.low, "out_end": state.high, "out_group": "g"}
+        for guard in left:
+            number = self.waiting.index(guard.absent)
+            low, high = self.absences.window(guard, state)
+            singles |= {f"out_low{number}": low, f"out_high{number}": high}
+            singles[f"out_active{number}"] = f"(1 if {guard.active} else 0)" if guard.active else "1"
+        for variable in self.kinds:
+            name = self.setting.numbers[variable]
+            what = state.held.get(variable)
+            floors = f"f_{name}"
+            if self.kinds[variable].iterated:
+                self._write_bag(name, what, floors)
+                continue
+            singles[f"out_{name}"] = what.index if isinstance(what, One) else "-1"
+            if self.setting.with_floors:
+                singles[f"out_floor_{name}"] = floors
+        for name, code in singles.items():
+            self.outputs[name] = None
+            writer.line(f"{name}[count] = {code}")
+        writer.line("count += 1")
+
+    def _write_bag(self, name: str, what: Held | None, floors: str) -> None:
+        """Append the events of a bag; `out_…_to` says where those of each match end."""
+        writer = self.writer
+        total, values, ends = f"total_{name}", f"out_{name}", f"out_{name}_to"
+        self.outputs |= {values: None, ends: None}
+        arrays = {values: what.at if isinstance(what, Many) else (lambda k: what.index if what else "-1")}
+        if self.setting.with_floors:
+            floor_values = f"out_floor_{name}"
+            self.outputs[floor_values] = None
+            arrays[floor_values] = lambda k: f"{floors}[{k}]"
+        self.declarations[f"{total} = 0"] = None
+        if what is not None:
+            count = what.count if isinstance(what, Many) else f"(1 if {what.index} >= 0 else 0)"
+            step = self.checks.fresh("k")
+            with writer.block(f"for {step} in range({count}):"):
+                self._stop_unless_room(total, values, "FULL")
+                for array, code in arrays.items():
+                    writer.line(f"{array}[{total}] = {code(step)}")
+                writer.line(f"{total} += 1")
+        writer.line(f"{ends}[count] = {total}")

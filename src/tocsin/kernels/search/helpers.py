@@ -1,0 +1,46 @@
+"""The small functions that generated code calls; plain Python that numba compiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LEAST = -(2**63)
+MOST = 2**63 - 1
+LINEAR = 4
+
+
+def first_after(times: Any, floor: int, low: int, high: int) -> int:
+    """The first index in [low, high) whose time is larger than `floor`; `high` when there is none.
+
+    A few steps forward, then doubling steps, then halving: the index is nearly always close to `low`.
+    """
+    near = low + LINEAR
+    near = near if near < high else high
+    while low < near and times[low] <= floor:
+        low += 1
+    if low < near or low == high:
+        return low
+    step = LINEAR
+    last = low  # times before `last` are not larger
+    while last + step < high and times[last + step] <= floor:
+        last += step
+        step += step
+    end = last + step
+    end = end if end < high else high
+    while last < end:
+        middle = (last + end) >> 1
+        if times[middle] <= floor:
+            last = middle + 1
+        else:
+            end = middle
+    return last
+
+
+def plus(time: int, distance: int) -> int:
+    """`time + distance`, kept within 64 bits."""
+    if distance >= 0:
+        return time + distance if time <= MOST - distance else MOST
+    return time + distance if time >= LEAST - distance else LEAST
+
+
+HELPERS = {"first_after": first_after, "plus": plus}

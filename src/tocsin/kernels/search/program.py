@@ -1,0 +1,188 @@
+"""What is searched for: the pattern with its composite choices replaced by tables of sub-matches.
+
+code        meaning
+----        -------
+Part        a pattern for one nest of loops: Event, Repeat of an Event or a Pick, Sequence, All, Absent, Pick
+Pick        stands for a table: one of its sub-matches is chosen
+Table       sub-matches of an OR, or of the part of an iteration: the union of its branches
+Search      one generated function: a part, and the tests that may be made in it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.kernels.expressions.slots import Test
+from tocsin.language import expressions as ex
+
+# Python nests at most 20 loops; a longer sequence is cut into a table and the rest.
+MOST_LOOPS = 12
+
+
+@dataclass(frozen=True)
+class Pick(alg.Node):
+    """A sub-match of a table."""
+
+    table: int
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A pattern for one function, and the conjuncts to test in it."""
+
+    part: alg.Node
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Sub-matches that later searches loop over.
+
+    Attributes
+    ----------
+    node
+        What they match.
+    branches
+        Their searches; a table holds the sub-matches of all.
+    absences
+        Those inside whose decision needs more than the sub-match; each row carries their bounds.
+    """
+
+    node: alg.Node
+    branches: tuple[Search, ...]
+    absences: tuple[alg.Absent, ...] = ()
+
+    @property
+    def kinds(self) -> dict[str, alg.Kind]:
+        """The variables of a row and what each holds."""
+        return alg.variables_of(self.node)
+
+
+@dataclass
+class Program:
+    """The searches of a query: the tables in the order they are made, then the whole pattern."""
+
+    tables: list[Table] = field(default_factory=list)
+    main: Search | None = None
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the same bindings may be found in several ways."""
+        return any(_is_ambiguous(table.node) for table in self.tables)
+
+
+def program(core: alg.Node, tests: tuple[Test, ...]) -> Program:
+    """Cut a pattern into searches."""
+    made = Program()
+    part = _Cutter(made, tests).part(core)
+    made.main = Search(part, tests)
+    return made
+
+
+class _Cutter:
+    def __init__(self, made: Program, tests: tuple[Test, ...]) -> None:
+        self.made = made
+        self.tests = tests
+
+    def part(self, node: alg.Node) -> alg.Node:
+        match node:
+            case alg.Event():
+                return node
+            case alg.Sequence() | alg.All():
+                return self._several(node)
+            case alg.Absent():
+                return replace(node, part=self.part(node.part))
+            case alg.Repeat(part=alg.Event()):
+                return node
+            case alg.Repeat():
+                least = 0 if may_be_empty(node.part) else node.least
+                return replace(node, part=self._table(node.part, iterated=node.most != 1), least=least)
+            case alg.Any():
+                pick = self._table(node, iterated=False)
+                return alg.Repeat(pick, 0, 1) if may_be_empty(node) else pick
+        raise TypeError(f"{type(node).__name__} has no search")
+
+    def _several(self, node: alg.Sequence | alg.All) -> alg.Node:
+        """The parts, the first ones as a table while there are more loops than one function may nest."""
+        parts = [self.part(part) for part in node.parts]
+        originals = list(node.parts)
+        while sum(map(_loops, parts)) > MOST_LOOPS:
+            number, loops = 1, _loops(parts[0])
+            while loops + _loops(parts[number]) <= MOST_LOOPS:
+                loops += _loops(parts[number])
+                number += 1
+            # One part by itself gains nothing: the next one then makes the table on its own.
+            first = replace(node, parts=tuple(originals[:number])) if number > 1 else originals[0]
+            pick = self._table(first, iterated=False)
+            parts[:number] = [alg.Repeat(pick, 0, 1) if may_be_empty(first) else pick]
+            originals[:number] = [first]
+        return replace(node, parts=tuple(parts))
+
+    def _table(self, node: alg.Node, *, iterated: bool) -> Pick:
+        branches = node.parts if isinstance(node, alg.Any) else (node,)
+        searches = tuple(Search(self.part(branch), self._within(branch, iterated)) for branch in branches)
+        waiting = tuple(absence for absence in alg.absences_in(node) if not is_settled_within(absence, node, iterated))
+        self.made.tables.append(Table(node, searches, waiting))
+        return Pick(len(self.made.tables) - 1, tuple(alg.variables_of(node)))
+
+    def _within(self, branch: alg.Node, iterated: bool) -> tuple[Test, ...]:
+        """The conjuncts a sub-match must make TRUE by itself: a copy of an iteration only those without an index."""
+        inside = alg.variables_of(branch).keys()
+        tests = [test for test in self.tests if test.references and ex.variables_in(test.conjunct) <= inside]
+        if iterated:
+            tests = [
+                test for test in tests if not test.folds and all(r.index is ex.Each.PLAIN for r in test.references)
+            ]
+        return tuple(tests)
+
+
+def is_settled_within(absence: alg.Absent, node: alg.Node, iterated: bool) -> bool:
+    """Whether a sub-match alone decides an absence: no bound by the whole match, no event from outside it."""
+    if any(isinstance(bound.anchor, alg.Whole) for bound in absence.lower + absence.upper):
+        return False
+    spoken = ex.variables_in(absence.condition) - {absence.variable} if absence.condition is not None else frozenset()
+    return not spoken or (not iterated and spoken <= alg.variables_of(node).keys())
+
+
+def may_be_empty(node: alg.Node) -> bool:
+    """Whether a pattern can match without binding an event (R13)."""
+    match node:
+        case alg.Sequence() | alg.All():
+            return all(map(may_be_empty, node.parts))
+        case alg.Any():
+            return any(map(may_be_empty, node.parts))
+        case alg.Repeat():
+            return node.least == 0 or may_be_empty(node.part)
+        case alg.Absent():
+            return may_be_empty(node.part)
+    return False
+
+
+def _is_ambiguous(node: alg.Node) -> bool:
+    """Whether two ways through a table's pattern can bind the same events to the same names (R34).
+
+    Copies of a sequence of plain events are told apart by their events, and so are branches of an OR without a common
+    name; everything else is looked through for duplicates.
+    """
+    if isinstance(node, alg.Any):
+        names = [name for part in node.parts for name in alg.variables_of(part)]
+        return len(set(names)) < len(names) or any(map(_is_ambiguous, _composites(node.parts)))
+    if isinstance(node, alg.Sequence):
+        return any(not isinstance(part, alg.Event) for part in node.parts)
+    return not isinstance(node, alg.Event)
+
+
+def _loops(node: alg.Node) -> int:
+    """How many loops stand inside each other in a part's code."""
+    return sum(map(_loops, node.children())) if isinstance(node, alg.Sequence | alg.All | alg.Absent) else 1
+
+
+def _composites(parts: Iterable[alg.Node]) -> list[alg.Node]:
+    return [part for part in parts if not isinstance(part, alg.Event | alg.Repeat) or not _is_plain(part)]
+
+
+def _is_plain(node: alg.Node) -> bool:
+    return isinstance(node, alg.Event) or (isinstance(node, alg.Repeat) and isinstance(node.part, alg.Event))

@@ -1,0 +1,97 @@
+"""What generated code knows at a place in the nest of loops: which Python names hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.kernels.expressions.slots import Test
+
+
+@dataclass(frozen=True)
+class One:
+    """A variable that holds one event or none: `index` is −1 when it is unbound."""
+
+    index: str
+    is_sure: bool  # bound wherever this is known
+
+
+@dataclass(frozen=True)
+class Many:
+    """A variable that holds a bag: event k (from 0) is `array[offset + k]`, and there are `count`."""
+
+    array: str
+    offset: str
+    count: str
+
+    def at(self, k: str) -> str:
+        """The code of the k-th event."""
+        return f"{self.array}[{k}]" if self.offset == "0" else f"{self.array}[{self.offset} + {k}]"
+
+
+Held = One | Many
+
+
+@dataclass(frozen=True)
+class Guard:
+    """An absence that is still to be decided.
+
+    `low`, `high`, `active` are the names of its bounds when a table's row brings them; otherwise they are computed
+    from the events of the match. `rows`: the code of the array and the count of rows of an iterated table.
+    """
+
+    absent: alg.Absent
+    low: str = ""
+    high: str = ""
+    active: str = ""
+    rows: tuple[str, str] | None = None
+
+    @property
+    def is_brought(self) -> bool:
+        """Whether a table's row brings the bounds."""
+        return bool(self.low)
+
+
+@dataclass(frozen=True)
+class State:
+    """The names at one place.
+
+    Attributes
+    ----------
+    floor
+        The time that what comes next must be after.
+    low, high
+        The first and the last time bound so far; sentinels while nothing is bound.
+    place
+        The position of the last event, for contiguity.
+    earliest, latest
+        What the window leaves for further events, both included.
+    held
+        The variables that are decided: bound, or left out for good.
+    is_bound
+        Whether an event is bound for sure.
+    is_linear
+        Whether every further event comes after all that are bound.
+    tests, guards
+        What is still to be tested.
+    """
+
+    floor: str = "LEAST"
+    low: str = "MOST"
+    high: str = "LEAST"
+    earliest: str = "LEAST"
+    latest: str = "MOST"
+    place: str = "-2"
+    held: dict[str, Held] = field(default_factory=dict)
+    is_bound: bool = False
+    is_linear: bool = True
+    tests: tuple[Test, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+    def knowing(self, more: dict[str, Held]) -> State:
+        """With more variables decided."""
+        return replace(self, held=self.held | more)
+
+
+Then = Callable[[State], None]

@@ -1,0 +1,330 @@
+"""The choice of a strategy: by cost where there are statistics, by the table of defaults where there are none.
+
+Engines say what they can run; the choice says what is best of it. Nothing here changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.durations import format_us
+from tocsin.analysis.temporal import Network
+from tocsin.language.ast import Output, Selection, Skip
+from tocsin.optimizer.cost import SPEEDS, Cost, Speeds, join_cost, kernel_cost
+from tocsin.optimizer.estimate import Estimate
+from tocsin.optimizer.order import Order, join_order
+from tocsin.optimizer.slices import prefilter, slice_width_us
+from tocsin.optimizer.spine import is_plain
+from tocsin.optimizer.statistics import Statistics, spaced
+
+JOIN, KERNEL, CLUSTERED = "join", "kernel", "clustered"
+MOST_EDGES = 0.1  # of the input that lies within one span of the edges of its parts
+MOST_MATCHES_PER_START = 1_000_000
+Claim = tuple[str, str | None]
+
+
+@dataclass(frozen=True)
+class Default:
+    """A line of the table of defaults: the first whose question is answered yes decides."""
+
+    question: str
+    applies: Callable[[alg.Query], bool] = field(repr=False)
+    strategy: str
+    reason: str
+
+
+def _is_iterated(query: alg.Query) -> bool:
+    return any(kind.iterated for kind in query.variables.values())
+
+
+def _has_policy(query: alg.Query) -> bool:
+    return (
+        query.selection is not Selection.ANY
+        or query.after_match.skip is not Skip.REUSE
+        or query.output is not Output.ALL
+    )
+
+
+def _most_together(query: alg.Query) -> int:
+    """The largest number of variables one match can bind."""
+
+    def size(node: alg.Node) -> int:
+        match node:
+            case alg.Event() | alg.NextOf():
+                return 1
+            case alg.Any():
+                return max(map(size, node.parts))
+        return sum(map(size, node.children()))
+
+    return size(query.pattern)
+
+
+DEFAULTS: tuple[Default, ...] = (
+    Default("does a variable repeat?", _is_iterated, KERNEL, "an iteration is searched, not joined"),
+    Default(
+        "is there an absence?",
+        lambda query: any(True for _ in alg.absences_in(query.pattern)),
+        KERNEL,
+        "an absence is decided in the same pass as the match",
+    ),
+    Default("is there a policy?", _has_policy, KERNEL, "a policy looks at neighbouring events and matches"),
+    Default("time-outs?", lambda query: query.timeouts, KERNEL, "a time-out is a match that nothing extends"),
+    Default(
+        "are three or more events bound together?",
+        lambda query: _most_together(query) >= 3,
+        KERNEL,
+        "one shuffle finds any number of variables, where every join shuffles again",
+    ),
+    Default("otherwise", lambda query: True, JOIN, "one join of two events, or none, needs no Python"),
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """A strategy that was weighed: its cost, when it could be told, or why it cannot run."""
+
+    strategy: str
+    cost: Cost | None = None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the planner decided, and why.
+
+    Attributes
+    ----------
+    strategy
+        The chosen one; None when every engine refuses.
+    reason
+        One sentence.
+    options
+        All that were weighed, the chosen one included.
+    join_orders
+        By the set of variables of an alternative: the order of its joins. Empty without statistics.
+    prefilter
+        A rare variable near whose events the others are looked for; None when it would not pay.
+    slice_us
+        The width of time slices; None when the pattern has no bounded span.
+    matches, matches_per_start
+        Expected, in all, and from one first event in the heaviest key; None without statistics.
+    warning
+        What to do about too many matches, when they are expected.
+    """
+
+    strategy: str | None
+    reason: str
+    options: tuple[Option, ...] = ()
+    join_orders: Mapping[frozenset[str], Order] = field(default_factory=dict)
+    prefilter: str | None = None
+    slice_us: int | None = None
+    matches: float | None = None
+    matches_per_start: float | None = None
+    warning: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For tools."""
+        return {
+            "strategy": self.strategy,
+            "reason": self.reason,
+            "options": [
+                {
+                    "strategy": option.strategy,
+                    "cpu_seconds": None if option.cost is None else option.cost.seconds,
+                    "refusal": option.refusal,
+                }
+                for option in self.options
+            ],
+            "join_orders": [list(order) for order in self.join_orders.values()],
+            "prefilter": self.prefilter,
+            "slice_us": self.slice_us,
+            "matches": self.matches,
+            "matches_per_start": self.matches_per_start,
+            "warning": self.warning,
+        }
+
+
+def choose(
+    query: alg.Query,
+    network: Network,
+    claims: Iterable[Claim],
+    statistics: Statistics | None = None,
+    *,
+    strategy: str = "auto",
+    span_us: int | None = None,
+    cores: int = 2,
+    columns: int = 1,
+    shared_input: bool = False,
+    time: str = "ts",
+    most_matches_per_start: float = MOST_MATCHES_PER_START,
+    speeds: Speeds = SPEEDS,
+) -> Choice:
+    """Choose a strategy for a query.
+
+    Parameters
+    ----------
+    query, network
+        The query and its temporal network.
+    claims
+        `(strategy, refusal)` for each strategy there is; the refusal is None when it can run the query.
+    statistics
+        What is known of the data; without it the table of defaults decides.
+    strategy
+        The one the user wants, or `"auto"`. What it refuses is for the caller to raise.
+    span_us
+        How long a view a match needs, its absences included; by default the longest distance of the network, twice for
+        an absence.
+    cores
+        How many tasks run at once.
+    columns
+        The columns of an event that are carried for conditions and results.
+    shared_input
+        Whether all types come from one DataFrame.
+    time
+        The time attribute.
+    most_matches_per_start
+        The limit of the explosion guard.
+
+    Examples
+    --------
+    >>> from tocsin.analysis.temporal import network
+    >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
+    >>> choice = choose(query, network(query), [("join", None), ("kernel", None)])
+    >>> choice.strategy, choice.reason
+    ('join', 'one join of two events, or none, needs no Python')
+    """
+    known = dict(claims)
+    span = span_us if span_us is not None else longest_span_us(query, network)
+    estimate = None
+    if statistics is not None and is_plain(query):
+        estimate = Estimate(query, network, statistics, time)
+    orders: dict[frozenset[str], Order] = {}
+    if estimate is not None:
+        orders = {frozenset(each.variables): join_order(estimate, each) for each in network.alternatives}
+    width = slice_width_us(span, estimate, cores=cores)
+    halo = 0.0 if span is None or width is None else span / width
+    options = []
+    for name, refusal in known.items():
+        cost, why_not = None, refusal
+        if why_not is None and name == CLUSTERED:
+            why_not = _not_clustered(statistics, span)
+        if why_not is None and estimate is not None:
+            cost = _cost(name, estimate, orders, span, halo, columns, shared_input, speeds)
+        options.append(Option(name, cost, why_not))
+    chosen, reason = _decide(query, options, strategy)
+    return Choice(
+        strategy=chosen,
+        reason=reason,
+        options=tuple(options),
+        join_orders=orders,
+        prefilter=None if estimate is None else prefilter(estimate, span),
+        slice_us=width,
+        matches=None if estimate is None else estimate.matches,
+        matches_per_start=None if estimate is None else estimate.most_per_start,
+        warning=None if estimate is None else explosion(estimate, most_matches_per_start),
+    )
+
+
+def longest_span_us(query: alg.Query, network: Network) -> int | None:
+    """How far a match reaches, its absences included; None when there is no bound."""
+    longest = 0
+    for closure in network.alternatives:
+        for x in closure.variables:
+            for y in closure.variables:
+                upper = closure.upper(x, y) if x != y or x in closure.alternative.iterated else 0
+                if upper is None:
+                    return None
+                longest = max(longest, upper + 1)
+    edges = [
+        bound
+        for absence in alg.absences_in(query.pattern)
+        for bound in absence.lower + absence.upper
+        if isinstance(bound.anchor, alg.Whole) and bound.offset_us
+    ]
+    return longest + max((abs(bound.offset_us) for bound in edges), default=0)
+
+
+def _not_clustered(statistics: Statistics | None, span_us: int | None) -> str | None:
+    layout = None if statistics is None else statistics.layout
+    if statistics is None or layout is None:
+        return "it is not known whether the input lies in order of time; `analyze` tells"
+    if not layout.is_clustered:
+        return "the parts of the input overlap in time"
+    if span_us is None:
+        return "a match may reach over any time"
+    if _edges(statistics, span_us) > MOST_EDGES:
+        return f"a match may reach over {format_us(span_us)}, which is much of a part of the input"
+    return None
+
+
+def _edges(statistics: Statistics, span_us: int) -> float:
+    """The share of the input within one span of the edges of its parts."""
+    parts = statistics.layout.parts if statistics.layout is not None else 1
+    return min(1.0, 2 * span_us * (parts - 1) / statistics.duration_us)
+
+
+def _cost(
+    name: str,
+    estimate: Estimate,
+    orders: Mapping[frozenset[str], Order],
+    span_us: int | None,
+    halo: float,
+    columns: int,
+    shared_input: bool,
+    speeds: Speeds,
+) -> Cost | None:
+    match name:
+        case "join":
+            if any(closure.alternative.iterated for closure in estimate.network.alternatives):
+                return None  # the joins of an iteration are not estimated
+            return join_cost(estimate, orders, columns=columns, shared_input=shared_input, speeds=speeds)
+        case "kernel":
+            return kernel_cost(estimate, columns=columns, halo=halo, shared_input=shared_input, speeds=speeds)
+        case "clustered":
+            edges = _edges(estimate.statistics, span_us or 0)
+            return kernel_cost(
+                estimate, columns=columns, halo=edges, shuffles=False, shared_input=shared_input, speeds=speeds
+            )
+    return None  # strategies kept for comparison are never chosen by cost
+
+
+def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str | None, str]:
+    able = {option.strategy: option for option in options if option.refusal is None}
+    if wanted != "auto":
+        return wanted, "asked for"
+    if not able:
+        return None, "no strategy runs it"
+    priced = {name: option.cost.seconds for name, option in able.items() if option.cost is not None}
+    if priced:
+        best = min(priced, key=lambda name: priced[name])
+        others = [name for name in priced if name != best]
+        return best, "the cheapest by the statistics" if others else "the only one that runs it"
+    default = next(line for line in DEFAULTS if line.applies(query))
+    if default.strategy in able:
+        return default.strategy, default.reason
+    fallback = next((name for name in (KERNEL, JOIN) if name in able), next(iter(able)))
+    refusal = next((option.refusal for option in options if option.strategy == default.strategy), None)
+    return fallback, f"{default.strategy} would be the default, but: {refusal or 'it is not there'}"
+
+
+def explosion(estimate: Estimate, most: float = MOST_MATCHES_PER_START) -> str | None:
+    """A warning when one start is expected to have more matches than the limit; None when not."""
+    if estimate.most_per_start <= most or not estimate.network.alternatives:
+        return None
+    worst = max(estimate.network.alternatives, key=lambda closure: estimate.per_start(closure, heaviest=True))
+    loose = estimate.iterated(worst)
+    if loose:
+        name = max(loose, key=lambda each: estimate.bags(worst, each, heaviest=True))
+        why = f"`{name}` repeats over"
+    else:
+        name = max(worst.variables, key=lambda each: estimate.per_window(worst, each, heaviest=True))
+        why = f"`{name}` has"
+    number = spaced(estimate.per_window(worst, name, heaviest=True))
+    return (
+        f"{why} about {number} events in a window, which makes some {spaced(estimate.most_per_start)} matches from one "
+        f"start; the limit is {spaced(most)}. Use `SEMANTICS next`, ask for aggregates (`RETURN COUNT(*)`), or take a "
+        "smaller window."
+    )

@@ -1,0 +1,61 @@
+"""Compute what conditions say of constants: `TRUE AND x`, `1 < 2`, `NOT NOT x`, `a.x = NULL`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.optimizer.constants import FALSE, TRUE, choice_of, folded
+from tocsin.optimizer.dead import is_never_true
+from tocsin.optimizer.rules.rule import Schemas
+from tocsin.optimizer.spine import is_plain, map_nodes
+
+
+def fold_constants(query: alg.Query, schemas: Schemas = None) -> alg.Query:
+    """Fold each conjunct of WHERE and NOT by itself.
+
+    Sound because a folded conjunct has the same value for every choice of events, and is used only where it makes the
+    same choices (R1, R3), so that it is vacuous and, for `next`, testable (R2) exactly when the old one was. A conjunct
+    that is always TRUE needs no choice. One that is never TRUE becomes FALSE where no choice can be missing.
+
+    Examples
+    --------
+    >>> x = ex.Comparison(">", ex.Attribute("a", ("x",)), ex.Literal(1))
+    >>> query = alg.Query(alg.Filter(alg.Event("A", "a"), ex.And((x, ex.Not(ex.Not(x))))))
+    >>> fold_constants(query).pattern.condition == x
+    True
+    """
+    sure = frozenset(name for name, kind in query.variables.items() if not kind.optional) if is_plain(query) else None
+
+    def change(node: alg.Node) -> alg.Node:
+        match node:
+            case alg.Filter():
+                kept = _conjuncts(node.condition, sure or frozenset())
+                if kept == ex.conjuncts(node.condition):
+                    return node
+                return replace(node, condition=ex.all_of(*kept)) if kept else node.part
+            case alg.Absent(condition=ex.Expression() as condition):
+                kept = _conjuncts(condition, (sure or frozenset()) | {node.variable})
+                if kept == ex.conjuncts(condition):
+                    return node
+                return replace(node, condition=ex.all_of(*kept) if kept else None)
+        return node
+
+    pattern = map_nodes(query.pattern, change)
+    return query if pattern is query.pattern else replace(query, pattern=pattern)
+
+
+def _conjuncts(condition: ex.Expression, sure: frozenset[str]) -> tuple[ex.Expression, ...]:
+    return tuple(dict.fromkeys(part for conjunct in ex.conjuncts(condition) for part in _folded(conjunct, sure)))
+
+
+def _folded(conjunct: ex.Expression, sure: frozenset[str]) -> tuple[ex.Expression, ...]:
+    new = folded(conjunct)
+    if new == TRUE:
+        return ()
+    if is_never_true(conjunct, sure):
+        return (FALSE,)
+    # A conjunct that falls apart must make the same choices in each part: they are quantified one by one (R21).
+    parts = ex.conjuncts(new)
+    return parts if all(choice_of(part) == choice_of(conjunct) for part in parts) else (conjunct,)

@@ -1,0 +1,73 @@
+"""What `explain()` shows of the planner: sections "Rules", "Statistics" and "Strategy"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tocsin.analysis.durations import format_us, table
+from tocsin.optimizer.choose import Choice, Option
+from tocsin.optimizer.rules import RULES, Rule
+from tocsin.optimizer.statistics import Statistics, spaced
+
+
+def planner_sections(
+    fired: Iterable[Rule], statistics: Statistics | None, choice: Choice, rules: Iterable[Rule] = RULES
+) -> dict[str, str]:
+    """The texts by heading, in the order they are shown."""
+    return {
+        "Rules": rules_text(fired, rules),
+        "Statistics": statistics_text(statistics),
+        "Strategy": choice_text(choice),
+    }
+
+
+def rules_text(fired: Iterable[Rule], rules: Iterable[Rule] = RULES) -> str:
+    """The rules that changed the query, and those that found nothing to change.
+
+    Examples
+    --------
+    >>> print(rules_text([RULES[0], RULES[0]], RULES[:2]))
+    fold_constants ×2: constants in conditions are computed once
+    tried without effect: drop_idle_absences
+    """
+    times = Counter(rule.name for rule in fired)
+    lines = [
+        f"{rule.name}{f' ×{times[rule.name]}' if times[rule.name] > 1 else ''}: {rule.summary}"
+        for rule in rules
+        if times[rule.name]
+    ]
+    idle = [rule.name for rule in rules if not times[rule.name]]
+    return "\n".join([*lines, *([f"tried without effect: {', '.join(idle)}"] if idle else [])])
+
+
+def statistics_text(statistics: Statistics | None) -> str:
+    """The statistics, or what to do to have some."""
+    if statistics is None:
+        return "none: the strategy is the default; `analyze(inputs)` measures them with a job"
+    return str(statistics)
+
+
+def choice_text(choice: Choice) -> str:
+    """The choice, its reason, what else was weighed, and the numbers an engine takes from it."""
+    lines = [f"{choice.strategy or 'none'}: {choice.reason}"]
+    if choice.options:
+        lines.append(table(("strategy", "", "cost"), [_row(option, choice) for option in choice.options]))
+    lines += [f"join order: {', '.join(order)}" for order in choice.join_orders.values() if len(order) > 1]
+    if choice.slice_us is not None and choice.strategy != "join":
+        lines.append(f"time slices: {format_us(choice.slice_us)}")
+    if choice.prefilter is not None:
+        lines.append(f"prefilter: only events near one of `{choice.prefilter}`")
+    if choice.matches is not None and choice.matches_per_start is not None:
+        per_start = spaced(choice.matches_per_start)
+        lines.append(f"expected: {spaced(choice.matches)} matches, at most {per_start} from one start")
+    if choice.warning is not None:
+        lines.append(f"warning: {choice.warning}")
+    return "\n".join(lines)
+
+
+def _row(option: Option, choice: Choice) -> tuple[str, ...]:
+    mark = "chosen" if option.strategy == choice.strategy else ""
+    if option.refusal is not None:
+        return (option.strategy, mark, f"not possible: {option.refusal}")
+    return (option.strategy, mark, "not known" if option.cost is None else str(option.cost))

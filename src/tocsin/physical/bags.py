@@ -1,0 +1,246 @@
+"""What the variables of a match hold, as Columns: one event, or a bag of events, and aggregates over a bag.
+
+A bag is an array of structs in order of position. It is never exploded: aggregates within one match are higher-order
+functions on the array. None of them can fail a job: an integer beyond 64 bits is NULL (R18, `docs/explanation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.language import expressions as ex
+from tocsin.physical.values import Kind, Value, null
+
+# Every sum of 64-bit integers fits, and one more digit, which Spark wants for the sum of two, still fits 38.
+WIDE_INTEGER = "decimal(38,0)"
+UNKNOWN_SCALE = 18  # of decimals that are computed and not a column
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The event of one variable.
+
+    Attributes
+    ----------
+    columns
+        Its columns and their types by attribute name.
+    is_bound
+        False when no match of the frame has such an event.
+    exists
+        Where some matches have it and others do not: whether one has. The columns are NULL where it is FALSE.
+    """
+
+    columns: Mapping[str, tuple[Column, T.DataType]]
+    is_bound: bool = True
+    exists: Column | None = None
+
+    def attribute(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
+        """An attribute, or a field within one."""
+        if path[0] not in self.columns:
+            raise errors.UnknownAttributeError(
+                f"There is no attribute `{path[0]}`.", hint=errors.did_you_mean(path[0], self.columns, "known")
+            )
+        column, dtype = self.columns[path[0]]
+        for name in path[1:]:
+            if not isinstance(dtype, T.StructType) or name not in dtype.names:
+                raise errors.UnknownAttributeError(f"`{'.'.join(path)}` has no field `{name}`.")
+            column, dtype = column.getField(name), dtype[name].dataType
+        return (column, dtype) if self.is_bound else (null(dtype), dtype)
+
+    @cached_property
+    def event(self) -> Column:
+        """The whole event as a struct, NULL when there is none."""
+        if not self.is_bound:
+            return null(T.StructType([T.StructField(name, dtype) for name, (_, dtype) in self.columns.items()]))
+        whole = F.struct(*(column.alias(name) for name, (column, _) in self.columns.items()))
+        return whole if self.exists is None else F.when(self.exists, whole)
+
+    @property
+    def size(self) -> Column:
+        """How many events there are, as BIGINT."""
+        known = F.lit(self.is_bound) if self.exists is None else F.coalesce(self.exists, F.lit(False))
+        return known.cast("int").cast("bigint")
+
+    def only_if_bound(self, value: Value) -> Value:
+        """A value computed for the event, not for an event of NULLs: `COUNT(b.x IS NULL)` of none is 0."""
+        if self.is_bound and self.exists is None:
+            return value
+        test = F.lit(False) if self.exists is None or not self.is_bound else self.exists
+        return Value(F.when(test, value.column), value.kind, value.in_micros)
+
+
+Fields = Mapping[str, tuple[str, T.DataType]]
+
+
+def event_in(held: Column, fields: Fields) -> Binding:
+    """The event in a struct column that is NULL where the variable is unbound.
+
+    `fields` has, by attribute name, the name of the struct's field and its type.
+    """
+    columns = {name: (held.getField(field), dtype) for name, (field, dtype) in fields.items()}
+    return Binding(columns, exists=held.isNotNull())
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The events of an iterated variable: an array of structs in order of position, NULL or empty when it is unbound.
+
+    `fields` has, by attribute name, the name of the struct's field and its type.
+    """
+
+    held: Column
+    fields: Fields
+
+    def one(self, event: Column) -> Binding:
+        """One of its events, given as its struct."""
+        return Binding({name: (event.getField(field), dtype) for name, (field, dtype) in self.fields.items()})
+
+    @property
+    def size(self) -> Column:
+        """How many events there are, as BIGINT."""
+        return F.coalesce(F.array_size(self.held), F.lit(0)).cast("bigint")
+
+    @cached_property
+    def event(self) -> Column:
+        """All its events, NULL when there is none."""
+        return F.when(F.array_size(self.held) > 0, F.transform(self.held, lambda event: self.one(event).event))
+
+    def chosen(self, index: ex.Index) -> Binding:
+        """The event an index means; all its columns are NULL when there is none (R15)."""
+        match index:
+            case ex.Fixed():
+                place = F.lit(index.number - 1)
+            case ex.Edge.FIRST:
+                place = F.lit(0)
+            case ex.Edge.LAST:
+                place = F.array_size(self.held) - 1
+            case _:
+                raise errors.InternalError("A running index has no event outside a condition of WHERE.")
+        return self.one(F.get(self.held, place))
+
+    def type_of(self, path: tuple[str, ...]) -> T.DataType:
+        """The type of an attribute."""
+        return self.one(self.held).attribute(path)[1]
+
+    def attributes(self, path: tuple[str, ...]) -> Column:
+        """The values of an attribute as an array, NULLs included; NULL when there is no event."""
+        return F.when(
+            F.array_size(self.held) > 0, F.transform(self.held, lambda event: self.one(event).attribute(path)[0])
+        )
+
+    def values(self, compute: Callable[[Binding], Value]) -> Values:
+        """What `compute` gives for each event, in their order."""
+        kinds: list[Value] = []
+
+        def column(event: Column) -> Column:
+            kinds.append(compute(self.one(event)))
+            return kinds[-1].column
+
+        array = F.coalesce(F.transform(self.held, column), F.array())
+        return Values(array, kinds[0].kind, kinds[0].in_micros)
+
+
+@dataclass(frozen=True)
+class Values:
+    """An array of values of one kind; never NULL itself."""
+
+    array: Column
+    kind: Kind
+    in_micros: bool = False
+
+    def fold(self, function: str, *, distinct: bool = False, dtype: T.DataType | None = None) -> Value:
+        """An aggregate of the values, in the order of their events (R18); `dtype` is their type, when it is known."""
+        match function:
+            case "first":
+                return self._element(F.get(self.array, F.lit(0)))
+            case "last":
+                return self._element(F.get(self.array, F.array_size(self.array) - 1))
+            case "min":
+                return self._element(F.array_min(self.array))
+            case "max":
+                return self._element(F.array_max(self.array))
+            case "range":
+                low, high = self._element(F.array_min(self.array)), self._element(F.array_max(self.array))
+                return Value(F.try_subtract(high.number, low.number), self.kind)
+        known = F.array_compact(self.array)
+        if distinct:
+            known = distinct_of(known, self.kind)
+        count = F.array_size(known).cast("bigint")
+        match function:
+            case "count":
+                return Value(count, Kind.INTEGER)
+            case "collect":
+                return Value(F.transform(known, lambda value: self._element(value).output), Kind.OTHER)
+            case "sum":
+                return self._sum(known, dtype)
+            case "avg":
+                return Value(self._mean(known, count, dtype), Kind.DOUBLE)
+            case "stddev":
+                return Value(self._deviation(known, count, dtype), Kind.DOUBLE)
+        raise errors.InternalError(f"There is no aggregate `{function}`.")
+
+    def _element(self, column: Column) -> Value:
+        return Value(column, self.kind, self.in_micros)
+
+    def _sum(self, known: Column, dtype: T.DataType | None) -> Value:
+        total = self._total(known, dtype)
+        if self.kind in (Kind.DOUBLE, Kind.DECIMAL):
+            return Value(total, self.kind)
+        # The sum is exact, so that one on the way may well be beyond 64 bits.
+        return Value(total.try_cast("bigint"), Kind.INTEGER)
+
+    def _total(self, known: Column, dtype: T.DataType | None) -> Column:
+        if self.kind is Kind.DOUBLE:
+            return _double_sum(known)
+        wide = WIDE_INTEGER
+        if self.kind is Kind.DECIMAL:
+            scale = dtype.scale if isinstance(dtype, T.DecimalType) else UNKNOWN_SCALE
+            # With 38 digits Spark would give up one after the point when it adds.
+            wide = f"decimal(37,{scale})"
+        return F.aggregate(
+            known,
+            F.lit(0).cast(wide),
+            lambda total, value: F.try_add(total, value.try_cast(wide)).try_cast(wide),
+        )
+
+    def _mean(self, known: Column, count: Column, dtype: T.DataType | None) -> Column:
+        return F.try_divide(self._total(known, dtype).cast("double"), count.cast("double"))
+
+    def _deviation(self, known: Column, count: Column, dtype: T.DataType | None) -> Column:
+        """Of the population, from the differences to the mean."""
+        mean = self._mean(known, count, dtype)
+        # The mean is put beside each value, for inside a lambda it would be computed again for every one.
+        means = F.array_repeat(mean, count.cast("int"))
+        squares = F.zip_with(known, means, lambda value, m: F.pow(value.cast("double") - m, F.lit(2.0)))
+        return F.sqrt(F.try_divide(_double_sum(squares), count.cast("double")))
+
+
+def distinct_of(array: Column, kind: Kind) -> Column:
+    """An array without repetition; the first of equal values stays."""
+    # Spark tells −0.0 from 0.0 in arrays.
+    return F.array_distinct(F.transform(array, lambda value: value + 0.0) if kind is Kind.DOUBLE else array)
+
+
+def _double_sum(known: Column) -> Column:
+    """A compensated sum (Neumaier): what rounding loses at each step is added up beside it, and added in the end."""
+
+    def add(total: Column, value: Column) -> Column:
+        grown = total["sum"] + value
+        lost = F.when(F.abs(total["sum"]) >= F.abs(value), (total["sum"] - grown) + value).otherwise(
+            (value - grown) + total["sum"]
+        )
+        return F.struct(grown.alias("sum"), (total["lost"] + lost).alias("lost"))
+
+    def finish(total: Column) -> Column:
+        # Beyond the doubles, and with infinities, there is nothing to make good.
+        return F.when(F.isnan(total["lost"]), total["sum"]).otherwise(total["sum"] + total["lost"])
+
+    start = F.struct(F.lit(0.0).alias("sum"), F.lit(0.0).alias("lost"))
+    return F.aggregate(known, start, add, finish)

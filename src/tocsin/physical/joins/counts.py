@@ -1,0 +1,178 @@
+"""`COUNT(*)` over an iteration, without building a match (002, optimisation O2; SEMANTICS §9).
+
+The matches of `T{m,n} b` that start at an instant are the choices of m − 1 to n − 1 later instants inside the window,
+and of one event at each: no two events of one instant are in one match. With c(t) events at instant t, those with k
+later events number c(t) · e_k, where e_k is the elementary symmetric polynomial of the c(s) for t < s < t + W. Newton's
+identities give it from the power sums p_j = Σ c(s)^j, which are window aggregates. (The paper's own O2 is approximate:
+it counts events and reports no matches.)
+
+code        theory
+----        ------
+c           events per (partition, instant)
+p[j]        p_j, over the later instants inside the window
+scaled[k]   k! · e_k, so that nothing is divided before the end
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import factorial
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.durations import format_us
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Output, Selection, Skip
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.joins import times
+from tocsin.physical.joins.branches import BranchFrame
+from tocsin.physical.joins.claims import core
+from tocsin.physical.joins.copies import copy_name, instances
+from tocsin.physical.joins.frames import shapes_of
+from tocsin.physical.joins.model import Branch, Scan
+from tocsin.physical.joins.plan import conjuncts_of
+
+# Power sums of the fifth degree and more leave 38 digits too soon to be of use.
+MOST_COPIES = 5
+# A slice is this many windows wide: a sixteenth of the instants is in two of them.
+WINDOWS_PER_SLICE = 16
+EXACT = "decimal(38,0)"
+INSTANT, SLICE, EVENTS = "__tocsin_instant", "__tocsin_slice", "__tocsin_events"
+
+
+def can_count(query: alg.Query) -> bool:
+    """Whether a query asks for nothing but the number of matches of one iterated event with conditions on each event.
+
+    Examples
+    --------
+    >>> count = alg.Returned("n", ex.Aggregate("count", None))
+    >>> twice = alg.Repeat(alg.Event("B", "b"), 2, 2)
+    >>> can_count(alg.Query(twice, returns=(count,), over_all_matches=True))
+    True
+    >>> can_count(alg.Query(twice))
+    False
+    """
+    node = core(query)
+    if not isinstance(node, alg.Repeat) or not isinstance(node.part, alg.Event) or node.order is not alg.Order.TIME:
+        return False
+    is_small = node.most is not None and 1 < node.most <= MOST_COPIES
+    is_plain = node.part.type is not None and node.part.condition is None
+    counts = all(returned.expression == ex.Aggregate("count", None) for returned in query.returns)
+    without = not query.group_by and query.having is None and not query.timeouts
+    policies = query.selection is Selection.ANY and query.after_match.skip is Skip.REUSE and query.output is Output.ALL
+    asks = query.over_all_matches and bool(query.returns) and counts
+    return is_small and is_plain and asks and without and policies and all(map(_is_single, conjuncts_of(query)))
+
+
+def _is_single(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct speaks of one event at a time: all its references share the running index (R3)."""
+    offsets = (
+        (isinstance(one.index, ex.Running) and one.index.offset == 0) or one.index is ex.Each.PLAIN
+        for one in ex.references_in(conjunct)
+    )
+    return all(offsets) and not ex.has_aggregate(conjunct)
+
+
+def describe(query: alg.Query) -> str:
+    """The strategy in words."""
+    node = _repeat(query)
+    inside = "" if query.window_us is None else f" less than {format_us(query.window_us)} later"
+    return (
+        f"window aggregates: events per instant, power sums over the instants{inside}, "
+        f"and from them the number of matches of {max(1, node.least)} to {node.most} events"
+    )
+
+
+def count(query: alg.Query, inputs: Inputs) -> DataFrame:
+    """One row with the number of matches under every name that RETURN gives it (R40: 0 when there is none)."""
+    node = _repeat(query)
+    at_instants = _instants(query, inputs)
+    powers = {degree: _power_sum(query, degree) for degree in range(1, node.most or 1)}
+    sized = at_instants.withColumns({f"__tocsin_p{degree}": column for degree, column in powers.items()})
+    if query.window_us is not None:
+        # Only the slice an instant lies in counts the matches that start there.
+        sized = sized.filter(F.col(SLICE) == times.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
+    scaled = _scaled({degree: F.col(f"__tocsin_p{degree}") for degree in powers})
+    totals = sized.agg(
+        F.count_if(F.lit(True)).alias(EVENTS),
+        *(
+            F.try_sum(F.try_multiply(F.col(EVENTS), scaled[later])).alias(f"__tocsin_total{later}")
+            for later in range(max(1, node.least) - 1, node.most or 1)
+        ),
+    )
+    parts = [
+        F.try_divide(F.col(f"__tocsin_total{later}"), F.lit(factorial(later)).cast(EXACT)).try_cast(EXACT)
+        for later in range(max(1, node.least) - 1, node.most or 1)
+    ]
+    whole = reduce(F.try_add, parts).try_cast("bigint")
+    # The number is right or the job fails: a NULL here would be an overflow nobody sees (SEMANTICS §9).
+    checked = F.when(F.col(EVENTS) == 0, F.lit(0).cast("bigint")).otherwise(
+        F.coalesce(whole, F.raise_error(F.lit("COUNT(*) is beyond 64 bits.")).cast("bigint"))
+    )
+    return totals.select(*(checked.alias(returned.name) for returned in query.returns))
+
+
+def _repeat(query: alg.Query) -> alg.Repeat:
+    node = core(query)
+    assert isinstance(node, alg.Repeat)  # `can_count` has looked
+    return node
+
+
+def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
+    """The number of events of each partition and instant, in every slice that needs it."""
+    (variable,) = query.variables
+    event = _repeat(query).part
+    assert isinstance(event, alg.Event)
+    copy = copy_name(variable, 1)
+    bags = {variable: (copy,)}
+    conditions = tuple(one for conjunct in conjuncts_of(query) for one in instances(conjunct, bags))
+    scan = Scan(copy, event.type or "", conditions)
+    frame = BranchFrame(query, Branch(scan, (), bags=bags), inputs, shapes_of(query, inputs), {})
+    source = frame.sources[copy]
+    keys = [source.key(name).column.alias(_key(name)) for name in query.partition.attributes]
+    found = (
+        frame.events(scan)
+        .groupBy(*keys, source.micros.alias(INSTANT))
+        .agg(F.count_if(F.lit(True)).cast(EXACT).alias(EVENTS))
+    )
+    if query.window_us is None:
+        return found
+    width = _slice_us(query.window_us)
+    first = times.floor_div(times.plus(F.col(INSTANT), 1 - query.window_us), width)
+    return found.withColumn(SLICE, F.explode(F.sequence(first, times.floor_div(F.col(INSTANT), width))))
+
+
+def _key(attribute: str) -> str:
+    return f"__tocsin_key_{attribute}"
+
+
+def _slice_us(window_us: int) -> int:
+    return min(WINDOWS_PER_SLICE * window_us, 2**62)
+
+
+def _power_sum(query: alg.Query, degree: int) -> Column:
+    keys = [_key(name) for name in query.partition.attributes]
+    window_us = query.window_us
+    if window_us == 1:
+        return F.lit(0).cast(EXACT)  # no later instant is inside the window
+    if window_us is None:
+        later = Window.partitionBy(*keys).orderBy(INSTANT).rangeBetween(1, Window.unboundedFollowing)
+    else:
+        later = Window.partitionBy(*keys, SLICE).orderBy(INSTANT).rangeBetween(1, window_us - 1)
+    power = reduce(F.try_multiply, [F.col(EVENTS)] * degree)
+    return F.coalesce(F.sum(power).over(later), F.lit(0).cast(EXACT)).cast(EXACT)
+
+
+def _scaled(powers: dict[int, Column]) -> dict[int, Column]:
+    """K! · e_k for every k: Newton's identities, k · e_k = Σ (−1)^(i−1) e_(k−i) p_i."""
+    found: dict[int, Column] = {0: F.lit(1).cast(EXACT)}
+    for k in powers:
+        total = F.lit(0).cast(EXACT)
+        for i in range(1, k + 1):
+            factor = factorial(k - 1) // factorial(k - i)
+            term = F.try_multiply(F.try_multiply(found[k - i], powers[i]), F.lit(factor).cast(EXACT))
+            total = (F.try_add if i % 2 else F.try_subtract)(total, term)
+        found[k] = total.cast(EXACT)
+    return found

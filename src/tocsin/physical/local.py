@@ -1,0 +1,320 @@
+"""`engine="local"`: the same kernels on Arrow tables, pandas or plain rows, in one process without a JVM.
+
+The same search and the same results as on Spark; for samples, tests and files that fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.text import to_text
+from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.types import DataType, Kind
+from tocsin.kernels.expressions import interpret
+from tocsin.kernels.kernel import kernel
+from tocsin.language import expressions as ex
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.layout import Gathered
+from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.plain import Events, attributes_of, normal, shipped
+from tocsin.physical.sliced.worker import Task
+
+Bags = dict[str, list[dict[str, Any]]]
+
+
+def match(
+    query: alg.Query,
+    inputs: Any,
+    *,
+    time: str | Mapping[str, str] = "ts",
+    tie: str | Iterable[str] | None = None,
+    type: str = "type",
+    id: str | None = None,
+    max_matches_per_start: int = MOST_MATCHES_PER_START,
+) -> pa.Table:
+    """The matches of a query as an Arrow table, with the columns that Spark would give.
+
+    Parameters
+    ----------
+    query
+        The query.
+    inputs
+        Per event type, or once with a type column: an Arrow table, a pandas DataFrame or a list of dicts.
+    time, tie, type, id
+        As for `Pattern.match`.
+    max_matches_per_start
+        How many matches may have one start.
+    """
+    if query.timeouts:
+        raise errors.UnsupportedError(
+            "WITH TIMEOUTS does not run here yet.",
+            where=query.places.get("timeouts"),
+            hint="`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows.",
+        )
+    events = _events(query, inputs, time, type)
+    named = alg.event_types(query.pattern)
+    by_type = {group.type: group for group in events}
+    schemas = {name: attributes_of(by_type[name].table.schema) for name in named}
+    bound = bind(query, schemas, time=time)
+    search = kernel(bound)
+    attributes = {name: _attributes(by_type, what) for name, what in query.variables.items()}
+    needs = needed(query, attributes)
+    if query.over_all_matches:
+        needs = {name: needs.get(name, ()) for name in query.variables}
+    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    table, layout = shipped(search, events, needs, ties=ties, id=id)
+    task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
+    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout.gathered))
+    result = _Result(bound, found, {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)})
+    first = by_type[named[0]]
+    return result.over_all() if query.over_all_matches else result.table(first.table.schema.field(first.time).type)
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+def _events(query: alg.Query, inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
+    """The events of every type; those the pattern does not name come last."""
+    named = alg.event_types(query.pattern)
+    if isinstance(inputs, Mapping):
+        missing = [name for name in named if name not in inputs]
+        errors.raise_all(
+            [
+                errors.UnknownEventTypeError(
+                    f"The pattern names the event type `{name}`, and no input has it.",
+                    hint=errors.did_you_mean(name, inputs, "inputs"),
+                )
+                for name in missing
+            ]
+        )
+        tables = {name: _table(given) for name, given in inputs.items()}
+    else:
+        tables = _by_type(_table(inputs), named, type_column)
+    order = (*named, *(name for name in tables if name not in named))
+    return [Events(name, tables[name], _time_of(name, time, tables[name])) for name in order]
+
+
+def _by_type(table: pa.Table, named: Sequence[str], type_column: str) -> dict[Any, pa.Table]:
+    if type_column not in table.column_names:
+        raise errors.MissingColumnError(
+            f"There is no type column `{type_column}` in the input.",
+            hint=errors.did_you_mean(type_column, table.column_names, "its columns") + " Choose one with `type=`.",
+        )
+    kinds = table.column(type_column)
+    present = [kind.as_py() for kind in pc.unique(kinds)]
+    found = {kind: table.filter(pc.equal(kinds, kind)) for kind in present if kind is not None}
+    if None in present:
+        found[None] = table.filter(pc.is_null(kinds))
+    return {name: found.get(name, table.slice(0, 0)) for name in (*named, *found)}
+
+
+def _table(given: Any) -> pa.Table:
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        given = pa.Table.from_pylist([dict(row) for row in given])
+    elif not isinstance(given, pa.Table) and hasattr(given, "to_records"):
+        given = pa.Table.from_pandas(given, preserve_index=False)
+    if not isinstance(given, pa.Table):
+        raise errors.InvalidInputError(
+            f"An input is a {type(given).__name__}, neither an Arrow table, a pandas DataFrame nor a list of rows.",
+            hint="pass `{'Login': table}`, or one table with a type column.",
+        )
+    return normal(given)
+
+
+def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -> str:
+    column = time if isinstance(time, str) else time.get(name or "", "")
+    if column not in table.column_names:
+        raise errors.MissingColumnError(
+            f"There is no time column `{column}` in the input of `{name}`.",
+            hint=errors.did_you_mean(column, table.column_names, "its columns") + " Choose one with `time=`.",
+        )
+    dtype = table.schema.field(column).type
+    if not (pa.types.is_timestamp(dtype) or pa.types.is_integer(dtype) or pa.types.is_null(dtype)):
+        raise errors.TimeTypeError(
+            f"The time column `{column}` of the input of `{name}` is {dtype}, neither a timestamp nor an integer.",
+            hint="choose a column that says when each event happened.",
+        )
+    return column
+
+
+def _attributes(by_type: Mapping[str | None, Events], what: alg.Kind) -> tuple[str, ...]:
+    columns = (name for kind in what.types for name in by_type[kind].table.column_names)
+    return tuple(dict.fromkeys(columns))
+
+
+def _schema(table: pa.Table, gathered: Iterable[Gathered]) -> pa.Schema:
+    """What the search gives, also when it finds nothing."""
+    fields = [pa.field(name, pa.int64()) for name in (names.START, names.END, names.FIRST_HALF, names.SECOND_HALF)]
+    for number, one in enumerate(gathered):
+        inner = pa.struct(
+            [pa.field(names.member(place), table.schema.field(name).type) for place, name in enumerate(one.columns)]
+        )
+        fields.append(pa.field(names.variable(number), pa.list_(inner) if one.is_iterated else inner))
+    return pa.schema(fields)
+
+
+# --- outputs --------------------------------------------------------------------------------------
+
+
+class _Result:
+    """RETURN, HAVING and GROUP BY over the matches that the search found."""
+
+    def __init__(self, bound: BoundQuery, found: pa.Table, variables: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+        self.bound = bound
+        self.query = bound.query
+        self.found = found
+        self.variables = variables
+
+    def table(self, time: pa.DataType) -> pa.Table:
+        """A row per match."""
+        query, found = self.query, self.found
+        bags = self._bags() if query.returns or query.having is not None else []
+        if query.having is not None:
+            wanted = interpret.value(query.having)
+            keep = [number for number, one in enumerate(bags) if wanted(one) is True]
+            found, bags = found.take(pa.array(keep, pa.int64())), [bags[number] for number in keep]
+        halves = (found.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
+        columns = {
+            "match_id": pa.array(
+                [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)], pa.string()
+            ),
+            "start": found.column(names.START).cast(time),
+            "end": found.column(names.END).cast(time),
+        }
+        if query.returns:
+            for returned, (_, dtype) in zip(query.returns, self.bound.columns, strict=True):
+                columns[returned.name] = self._column(returned.expression, bags, dtype, time)
+        else:
+            columns |= {name: self._whole(found, name) for name in query.variables}
+        return pa.table(columns)
+
+    def over_all(self) -> pa.Table:
+        """One row per group, or one in all."""
+        query, bags = self.query, self._bags()
+        keys = [(one.expression, interpret.value(one.expression)) for one in query.group_by]
+        groups: dict[tuple[Any, ...], list[Bags]] = {} if keys else {(): []}
+        values: dict[tuple[Any, ...], list[Any]] = {(): []}
+        for one in bags:
+            found = [key(one) for _, key in keys]
+            name = tuple("NaN" if value != value else (isinstance(value, bool), value) for value in found)  # noqa: PLR0124
+            groups.setdefault(name, []).append(one)
+            values.setdefault(name, found)
+        rows = []
+        for name, members in groups.items():
+            known = {expression: value for (expression, _), value in zip(keys, values[name], strict=True)}
+            if query.having is None or _over(query.having, members, known) is True:
+                rows.append([_over(one.expression, members, known) for one in query.returns])
+        columns = zip(*rows, strict=True) if rows else ([] for _ in query.returns)
+        return pa.table(
+            {
+                returned.name: pa.array(list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype))
+                for returned, column, (_, dtype) in zip(query.returns, columns, self.bound.columns, strict=True)
+            }
+        )
+
+    def _bags(self) -> list[Bags]:
+        """Per match, the events of each variable with the attributes that were asked for."""
+        bags: list[Bags] = [{} for _ in range(self.found.num_rows)]
+        for name, (place, attributes) in self.variables.items():
+            is_iterated = self.query.variables[name].iterated
+            for bag, held in zip(bags, self.found.column(names.variable(place)).to_pylist(), strict=True):
+                events = held if is_iterated else [held]
+                if held is not None:
+                    bag[name] = [dict(zip(attributes, event.values(), strict=False)) for event in events]
+        return bags
+
+    def _column(self, expression: ex.Expression, bags: list[Bags], dtype: DataType, time: pa.DataType) -> pa.Array:
+        if isinstance(expression, ex.Variable):
+            return self._whole(self.found, expression.name)
+        if isinstance(expression, ex.Attribute) and len(expression.path) == 1:
+            place, attributes = self.variables[expression.variable]
+            kind = self.found.schema.field(names.variable(place)).type
+            is_iterated = self.query.variables[expression.variable].iterated
+            inner = (kind.value_type if is_iterated else kind).field(list(attributes).index(expression.path[0])).type
+            if is_iterated and expression.index is ex.Each.PLAIN:
+                values = [
+                    None
+                    if (held := bag.get(expression.variable)) is None
+                    else [one[expression.path[0]] for one in held]
+                    for bag in bags
+                ]
+                return pa.array(values, pa.list_(inner))
+            return pa.array(map(interpret.value(expression), bags), inner)
+        if (
+            isinstance(expression, ex.Attribute)
+            and expression.index is ex.Each.PLAIN
+            and self.query.variables[expression.variable].iterated
+        ):
+            first = interpret.value(expression)
+            return pa.array(
+                [
+                    None
+                    if (held := bag.get(expression.variable)) is None
+                    else [first({expression.variable: [one]}) for one in held]
+                    for bag in bags
+                ]
+            )
+        values = list(map(interpret.value(expression), bags))
+        zone = time.tz if pa.types.is_timestamp(time) else "UTC"
+        return pa.array(values, _arrow(dtype, zone))
+
+    def _whole(self, found: pa.Table, name: str) -> pa.ChunkedArray:
+        """A variable's events under the names of their attributes."""
+        place, attributes = self.variables[name]
+        column = found.column(names.variable(place))
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
+        named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
+        wanted = pa.list_(named) if pa.types.is_list(column.type) else named
+        return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The same values under other names of fields."""
+    if pa.types.is_list(wanted):
+        values = _renamed(array.values, wanted.value_type)
+        # Offsets of a NULL list are equal, so that the mask tells all there is to know of it.
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
+    names_of = [field.name for field in wanted.fields]
+    fields = [array.field(number) for number in range(len(names_of))]
+    return pa.StructArray.from_arrays(fields, names=names_of, mask=array.is_null() if array.null_count else None)
+
+
+def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
+    """The Arrow type of a computed column; None lets Arrow see for itself."""
+    known = {
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.INTEGER: pa.int64(),
+        Kind.DOUBLE: pa.float64(),
+        Kind.STRING: pa.string(),
+        Kind.TIMESTAMP: pa.timestamp("us", zone),
+        Kind.DATE: pa.date32(),
+        Kind.INTERVAL: pa.duration("us"),
+        Kind.BINARY: pa.binary(),
+    }
+    return known.get(dtype.kind)
+
+
+def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expression, Any]) -> Any:
+    """An expression of group keys and aggregates over all matches: both become constants (R4, R40)."""
+
+    def settled(node: ex.Expression) -> ex.Expression:
+        if node in keys:
+            return ex.Literal(keys[node])
+        if isinstance(node, ex.Aggregate):
+            if node.argument is None:
+                return ex.Literal(len(members))
+            (variable,) = ex.variables_in(node.argument)
+            together = [event for bags in members for event in bags.get(variable, ())]
+            return ex.Literal(interpret.aggregate(node)({variable: together}))
+        return node.map_children(settled)
+
+    return interpret.value(settled(expression))({})

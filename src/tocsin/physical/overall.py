@@ -1,0 +1,258 @@
+"""Aggregation over all matches, by enumerating them: `RETURN COUNT(*), SUM(b.x) … GROUP BY …` (SEMANTICS §9, R4, R40).
+
+Every match is one row, with what its variables hold. An aggregate over all (match, event) pairs takes a bag's values
+one below the other: the arrays of all aggregates of a match stand side by side and are exploded once, shorter ones
+filled up with NULL, which every aggregate passes over. What a match has once is kept on its first row only.
+
+Integers are added exactly, and a sum beyond 64 bits is NULL, as everywhere; doubles are added in no particular order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.physical.bags import Bag, Binding, Values
+from tocsin.physical.columns import Compiler
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.sliced.text import text_of
+from tocsin.physical.values import Kind, Value, value_of
+
+PLACE, ITEM, MATCHES = "__tocsin_place", "__tocsin_item", "__tocsin_matches"
+AT, VALUE = "at", "value"
+LONGEST_INTEGER = "decimal(19,0)"
+
+Position = Callable[[str, Binding], Column]
+
+
+def overall(
+    query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding | Bag], *, position: Position | None = None
+) -> DataFrame:
+    """The RETURN rows of a query over all its matches: one in all, or one per group.
+
+    Parameters
+    ----------
+    query
+        A query with `over_all_matches`.
+    frame
+        Its matches after all policies, one row each.
+    bindings
+        What each variable that the query's outputs mention holds, as columns of `frame`.
+    position
+        The position of an event bound to a variable, as something to order by; FIRST and LAST need it (`by_position`).
+    """
+    return _Overall(query, frame, bindings, position).rows()
+
+
+def by_position(query: alg.Query, inputs: Inputs) -> Position:
+    """Positions by time, tie columns, type and canonical text (R16), as far as a binding has them.
+
+    Rows must therefore bring the time column, the tie columns and, where events of one instant can differ, all others.
+    """
+
+    def position(variable: str, event: Binding) -> Column:
+        kinds = [kind or "" for kind in query.variables[variable].types]
+        streams = [inputs.streams[kind] for kind in kinds]
+        times = dict.fromkeys(stream.time for stream in streams if stream.time in event.columns)
+        if not times:
+            raise errors.InternalError(f"The events of `{variable}` come without their time.")
+        instants = [value_of(*event.columns[name]) for name in times]
+        ties = [event.columns[name][0] for name in inputs.ties if name in event.columns]
+        keys = [
+            F.coalesce(*(Value(one.micros, Kind.INTEGER).number for one in instants)),
+            *ties,
+            text_of(event.columns, without=next(iter(times))),
+        ]
+        return F.struct(*(key.alias(f"key{number}") for number, key in enumerate(keys)))
+
+    return position
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A group key: the column of a match, and then its value and its output as columns of the groups."""
+
+    column: Column
+    value: Value
+    output: Column
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a match adds to an aggregate: a value of its own, or an array of those of a bag."""
+
+    node: ex.Aggregate
+    name: str
+    column: Column
+    kind: Kind
+    in_micros: bool = False
+    is_array: bool = False
+
+
+@dataclass(frozen=True)
+class _Overall:
+    query: alg.Query
+    frame: DataFrame
+    bindings: Mapping[str, Binding | Bag]
+    position: Position | None
+
+    def rows(self) -> DataFrame:
+        keys, parts = self._keys, self._parts
+        columns = [key.column.alias(_key(number)) for number, key in enumerate(keys.values())]
+        rows = self.frame.select(*columns, *(part.column.alias(part.name) for part in parts))
+        rows = self._one_below_the_other(rows)
+        groups = rows.groupBy(*(_key(number) for number in range(len(keys)))).agg(
+            F.count_if(F.col(PLACE) == 0).alias(MATCHES),
+            *(column.alias(f"{part.name}_{number}") for part in parts for number, column in enumerate(_combined(part))),
+        )
+        known = {expression: key.value for expression, key in keys.items()}
+        known |= {part.node: _result(part) for part in parts}
+        known[ex.Aggregate("count", None)] = Value(F.col(MATCHES), Kind.INTEGER)
+        compiler = Compiler({}, known)
+        if self.query.having is not None:
+            groups = groups.filter(compiler.condition(self.query.having))
+        return groups.select(
+            *(
+                (keys[one.expression].output if one.expression in keys else compiler.output(one.expression)).alias(
+                    one.name
+                )
+                for one in self.query.returns
+            )
+        )
+
+    @cached_property
+    def _keys(self) -> dict[ex.Expression, _Key]:
+        compiler, found = Compiler(self.bindings), dict[ex.Expression, _Key]()
+        for expression in (one.expression for one in self.query.group_by):
+            if expression in found:
+                continue
+            after = F.col(_key(len(found)))
+            if isinstance(expression, ex.Attribute):
+                column, dtype = compiler.typed(expression)
+                found[expression] = _Key(column, value_of(after, dtype), after)
+            else:
+                before = compiler.value(expression)
+                value = Value(after, before.kind, before.in_micros)
+                found[expression] = _Key(before.column, value, value.output)
+        return found
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        wanted = [one.expression for one in self.query.returns]
+        wanted += [self.query.having] if self.query.having is not None else []
+        nodes = dict.fromkeys(node for expression in wanted for node in self._aggregates_in(expression))
+        return [self._part(node, f"__tocsin_part_{number}") for number, node in enumerate(nodes)]
+
+    def _aggregates_in(self, expression: ex.Expression) -> Iterator[ex.Aggregate]:
+        """All but COUNT(*), which every group has."""
+        if expression in self._keys:
+            return
+        if isinstance(expression, ex.Aggregate):
+            if expression.argument is not None:
+                yield expression
+            return
+        for child in expression.children():
+            yield from self._aggregates_in(child)
+
+    def _part(self, node: ex.Aggregate, name: str) -> _Part:
+        argument = node.argument
+        assert argument is not None
+        (variable,) = ex.variables_in(argument)
+        binding = self.bindings[variable]
+        if isinstance(argument, ex.Variable):
+            return _Part(node, name, binding.size, Kind.INTEGER)
+
+        def compute(event: Binding) -> Value:
+            value = Compiler({variable: event}).value(argument)
+            if node.function not in ("first", "last"):
+                return value
+            if self.position is None:
+                raise errors.InternalError("FIRST and LAST over all matches need positions.", where=node.where)
+            pair = F.struct(self.position(variable, event).alias(AT), value.column.alias(VALUE))
+            return Value(pair, value.kind, value.in_micros)
+
+        if isinstance(binding, Bag):
+            values = binding.values(compute)
+            return _Part(node, name, values.array, values.kind, values.in_micros, is_array=True)
+        value = binding.only_if_bound(compute(binding))
+        return _Part(node, name, value.column, value.kind, value.in_micros)
+
+    def _one_below_the_other(self, rows: DataFrame) -> DataFrame:
+        arrays = [part.name for part in self._parts if part.is_array]
+        if not arrays:
+            return rows.withColumn(PLACE, F.lit(0))
+        keys = [_key(number) for number in range(len(self._keys))]
+        others = [part.name for part in self._parts if not part.is_array]
+        exploded = rows.select(
+            *keys, *others, F.posexplode_outer(F.arrays_zip(*map(F.col, arrays))).alias(PLACE, ITEM)
+        ).withColumn(PLACE, F.coalesce(F.col(PLACE), F.lit(0)))
+        return exploded.select(
+            *keys,
+            PLACE,
+            *(F.when(F.col(PLACE) == 0, F.col(name)).alias(name) for name in others),
+            *(F.col(ITEM).getField(name).alias(name) for name in arrays),
+        )
+
+
+def _key(number: int) -> str:
+    return f"__tocsin_key_{number}"
+
+
+def _combined(part: _Part) -> list[Column]:
+    """The aggregates of Spark that a part needs; `_result` puts them together."""
+    column, function = F.col(part.name), part.node.function
+    if isinstance(part.node.argument, ex.Variable):
+        return [F.try_sum(column)]
+    if function in ("first", "last"):
+        choose = F.min_by if function == "first" else F.max_by
+        return [choose(column.getField(VALUE), column.getField(AT))]
+    if function in ("min", "max"):
+        return [F.min(column) if function == "min" else F.max(column)]
+    if function == "range":
+        return [F.min(column), F.max(column)]
+    if part.kind is Kind.DOUBLE:
+        column = column + 0.0  # −0.0 and 0.0 are one value
+    if function == "count":
+        return [F.count_distinct(column) if part.node.distinct else F.count(column)]
+    if part.node.distinct or function == "collect":
+        return [F.collect_set(column) if part.node.distinct else F.collect_list(column)]
+    if function == "stddev":
+        return [F.stddev_pop(column.cast("double"))]
+    return [F.try_sum(_addend(column, part.kind)), F.count(column)]
+
+
+def _addend(column: Column, kind: Kind) -> Column:
+    # Spark adds BIGINTs in 64 bits; decimals of 19 digits it adds in 29.
+    return column if kind in (Kind.DOUBLE, Kind.DECIMAL) else column.cast("bigint").cast(LONGEST_INTEGER)
+
+
+def _result(part: _Part) -> Value:
+    """The value of an aggregate from the columns of `_combined` (R18, R40)."""
+    function, kind = part.node.function, part.kind
+    first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
+    if function == "count":
+        return Value(F.coalesce(first, F.lit(0)).cast("bigint"), Kind.INTEGER)
+    if function == "range":
+        return Value(F.try_subtract(Value(second, kind).number, Value(first, kind).number), kind)
+    if function == "stddev" and not part.node.distinct:
+        return Value(first, Kind.DOUBLE)
+    if function == "collect" or (part.node.distinct and function in ("sum", "avg", "stddev")):
+        folded = Values(first, kind, part.in_micros).fold(function)
+        if function == "collect":
+            return Value(F.when(F.col(MATCHES) > 0, folded.column), folded.kind)
+        return folded
+    if function == "avg":
+        return Value(F.try_divide(first.cast("double"), second.cast("double")), Kind.DOUBLE)
+    if function == "sum":
+        total = F.when(second > 0, first).otherwise(F.lit(0))
+        return (
+            Value(total, kind) if kind in (Kind.DOUBLE, Kind.DECIMAL) else Value(total.try_cast("bigint"), Kind.INTEGER)
+        )
+    return Value(first, kind, part.in_micros)

@@ -1,0 +1,476 @@
+"""The user's DataFrames → one DataFrame of the events that can take part, with the columns the search needs.
+
+Spark decides all that concerns one event: its type, the conditions on it alone (one bit per variable), the values that
+conditions between events use. One DataFrame with a type column is read once, whatever the number of variables; inputs
+per type are a union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from operator import and_, or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.model import Carried, Held, Source
+from tocsin.language import expressions as ex
+from tocsin.physical import identity, instants
+from tocsin.physical.columns import Binding, Compiler
+from tocsin.physical.inputs import Inputs, Stream
+from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.layout import Gathered, Layout, Packing
+from tocsin.physical.sliced.needs import Needs
+from tocsin.physical.sliced.text import text_of
+from tocsin.physical.values import TIMES, Kind, Value, kind_of, value_of
+
+NARROW = (T.ByteType, T.ShortType, T.IntegerType)
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """What travels.
+
+    Attributes
+    ----------
+    frame
+        A row per event, with the columns of `layout`.
+    columns
+        Their names.
+    layout
+        What they mean.
+    micros
+        The time of a row in microseconds.
+    keys
+        What rows of one partition agree on.
+    """
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    layout: Layout
+    micros: Column
+    keys: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Events that one DataFrame holds: those of one type, or of several told apart by a type column."""
+
+    frame: DataFrame
+    streams: tuple[Stream, ...]  # none: a type that the pattern does not name
+    schema: T.StructType
+    time: str
+    time_kind: Kind
+    type_column: str | None
+    name: str | None  # the only type
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[Column, T.DataType]]:
+        """Its columns by name; renamed by place, so that no two names clash whatever the session's rules on case."""
+        return {field.name: (F.col(_input(number)), field.dataType) for number, field in enumerate(self.schema.fields)}
+
+    @cached_property
+    def renamed(self) -> DataFrame:
+        """The DataFrame with these names."""
+        return self.frame.toDF(*map(_input, range(len(self.schema.fields))))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that the pattern names."""
+        return tuple(stream.type for stream in self.streams)
+
+    def is_of(self, types: Iterable[str]) -> Column | None:
+        """Whether a row is of one of these types; None when all rows are."""
+        if self.type_column is None:
+            return None
+        column = self.columns[self.type_column][0]
+        wanted = sorted(types)
+        return column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
+
+    def choose(self, values: Mapping[str, tuple[Hashable, Callable[[Part], Column]]]) -> Column:
+        """For the events of each type its value; equal keys mean the same value, which is written once."""
+        groups: dict[Hashable, list[str]] = {}
+        for name in self.types:
+            if name in values:
+                groups.setdefault(values[name][0], []).append(name)
+        if not groups:
+            return F.lit(None)
+        made = {key: values[members[0]][1](self) for key, members in groups.items()}
+        if self.type_column is None or (len(groups) == 1 and sum(map(len, groups.values())) == len(self.types)):
+            return next(iter(made.values()))
+        chain = reduce(
+            lambda chain, item: chain.when(self.is_of(item[1]), made[item[0]]),
+            groups.items(),
+            F,
+        )
+        return chain  # type: ignore[return-value]
+
+
+def _input(number: int) -> str:
+    return f"__tocsin_in{number}"
+
+
+def parts_of(inputs: Inputs, *, others: bool) -> list[Part]:
+    """The DataFrames to read; those of types that the pattern does not name only when they count."""
+    streams = tuple(inputs.streams.values())
+    first = streams[0]
+    if first.type_column is not None:
+        return [Part(first.frame, streams, first.schema, first.time, first.time_kind, first.type_column, None)]
+    return [
+        Part(
+            one.frame, (one,) if one.type in inputs.streams else (), one.schema, one.time, one.time_kind, None, one.type
+        )
+        for one in (*streams, *(inputs.others.values() if others else ()))
+    ]
+
+
+@dataclass
+class _Column:
+    """A shipped column: its name, and its value for each part."""
+
+    name: str
+    value: Callable[[Part], Column]
+
+
+@dataclass
+class Shipper:
+    """Decides what is shipped for a kernel and builds the DataFrame."""
+
+    kernel: Kernel
+    inputs: Inputs
+    needs: Needs
+    with_digests: bool
+    columns: list[_Column] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.parts = parts_of(self.inputs, others=self.kernel.counts_every_event)
+        self.schemas = {name: stream.schema for name, stream in self.inputs.streams.items()}
+        self.shapes: dict[str, Shape] = {
+            source.variable: shape_of(source.variable, [self.schemas[name] for name in source.types])
+            for source in self.kernel.sources
+        }
+        self.types = {source.variable: frozenset(source.types) for source in self.kernel.sources}
+
+    def shipment(self) -> Shipment:
+        """What travels, and what it means."""
+        kernel = self.kernel
+        gathered = tuple(self._gathered(name) for name in self.needs)
+        wants = {
+            name: tuple(
+                (attribute, self._attribute(attribute, self.schemas[name][attribute].dataType, [name]))
+                for attribute in attributes
+            )
+            for name, attributes in kernel.wants.items()
+            if attributes
+        }
+        packing = self._packing(len(wants))
+        time, micros = self._time()
+        for number, one in enumerate(gathered):
+            if not one.columns:  # counted only: any column that every event has tells how many there are
+                gathered = (*gathered[:number], replace(one, columns=(time,)), *gathered[number + 1 :])
+        keys = () if packing.has_key else tuple(map(self._key, kernel.query.partition.attributes))
+        carried = tuple(map(self._carried, kernel.carried))
+        digests = tuple(self._digest(number) for number in (0, 1)) if self.with_digests else ()
+        ties: tuple[str, ...] = ()
+        kind = text = None
+        if kernel.needs_order:
+            ties = tuple(map(self._everywhere, self.inputs.ties))
+            kind = self._type() if kernel.counts_every_event else None
+            text = self._add(names.TEXT, lambda part: text_of(part.columns, without=part.time))
+        layout = Layout(packing, time, keys, carried, gathered, digests, ties, kind, text, wants)
+        frames = [self._select(part, packing) for part in self.parts]
+        by = (F.shiftright(F.col(names.BITS), names.KEY_AT),) if packing.has_key else tuple(map(F.col, keys))
+        return Shipment(
+            reduce(lambda one, other: one.union(other), frames),
+            (*(column.name for column in self.columns), names.BITS),
+            layout,
+            micros,
+            by,
+        )
+
+    def _select(self, part: Part, packing: Packing) -> DataFrame:
+        return part.renamed.filter(self._filter(part)).select(
+            *(column.value(part).alias(column.name) for column in self.columns),
+            self._bits(part, packing).alias(names.BITS),
+        )
+
+    # --- which events -----------------------------------------------------------------------------
+
+    def _filter(self, part: Part) -> Column:
+        """Of an event that cannot take part nothing is shipped; its conditions are written so that files see them."""
+        kernel = self.kernel
+        tests = [part.columns[part.time][0].isNotNull()]
+        if not kernel.crosses_partitions:
+            tests += self._has_key(part)
+        if not kernel.counts_every_event:
+            of_type = part.is_of(part.types)
+            tests += [] if of_type is None else [of_type]
+            sources = self._sources(part)
+            candidates = [self._is_candidate(part, source) for source in sources]
+            known = [candidate for candidate in candidates if candidate is not None]
+            if len(known) == len(candidates) and any(source.conditions for source in sources):
+                tests.append(reduce(or_, known))
+        return reduce(and_, tests)
+
+    def _has_key(self, part: Part) -> list[Column]:
+        """`[k]`: an event with NULL takes part in nothing; one without the attribute is in no partition (R11)."""
+        partition = self.kernel.query.partition
+        if any(name not in part.columns for name in partition.attributes):
+            return [F.lit(False)]
+        return [part.columns[name][0].isNotNull() for name in partition.same]
+
+    def _sources(self, part: Part) -> list[Source]:
+        return [source for source in self.kernel.sources if set(source.types) & set(part.types)]
+
+    def _is_alone(self, part: Part, source: Source) -> bool:
+        """Whether the events of a variable's types that are left after the filter are all candidates for it."""
+        own = set(source.types) & set(part.types)
+        others = [other for other in self._sources(part) if other is not source]
+        return not self.kernel.counts_every_event and all(own.isdisjoint(other.types) for other in others)
+
+    def _is_candidate(self, part: Part, source: Source, *, filtered: bool = False) -> Column | None:
+        """Whether an event, perhaps one that has passed the filter, may be bound to a variable; None: every one may."""
+        of_type = part.is_of(set(source.types) & set(part.types))
+        tests = [] if of_type is None else [of_type]
+        if filtered and self._is_alone(part, source):
+            return reduce(and_, tests) if tests else None
+        compiler = self._compiler(part, source.variable)
+        tests += [compiler.condition(condition) for condition in source.conditions]
+        return reduce(and_, tests) if tests else None
+
+    def _compiler(self, part: Part, *variables: str) -> Compiler:
+        return Compiler({name: Binding(self._typed(part, self.shapes[name])) for name in variables})
+
+    def _typed(self, part: Part, shape: Shape) -> dict[str, tuple[Column, T.DataType]]:
+        """The columns of a variable with the types it has in the whole query."""
+        return {name: (_cast(part, name, dtype), dtype) for name, dtype in shape.items()}
+
+    # --- bits -------------------------------------------------------------------------------------
+
+    def _packing(self, wanting: int) -> Packing:
+        kernel = self.kernel
+        asks = (
+            any(len(source.types) > 1 for source in kernel.sources)
+            or wanting > 1
+            or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
+        )
+        packing = Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length() if asks else 0)
+        if packing.size > names.MOST_BITS:
+            raise errors.UnsupportedError(
+                f"A pattern with {len(kernel.sources)} variables does not run on Spark yet.",
+                hint="split it into several patterns.",
+            )
+        attributes = kernel.query.partition.attributes
+        fits = len(attributes) == 1 and packing.size <= names.KEY_AT
+        is_narrow = fits and all(
+            isinstance(part.columns[attributes[0]][1], NARROW) for part in self.parts if attributes[0] in part.columns
+        )
+        return replace(packing, has_key=is_narrow)
+
+    def _bits(self, part: Part, packing: Packing) -> Column:
+        bits = _number(names.OWN_COPY)
+        takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
+        for source in self._sources(part):
+            test = self._is_candidate(part, source, filtered=True)
+            tests = takes_part + ([] if test is None else [test])
+            bit = _number(1 << (names.FLAGS_AT + source.bit))
+            bits = bits.bitwiseOR(F.when(reduce(and_, tests), bit).otherwise(_number(0)) if tests else bit)
+        if packing.kinds and part.types:
+            numbers = {
+                name: (number, lambda part, number=number: _number(number << packing.kinds_at))
+                for number, name in enumerate(self.kernel.types)
+            }
+            bits = bits.bitwiseOR(F.coalesce(part.choose(numbers), _number(0)))
+        if packing.has_key:
+            (attribute,) = self.kernel.query.partition.attributes
+            key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
+            bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), _number(1 << names.KEY_AT)))
+        return bits
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def _add(self, name: str, value: Callable[[Part], Column]) -> str:
+        self.columns.append(_Column(name, value))
+        return name
+
+    def _new(self) -> str:
+        return names.column(len(self.columns))
+
+    def _gathered(self, variable: str) -> Gathered:
+        shape, types = self.shapes[variable], self.types[variable]
+        return Gathered(
+            variable,
+            tuple(self._attribute(name, shape[name], types) for name in self.needs[variable]),
+            self.kernel.query.variables[variable].iterated,
+        )
+
+    def _attribute(self, attribute: str, dtype: T.DataType, types: Iterable[str]) -> str:
+        """A column with an attribute of these types; one column serves all variables that ask for the same."""
+        for column in self.columns:
+            value = column.value
+            if isinstance(value, _Attribute) and (value.name, value.dtype) == (attribute, dtype):
+                value.types |= frozenset(types)
+                return column.name
+        return self._add(self._new(), _Attribute(attribute, dtype, frozenset(types)))
+
+    def _shared(self, attribute: str, types: Iterable[str]) -> tuple[str, T.DataType] | None:
+        """A column that holds an attribute as it is, for all these types, and is shipped anyway; and its type."""
+        wanted = frozenset(types)
+        for column in self.columns:
+            value = column.value
+            if (
+                isinstance(value, _Attribute)
+                and value.name == attribute
+                and wanted <= value.types
+                and all(self.schemas[name][attribute].dataType == value.dtype for name in wanted)
+            ):
+                return column.name, value.dtype
+        return None
+
+    def _time(self) -> tuple[str, Column]:
+        """The column of the time, and the time in microseconds."""
+        attributes = {part.time for part in self.parts}
+        shared = self._shared(next(iter(attributes)), self.schemas) if len(attributes) == 1 else None
+        counts_others = self.kernel.counts_every_event
+        if shared is not None and not counts_others and self.inputs.time_kind in (Kind.INTEGER, Kind.INSTANT):
+            name, _ = shared
+            return name, _micros(F.col(name), self.inputs.time_kind)
+        self._add(names.TIME, lambda part: _micros(part.columns[part.time][0], part.time_kind))
+        return names.TIME, F.col(names.TIME)
+
+    def _key(self, attribute: str) -> str:
+        kinds = {kind_of(part.columns[attribute][1]) for part in self.parts if attribute in part.columns}
+        shared = self._shared(attribute, self.schemas)
+        if shared is not None and not self.kernel.counts_every_event and not kinds & {Kind.DOUBLE, Kind.INTERVAL}:
+            return shared[0]
+        return self._add(self._new(), lambda part: _key_value(part, attribute, kinds))
+
+    def _everywhere(self, attribute: str) -> str:
+        return self._add(self._new(), lambda part: value_of(*part.columns[attribute]).column)
+
+    def _carried(self, carried: Carried) -> str:
+        attribute = _plain_attribute(carried)
+        if attribute is not None:
+            shared = self._shared(attribute, carried.expressions)
+            if shared is not None and _is_held_as(shared[1], carried.held):
+                return shared[0]
+        values = {
+            kind: (
+                _anonymous(expression),
+                lambda part, expression=expression: self._held(part, expression, carried.held),
+            )
+            for kind, expression in carried.expressions.items()
+        }
+        return self._add(self._new(), lambda part: part.choose(values))
+
+    def _held(self, part: Part, expression: ex.Expression, held: Held) -> Column:
+        value = self._compiler(part, *ex.variables_in(expression)).value(expression)
+        match held:
+            case Held.INTEGER if value.kind in TIMES:
+                return value.micros
+            case Held.INTEGER:
+                return value.number.cast("bigint")
+            case Held.FLOAT:
+                return value.number.cast("double")
+            case Held.RANK if value.kind is Kind.INTEGER:
+                return value.column.cast("decimal(20,0)")
+        return value.column
+
+    def _digest(self, number: int) -> str:
+        def digest(part: Part, kind: str) -> Column:
+            return identity.digests(identity.Event(kind, part.columns), id=self.inputs.id)[number]
+
+        values = {
+            kind: (kind, lambda part, kind=kind: digest(part, kind))
+            for kind in {kind for name in self.kernel.query.variables for kind in self.types[name]}
+        }
+        return self._add(self._new(), lambda part: F.coalesce(part.choose(values), _number(0)))
+
+    def _type(self) -> str:
+        def value(part: Part) -> Column:
+            if part.type_column is None:
+                return F.lit(part.name)
+            return F.coalesce(part.columns[part.type_column][0], F.lit(""))
+
+        return self._add(names.TYPE, value)
+
+
+@dataclass(eq=False)
+class _Attribute:
+    """The value of a column that holds an attribute of the types that ask for it."""
+
+    name: str
+    dtype: T.DataType
+    types: frozenset[str]
+
+    def __call__(self, part: Part) -> Column:
+        if self.types.isdisjoint(part.types):
+            return F.lit(None).cast(self.dtype)
+        return part.choose({kind: ("", lambda part: _cast(part, self.name, self.dtype)) for kind in self.types})
+
+
+def _cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
+    if attribute not in part.columns:
+        return F.lit(None).cast(dtype)
+    column, own = part.columns[attribute]
+    return column if own == dtype else column.cast(dtype)
+
+
+def _number(value: int) -> Column:
+    return F.lit(int(value)).cast("bigint")
+
+
+def _micros(time: Column, kind: Kind) -> Column:
+    match kind:
+        case Kind.INSTANT:
+            return instants.micros_of_instant(time)
+        case Kind.LOCAL:
+            return instants.micros_of_local(time)
+    return time.cast("bigint")
+
+
+def _key_value(part: Part, attribute: str, kinds: set[Kind]) -> Column:
+    """A key that is equal exactly when SQL's grouping says so, in every input."""
+    if attribute not in part.columns:
+        return F.lit(None)
+    value: Value = value_of(*part.columns[attribute])
+    if value.kind in TIMES and len(kinds) > 1:
+        return value.micros
+    if value.kind is Kind.DOUBLE:
+        # −0.0 is 0.0 here; as bits they differ.
+        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
+    return value.column
+
+
+def _plain_attribute(carried: Carried) -> str | None:
+    """The attribute that a carried column is, when it is nothing more."""
+    found = set()
+    for expression in carried.expressions.values():
+        if not isinstance(expression, ex.Attribute) or len(expression.path) != 1:
+            return None
+        found.add(expression.path[0])
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_held_as(dtype: T.DataType, held: Held) -> bool:
+    """Whether a worker can take a shipped column of this type as it is."""
+    kind = kind_of(dtype)
+    match held:
+        case Held.INTEGER:
+            return kind in (Kind.INTEGER, Kind.INSTANT, Kind.LOCAL)
+        case Held.FLOAT:
+            return kind is Kind.DOUBLE
+        case Held.BOOLEAN:
+            return kind is Kind.BOOLEAN
+    return kind in (Kind.STRING, Kind.DECIMAL) or isinstance(dtype, T.BinaryType)
+
+
+def _anonymous(expression: ex.Expression) -> ex.Expression:
+    """The expression without the name of its variable: for two variables of one type it is the same value."""
+    return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)

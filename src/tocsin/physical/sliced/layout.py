@@ -1,0 +1,128 @@
+"""What is shipped of every event, and what each column means. Known to the driver and to the workers.
+
+Every column costs about 0.2 µs a row between Spark and Python, so small things share one BIGINT, the *bits* of a row:
+
+======  ==============================================================================
+0–1     which slice the row is for: 0 the one before its own, 1 its own, 2 the next
+2–      one bit per source of the kernel: whether the event is a candidate for it
+next    the number of the event's type, where a kernel asks for it
+31      whether the partition's key is NULL     } when the only key is an integer
+32–63   the partition's key                     } of at most 32 bits
+======  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+BITS = "__tocsin_bits"
+TIME = "__tocsin_us"
+TYPE = "__tocsin_type"
+TEXT = "__tocsin_text"
+START, END = "__tocsin_start", "__tocsin_end"
+FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
+
+FLAGS_AT = 2
+OWN_COPY = 1  # what bits 0–1 hold for the slice an event lies in
+KEY_AT = 31
+MOST_BITS = 62
+
+
+def column(number: int) -> str:
+    """The name of a shipped column."""
+    return f"__tocsin_c{number}"
+
+
+def variable(number: int) -> str:
+    """The name of the column that holds a variable's events in a match."""
+    return f"__tocsin_v{number}"
+
+
+def member(number: int) -> str:
+    """The name of an attribute inside a variable's column: by number, since Spark may ignore the case of names."""
+    return f"f{number}"
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the bits of a row are laid out.
+
+    Attributes
+    ----------
+    sources
+        How many bits say what the event may be bound to.
+    kinds
+        How many bits hold the number of its type; 0 when nobody asks.
+    has_key
+        Whether the partition's key is there too.
+    """
+
+    sources: int
+    kinds: int = 0
+    has_key: bool = False
+
+    @property
+    def kinds_at(self) -> int:
+        """Where the number of the type begins."""
+        return FLAGS_AT + self.sources
+
+    @property
+    def size(self) -> int:
+        """How many bits are used, without the key."""
+        return self.kinds_at + self.kinds
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A variable's column in a match.
+
+    Attributes
+    ----------
+    name
+        The variable.
+    columns
+        The shipped columns of its attributes, in the order of the struct's fields.
+    is_iterated
+        Whether it is an array of structs.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    is_iterated: bool
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shipped columns.
+
+    Attributes
+    ----------
+    packing
+        What the bits hold.
+    time
+        The column of the time: microseconds, or a time stamp.
+    keys
+        The columns of the partition's key; none when it is in the bits or there is no partition.
+    carried
+        The columns of the kernel's `carried`, in its order.
+    gathered
+        The variables whose events are part of the result.
+    digests
+        The columns d1 and d2 of `match_id`, or none.
+    ties, type, text
+        The columns that order events of one instant; for kernels that ask for an order only.
+    wants
+        By event type, the attributes that `Rows.event` must know and their columns.
+    """
+
+    packing: Packing
+    time: str = TIME
+    keys: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
+    gathered: tuple[Gathered, ...] = ()
+    digests: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    type: str | None = None
+    text: str | None = None
+    wants: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)

@@ -1,0 +1,208 @@
+"""A kernel and its inputs → one DataFrame of matches. Nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.text import to_text
+from tocsin.kernels.kernel import Kernel
+from tocsin.language import expressions as ex
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical import identity
+from tocsin.physical.bags import Bag, Binding, event_in
+from tocsin.physical.columns import Compiler
+from tocsin.physical.compat import use_own_python
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.overall import by_position, overall
+from tocsin.physical.shapes import Shape
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.events import Shipment, Shipper
+from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.slices import distribute
+from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sliced.worker import Task
+from tocsin.physical.values import Value
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of the search.
+
+    Attributes
+    ----------
+    slice_us
+        How wide time slices shall be; by default sixteen times the reach of the pattern.
+    max_matches_per_start
+        How many matches may have one start before the search gives up.
+    """
+
+    slice_us: int | None = None
+    max_matches_per_start: int = MOST_MATCHES_PER_START
+
+
+DEFAULTS = Options()
+
+
+@dataclass(frozen=True)
+class Found:
+    """The matches of a kernel before RETURN: one row each.
+
+    Attributes
+    ----------
+    frame
+        `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
+        halves of `match_id` unless an `id` column makes it.
+    shapes
+        The variables whose events are there, and the attributes that are.
+    """
+
+    frame: DataFrame
+    shapes: dict[str, Shape]
+
+
+class Search(Protocol):
+    """A way to find the matches of a kernel."""
+
+    def __call__(self, kernel: Kernel, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
+        """The matches before RETURN."""
+
+
+def matches(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, find: Search | None = None) -> DataFrame:
+    """The matches of a query; the columns are `match_id`, `start`, `end`, then those of RETURN or of the variables.
+
+    `find` finds them; by default time slices are shuffled.
+    """
+    query = kernel.query
+    by_id = _is_identified_after(kernel, inputs)
+    found = (find or search)(kernel, inputs, options, with_digests=not by_id)
+    bindings = bindings_of(query, found.shapes)
+    compiler = Compiler(bindings)
+    frame = found.frame
+    if query.having is not None:
+        frame = frame.filter(compiler.condition(query.having))
+    returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+    if by_id:
+        hashed = frame.withColumns(_hashes(kernel, inputs, found.shapes))
+        frame = identity.with_match_id(hashed, id=inputs.id)
+        match_id = F.col(identity.MATCH_ID)
+    else:
+        match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
+    kind = inputs.time_kind
+    return frame.select(
+        match_id.alias("match_id"),
+        Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
+        Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
+        *(compiler.output(returned.expression).alias(returned.name) for returned in returns),
+    )
+
+
+def over_all(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+    """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
+    found = search(kernel, inputs, options, with_digests=False)
+    query = kernel.query
+    bindings = bindings_of(query, found.shapes)
+    return overall(query, found.frame, bindings, position=by_position(query, inputs))
+
+
+def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
+    """The matches of a kernel with the events and attributes that the query's outputs need."""
+    shipment, found = ship(kernel, inputs, with_digests=with_digests)
+    width = width_us(kernel, options.slice_us)
+    rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
+    has_id = inputs.id is not None
+    task = Task(kernel, shipment.layout, width, options.max_matches_per_start, to_text(kernel.query), has_id)
+    return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
+
+
+def ship(kernel: Kernel, inputs: Inputs, *, with_digests: bool) -> tuple[Shipment, dict[str, Shape]]:
+    """What travels, and the variables and attributes that the query's outputs need."""
+    shapes = Shipper(kernel, inputs, {}, with_digests=False).shapes
+    attributes = {name: tuple(shape) for name, shape in shapes.items()}
+    is_identified = not with_digests and not kernel.query.over_all_matches
+    needs = needed(kernel.query, attributes, inputs.id if is_identified else None)
+    found = {name: {attribute: shapes[name][attribute] for attribute in needs[name]} for name in needs}
+    shipment = Shipper(kernel, inputs, needs, with_digests=with_digests).shipment()
+    use_own_python(shipment.frame)
+    return shipment, found
+
+
+def schema_of(kernel: Kernel, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
+    """The columns that a task gives."""
+    schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
+    if shipment.layout.digests:
+        schema = schema.add(names.FIRST_HALF, T.LongType()).add(names.SECOND_HALF, T.LongType())
+    for number, gathered in enumerate(shipment.layout.gathered):
+        shape = shapes[gathered.name]
+        dtypes = [*shape.values()]
+        if not dtypes:
+            dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
+        struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
+        schema = schema.add(names.variable(number), T.ArrayType(struct) if gathered.is_iterated else struct)
+    return schema
+
+
+def _time_type(inputs: Inputs) -> T.DataType:
+    stream = next(iter(inputs.streams.values()))
+    return stream.schema[stream.time].dataType
+
+
+def bindings_of(query: alg.Query, shapes: Mapping[str, Shape]) -> dict[str, Binding | Bag]:
+    """What expressions over a match mean by a variable."""
+    found: dict[str, Binding | Bag] = {}
+    for number, (name, shape) in enumerate(shapes.items()):
+        held = F.col(names.variable(number))
+        fields = {attribute: (names.member(place), dtype) for place, (attribute, dtype) in enumerate(shape.items())}
+        kind = query.variables[name]
+        if kind.iterated:
+            found[name] = Bag(held, fields)
+        else:
+            # A variable that is always bound needs no test whether it is.
+            event = event_in(held, fields)
+            found[name] = event if kind.optional else replace(event, exists=None)
+    return found
+
+
+def _is_identified_after(kernel: Kernel, inputs: Inputs) -> bool:
+    """Whether the events' own ids make `match_id` after the search; not when a type must be known as well."""
+    return inputs.id is not None and all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
+
+
+def _hashes(kernel: Kernel, inputs: Inputs, shapes: dict[str, Shape]) -> dict[str, Column]:
+    """The hashes of a match from the ids of its events."""
+    assert inputs.id is not None
+    types = {source.variable: source.types[0] for source in kernel.sources}
+    digests: dict[str, identity.Digests] = {}
+    for number, (name, shape) in enumerate(shapes.items()):
+        held, place = F.col(names.variable(number)), list(shape).index(inputs.id)
+        pair = [
+            _digest(
+                held,
+                place,
+                shape[inputs.id],
+                types[name],
+                inputs.id,
+                which,
+                is_iterated=kernel.query.variables[name].iterated,
+            )
+            for which in (0, 1)
+        ]
+        digests[name] = (identity.bag if kernel.query.variables[name].iterated else identity.at_most_one)(*pair)
+    both = identity.hashes(F.col(names.START), F.col(names.END), digests)
+    return dict(zip((identity.FIRST_HASH, identity.SECOND_HASH), both, strict=True))
+
+
+def _digest(
+    held: Column, place: int, dtype: T.DataType, kind: str, id: str, which: int, *, is_iterated: bool
+) -> Column:
+    def digest(event: Column) -> Column:
+        columns = {id: (event.getField(names.member(place)), dtype)}
+        return identity.digests(identity.Event(kind, columns), id=id)[which]
+
+    return F.transform(held, digest) if is_iterated else F.when(held.isNotNull(), digest(held))

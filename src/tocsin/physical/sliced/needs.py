@@ -1,0 +1,56 @@
+"""Which attributes of which variables the result needs: only they are shipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+
+Needs = Mapping[str, tuple[str, ...]]
+
+
+def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[str, tuple[str, ...]]:
+    """The attributes of each variable that RETURN, GROUP BY and HAVING ask for, in the order of its `attributes`.
+
+    A variable that nobody mentions is left out; one that is only counted needs none. Without RETURN all are needed;
+    with an `id` column that one is, of every variable.
+    """
+    outputs = [returned.expression for returned in (*query.returns, *query.group_by)]
+    outputs += [query.having] if query.having is not None else []
+    if not query.returns:
+        return {name: tuple(attributes[name]) for name in query.variables}
+    found: dict[str, set[str]] = {}
+    for output in outputs:
+        _collect(output, attributes, found)
+        if query.over_all_matches:
+            _collect_placed(output, attributes, found)
+    if id is not None:
+        for name in query.variables:
+            found.setdefault(name, set()).add(id)
+    return {
+        name: tuple(attribute for attribute in attributes[name] if attribute in found[name])
+        for name in query.variables
+        if name in found
+    }
+
+
+def _collect_placed(output: ex.Expression, attributes: Needs, found: dict[str, set[str]]) -> None:
+    """The first and last events of all matches are told by their positions, for which every attribute counts (R16)."""
+    for node in output.walk():
+        if isinstance(node, ex.Aggregate) and node.function in ("first", "last"):
+            for name in ex.variables_in(node):
+                found.setdefault(name, set()).update(attributes[name])
+
+
+def _collect(node: ex.Expression, attributes: Needs, found: dict[str, set[str]]) -> None:
+    match node:
+        case ex.Attribute():
+            found.setdefault(node.variable, set()).add(node.path[0])
+        case ex.Aggregate(argument=ex.Variable() as counted):
+            found.setdefault(counted.name, set())
+        case ex.Variable():
+            found.setdefault(node.name, set()).update(attributes[node.name])
+        case _:
+            for child in node.children():
+                _collect(child, attributes, found)

@@ -1,0 +1,211 @@
+"""A task's Arrow table → the arrays that a kernel searches. No Python runs per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.model import Held, Integers, Mask, Rows
+from tocsin.physical.sliced.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout
+
+Held_ = tuple[NDArray[Any], Mask | None]
+WIDEST = 2**62
+
+
+def rows_of(table: pa.Table, kernel: Kernel, layout: Layout, width_us: int | None) -> Rows:
+    """The rows of a task, in the order of the table."""
+    packing = layout.packing
+    bits = integers(array_of(table, BITS))
+    ts = integers(array_of(table, layout.time))
+    slices = None if width_us is None else ts // width_us + ((bits & 3) - OWN_COPY)
+    partition = _partition(table, layout, bits)
+    kinds = (bits >> packing.kinds_at) & ((1 << packing.kinds) - 1) if packing.kinds else None
+    columns = carried_columns([array_of(table, name) for name in layout.carried], kernel)
+    order = None
+    if kernel.needs_order:
+        groups = [column for column in (None if kernel.crosses_partitions else partition, slices) if column is not None]
+        order = _order(table, layout, [*groups, ts], kinds)
+    return Rows(
+        ts=ts,
+        flags=(bits >> FLAGS_AT) & ((1 << packing.sources) - 1),
+        partition=partition,
+        slice=slices,
+        width_us=width_us or 0,
+        columns=columns,
+        kinds=kinds,
+        order=order,
+        event=_event(table, kernel, layout, kinds) if layout.wants else None,
+    )
+
+
+def array_of(table: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
+    found = table.column(name)
+    return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+
+
+def integers(array: pa.Array) -> Integers:
+    """An array without NULLs as 64-bit numbers; of the same memory where it holds them already."""
+    if not pa.types.is_int64(array.type):
+        array = array.cast(pa.int64())
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _mask(array: pa.Array) -> Mask | None:
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
+
+
+# --- partitions and values ------------------------------------------------------------------------
+
+
+def _partition(table: pa.Table, layout: Layout, bits: Integers) -> Integers | None:
+    if layout.packing.has_key:
+        return bits >> KEY_AT
+    return codes([array_of(table, name) for name in layout.keys]) if layout.keys else None
+
+
+def codes(arrays: Sequence[pa.Array]) -> Integers:
+    """A number per combination of values; NULL is a value like any other.
+
+    Examples
+    --------
+    >>> codes([pa.array(["a", None, "a"]), pa.array([1, 1, 1])]).tolist()
+    [0, 1, 0]
+    """
+    found, size = np.zeros(len(arrays[0]), np.int64), 1
+    for array in arrays:
+        encoded = pc.dictionary_encode(array, null_encoding="encode")
+        values = max(len(encoded.dictionary), 1)
+        if size * values > WIDEST:
+            known, found = np.unique(found, return_inverse=True)
+            size = len(known)
+        found = found * values + encoded.indices.to_numpy(zero_copy_only=False)
+        size *= values
+    return np.asarray(found, np.int64)
+
+
+def carried_columns(arrays: Sequence[pa.Array], kernel: Kernel) -> tuple[Held_, ...]:
+    """The values of the kernel's `carried`, held as it asks."""
+    families: dict[int | None, list[int]] = {}
+    found: dict[int, Held_] = {}
+    for number, (carried, array) in enumerate(zip(kernel.carried, arrays, strict=True)):
+        if carried.held is Held.RANK:
+            families.setdefault(carried.family, []).append(number)
+        else:
+            found[number] = _held(array, carried.held)
+    for members in families.values():
+        for number, ranked in zip(members, ranks([arrays[number] for number in members]), strict=True):
+            found[number] = (ranked, _mask(arrays[number]))
+    return tuple(found[number] for number in range(len(arrays)))
+
+
+def _held(array: pa.Array, held: Held) -> Held_:
+    mask = _mask(array)
+    if held is Held.BOOLEAN:
+        known = array.fill_null(False) if mask is not None else array
+        return np.asarray(known.to_numpy(zero_copy_only=False)), mask
+    wanted = pa.float64() if held is Held.FLOAT else pa.int64()
+    # Also by way of int64: a time stamp has no other number.
+    array = array if array.type == wanted else array.cast(wanted)
+    known = array.fill_null(0) if mask is not None else array
+    return np.asarray(known.to_numpy(zero_copy_only=False)), mask
+
+
+def ranks(arrays: Sequence[pa.Array]) -> list[Integers]:
+    """The place of every value among the values of all arrays, equal values equal; NULL has any.
+
+    Strings and bytes are in the order of their bytes, which for UTF-8 is that of code points.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in ranks([pa.array(["b", "a"]), pa.array(["b", "c"])])]
+    [[1, 0], [1, 2]]
+    """
+    if any(pa.types.is_decimal(array.type) for array in arrays):
+        arrays = _same_decimals(arrays)
+    together = pa.concat_arrays([_plain(array) for array in arrays])
+    encoded = together.dictionary_encode()
+    places = np.empty(len(encoded.dictionary) + 1, np.int64)
+    places[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    places[-1] = 0  # of NULL, which is nobody's value
+    indices = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    return np.split(places[indices], np.cumsum([len(array) for array in arrays])[:-1])
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    if pa.types.is_large_string(array.type):
+        return array.cast(pa.string())
+    return array
+
+
+def _same_decimals(arrays: Sequence[pa.Array]) -> list[pa.Array]:
+    scale = max(array.type.scale if pa.types.is_decimal(array.type) else 0 for array in arrays)
+    # 76 digits hold every 38 digits at every scale.
+    return [array.cast(pa.decimal256(76, scale)) for array in arrays]
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def _order(table: pa.Table, layout: Layout, groups: list[Integers], kinds: Integers | None) -> Integers:
+    """The place of every row by (groups and time, tie columns, type, text); R16."""
+    keys = list(groups)
+    for name in layout.ties:
+        array = array_of(table, name)
+        mask = _mask(array)
+        (ranked,) = ranks([array])
+        keys.append(ranked if mask is None else np.where(mask, -1, ranked))
+    if layout.type is not None:
+        (ranked,) = ranks([array_of(table, layout.type)])
+        keys.append(ranked)
+    elif kinds is not None:
+        keys.append(kinds)
+    # The last key of lexsort counts most.
+    sorted_rows = np.lexsort(keys[::-1])
+    if layout.text is not None:
+        _untie(sorted_rows, keys, array_of(table, layout.text))
+    order = np.empty(len(sorted_rows), np.int64)
+    order[sorted_rows] = np.arange(len(sorted_rows))
+    return order
+
+
+def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
+    """Sort the rows that are equal in all keys by their text: only they need it compared."""
+    differs = np.zeros(len(sorted_rows), np.bool_)
+    differs[:1] = True
+    for key in keys:
+        ordered = key[sorted_rows]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    tied = ~differs
+    tied[:-1] |= ~differs[1:]
+    places = np.flatnonzero(tied)
+    if not len(places):
+        return
+    rows, runs = sorted_rows[places], np.cumsum(differs)[places]
+    (ranked,) = ranks([text.take(pa.array(rows))])
+    sorted_rows[places] = rows[np.lexsort((ranked, runs))]
+
+
+# --- events as Python values ----------------------------------------------------------------------
+
+
+def _event(
+    table: pa.Table, kernel: Kernel, layout: Layout, kinds: Integers | None
+) -> Callable[[int], Mapping[str, Any]]:
+    by_kind = {
+        number: [(attribute, table.column(column)) for attribute, column in layout.wants.get(name, ())]
+        for number, name in enumerate(kernel.types)
+    }
+    only = next((number for number, name in enumerate(kernel.types) if layout.wants.get(name)), 0)
+
+    def event(row: int) -> Mapping[str, Any]:
+        columns = by_kind[only if kinds is None else int(kinds[row])]
+        return {attribute: column[row].as_py() for attribute, column in columns}
+
+    return event

@@ -1,0 +1,172 @@
+"""XXH64 in NumPy: equal to Spark's and to the reference's, value by value and match by match."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tocsin.kernels import hashes
+from tocsin.kernels.model import Bag, Matches
+from tocsin.physical import identity
+from tocsin.reference.identity import hash_fields
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+EDGES = [0, 1, -1, 2**63 - 1, -(2**63), 42]
+
+
+def array(values: list[int]) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+@given(st.lists(LONGS | st.text(), max_size=6), st.lists(LONGS, min_size=1, max_size=5))
+def test_a_chain_of_constants_and_numbers_is_the_one_of_the_reference(
+    prefix: list[int | str], values: list[int]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seeds = np.full(len(values), hashes.constant(*prefix), np.uint64)
+        found = hashes.chain(hashes.chain(seeds, array(values)), array(values[::-1])).view(np.int64)
+    expected = [hash_fields([*prefix, one, other]) for one, other in zip(values, values[::-1], strict=True)]
+    assert found.tolist() == expected
+
+
+@given(st.text(min_size=20, max_size=200))
+def test_long_texts_are_hashed_in_their_four_lanes(text: str) -> None:
+    assert hashes.constant(text) == hash_fields([text]) & (2**64 - 1)
+
+
+@st.composite
+def matches(draw: st.DrawFn) -> tuple[Matches, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Matches of three variables over rows of random digests, some of them equal."""
+    rows = draw(st.integers(1, 6))
+    digests = [array(draw(st.lists(st.sampled_from(EDGES), min_size=rows, max_size=rows))) for _ in range(2)]
+    size = draw(st.integers(0, 6))
+    times = array(draw(st.lists(st.sampled_from(EDGES), min_size=size, max_size=size)))
+    single = array(draw(st.lists(st.integers(-1, rows - 1), min_size=size, max_size=size)))
+    bound = array(draw(st.lists(st.integers(0, rows - 1), min_size=size, max_size=size)))
+    bags = draw(st.lists(st.lists(st.integers(0, rows - 1), max_size=4), min_size=size, max_size=size))
+    bag = Bag(array([0, *np.cumsum([len(one) for one in bags])]), array([row for one in bags for row in one]))
+    return Matches(times, times + 1, {"b": single, "a": bag, "ä": bound}), (digests[0], digests[1])
+
+
+def fields_of(found: Matches, number: int, salt: int, digests: NDArray[np.int64]) -> list[int | str]:
+    fields: list[int | str] = [salt, '["a","b","ä"]', int(found.start[number]), int(found.end[number])]
+    for name in ("a", "b", "ä"):
+        held = found.events[name]
+        if isinstance(held, Bag):
+            rows = held.rows[held.offsets[number] : held.offsets[number + 1]].tolist()
+        else:
+            rows = [int(held[number])] if held[number] >= 0 else []
+        fields += [len(rows), *(int(digests[row]) for row in rows)]
+    return fields
+
+
+@given(matches())
+def test_the_hashes_of_matches_are_those_of_the_reference(
+    drawn: tuple[Matches, tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> None:
+    found, digests = drawn
+    both = hashes.match_hashes(found, digests)
+    for salt in (1, 2):
+        expected = [hash_fields(fields_of(found, number, salt, digests[salt - 1])) for number in range(len(found))]
+        assert both[salt - 1].tolist() == expected
+
+
+@given(matches(), st.integers(0, 6))
+def test_equal_matches_are_numbered_whatever_the_cut(
+    drawn: tuple[Matches, tuple[NDArray[np.int64], NDArray[np.int64]]], cut: int
+) -> None:
+    found, digests = drawn
+    # A match that holds no row with a twin comes once; the drawn ones may repeat, so that every row gets a twin.
+    twice = (np.concatenate([digests[0]] * 2), np.concatenate([digests[1]] * 2))
+    numbering = hashes.Numbering(twice)
+    numbers: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for part in (_part(found, 0, min(cut, len(found))), _part(found, min(cut, len(found)), len(found))):
+        first, second = hashes.match_hashes(part, digests)
+        numbers += numbering.ordinals(part, first, second).tolist()
+        pairs += zip(first.tolist(), second.tolist(), strict=True)
+    holds_events = [_size(found, number) > 0 for number in range(len(found))]
+    for pair in set(pairs):
+        own = [
+            number
+            for number, other, is_any in zip(numbers, pairs, holds_events, strict=True)
+            if other == pair and is_any
+        ]
+        assert sorted(own) == list(range(len(own)))
+
+
+def _part(found: Matches, begin: int, end: int) -> Matches:
+    events: dict[str, NDArray[np.int64] | Bag] = {}
+    for name, held in found.events.items():
+        if isinstance(held, Bag):
+            offsets = held.offsets[begin : end + 1]
+            events[name] = Bag(offsets - offsets[0], held.rows[offsets[0] : offsets[-1]])
+        else:
+            events[name] = held[begin:end]
+    return Matches(found.start[begin:end], found.end[begin:end], events)
+
+
+def _size(found: Matches, number: int) -> int:
+    return sum(
+        int(held.offsets[number + 1] - held.offsets[number]) if isinstance(held, Bag) else int(held[number] >= 0)
+        for held in found.events.values()
+    )
+
+
+def test_only_rows_that_can_meet_are_twins() -> None:
+    digests = (array([5, 5, 6]), array([7, 7, 8]))
+    rows = array([0, 1, 2, 0])
+    found = Matches(array([1] * 4), array([1] * 4), {"a": rows})
+    first, second = hashes.match_hashes(found, digests)
+    assert hashes.Numbering(digests).ordinals(found, first, second).tolist() == [0, 1, 0, 2]
+    assert hashes.Numbering(digests, array([1, 2, 2]), None).ordinals(found, first, second).tolist() == [0, 0, 0, 0]
+
+
+def test_matches_that_come_in_parts_get_the_ids_of_those_that_come_at_once() -> None:
+    digests = (array([5, 5, 6]), array([7, 7, 8]))
+    found = Matches(array([1] * 3), array([1] * 3), {"a": array([0, 1, 2])})
+    at_once = [half.tolist() for _, *halves in hashes.match_halves([found], digests) for half in halves]
+    parts = list(hashes.match_halves([_part(found, 0, 1), _part(found, 1, 3)], digests))
+    assert [
+        [*one, *other] for one, other in zip(*([half.tolist() for half in halves] for _, *halves in parts), strict=True)
+    ] == at_once
+    assert len(set(at_once[0])) == 3
+    with_id = [half.tolist() for _, *halves in hashes.match_halves([found], digests, has_id=True) for half in halves]
+    assert len(set(with_id[0])) == 2
+
+
+def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
+    random = np.random.default_rng(3)
+    digests = (random.integers(-(2**63), 2**63 - 1, 50), random.integers(-(2**63), 2**63 - 1, 50))
+    size = 200
+    single = random.integers(-1, 50, size)
+    sizes = random.integers(0, 5, size)
+    bag = Bag(np.append(0, np.cumsum(sizes)), random.integers(0, 50, int(sizes.sum())))
+    found = Matches(random.integers(-(2**63), 2**63 - 1, size), random.integers(0, 9, size), {"b": single, "c": bag})
+    rows = [
+        (
+            int(found.start[number]),
+            int(found.end[number]),
+            *(None if single[number] < 0 else int(digest[single[number]]) for digest in digests),
+            *(digest[bag.rows[bag.offsets[number] : bag.offsets[number + 1]]].tolist() for digest in digests),
+        )
+        for number in range(size)
+    ]
+    schema = "s bigint, e bigint, b1 bigint, b2 bigint, c1 array<bigint>, c2 array<bigint>"
+    events = {
+        "b": identity.at_most_one(F.col("b1"), F.col("b2")),
+        "c": identity.bag(F.col("c1"), F.col("c2")),
+    }
+    frame = spark.createDataFrame(rows, schema)
+    hashed = frame.select(*identity.hashes(F.col("s"), F.col("e"), events))
+    by_spark = sorted(row[0] for row in identity.with_match_id(hashed).select(identity.MATCH_ID).collect())
+    ((_, first, second),) = hashes.match_halves([found], digests)
+    both = zip(first.tolist(), second.tolist(), strict=True)
+    assert sorted(f"{one & (2**64 - 1):016x}{other & (2**64 - 1):016x}" for one, other in both) == by_spark

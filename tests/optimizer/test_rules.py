@@ -1,0 +1,170 @@
+"""Rules change no result: on every query and stream the reference reports the same rows with the same ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from tests.optimizer.queries import SCHEMAS, Streams, chained_queries, constant_queries
+
+import tocsin
+from tocsin import reference
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.optimizer.constants import folded
+from tocsin.optimizer.dead import dead_variables
+from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.rules import RULES
+from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
+from tocsin.optimizer.rules.fold_constants import fold_constants
+from tocsin.optimizer.rules.share_keys import share_keys
+from tocsin.optimizer.spine import where_of
+from tocsin.testing.compare import assert_same_rows
+from tocsin.testing.strategies import EVERYTHING, streams
+
+EXAMPLES = settings(max_examples=80)
+
+
+def assert_same_result(new: alg.Query, old: alg.Query, stream: Streams) -> None:
+    found, expected = reference.evaluate(new, stream), reference.evaluate(old, stream)
+    assert_same_rows(found, expected)
+    assert ids(found) == ids(expected)
+
+
+def ids(rows: list[Any]) -> list[str]:
+    return sorted(row["match_id"] for row in rows if not isinstance(row, dict) or hasattr(row, "match_id"))
+
+
+@EXAMPLES
+@given(constant_queries(EVERYTHING), streams())
+def test_folding_constants_changes_no_result(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(fold_constants(query), query, stream)
+
+
+@EXAMPLES
+@given(constant_queries(EVERYTHING), streams())
+def test_dropping_idle_absences_changes_no_result(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(drop_idle_absences(query), query, stream)
+
+
+@EXAMPLES
+@given(chained_queries(EVERYTHING), streams())
+def test_sharing_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(share_keys(query, SCHEMAS), query, stream)
+
+
+@EXAMPLES
+@given(constant_queries(EVERYTHING), streams())
+def test_all_rules_together_change_no_result(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(optimize(query, SCHEMAS).query, query, stream)
+
+
+@EXAMPLES
+@given(constant_queries(EVERYTHING), streams())
+def test_a_dead_variable_is_bound_in_no_match(query: alg.Query, stream: Streams) -> None:
+    shown = replace(query, returns=(), group_by=(), having=None, over_all_matches=False)
+    rows = reference.evaluate(shown, stream)
+    assert all(row[name] is None for row in rows for name in dead_variables(query))
+
+
+@given(constant_queries(EVERYTHING))
+def test_rules_come_to_rest(query: alg.Query) -> None:
+    done = optimize(query, SCHEMAS).query
+    assert optimize(done, SCHEMAS).fired == ()
+
+
+# --- what each rule does --------------------------------------------------------------------------
+
+
+def query_of(text: str) -> alg.Query:
+    return tocsin.pattern(text).query
+
+
+def test_a_condition_that_always_holds_goes_and_its_filter_with_it() -> None:
+    query = query_of("PATTERN SEQ(A a, B b) WHERE a.x > 1 OR 1 < 2")
+    assert fold_constants(query) == query_of("PATTERN SEQ(A a, B b)")
+
+
+def test_a_condition_that_never_holds_becomes_false_when_its_variables_are_always_bound() -> None:
+    assert where_of(fold_constants(query_of("PATTERN SEQ(A a, B b) WHERE a.x = NULL"))) == (ex.Literal(False),)
+
+
+def test_a_condition_that_never_holds_stays_when_its_variable_may_be_unbound() -> None:
+    query = query_of("PATTERN OR(A a, B b) WHERE b.x = NULL")
+    assert fold_constants(query) == query
+    assert dead_variables(query) == {"b"}
+
+
+def test_a_double_negation_of_two_conditions_stays_one_conjunct() -> None:
+    """Split, each half would hold or fail by itself where the whole is vacuous (R1, R21)."""
+    query = query_of("PATTERN OR(A a, B b) WHERE NOT NOT (a.x > 1 AND b.x > 1)")
+    assert fold_constants(query) == query
+
+
+def test_arithmetic_beyond_64_bits_is_left_to_the_engines() -> None:
+    big = ex.Arithmetic("*", ex.Literal(2**62), ex.Literal(2))
+    assert folded(big) == big
+
+
+def test_text_is_not_compared_with_numbers_nor_doubles_at_all() -> None:
+    for pair in [(ex.Literal("1"), ex.Literal(1)), (ex.Literal(1.0), ex.Literal(1.0))]:
+        assert folded(ex.Comparison("=", *pair)) == ex.Comparison("=", *pair)
+
+
+def test_an_absence_that_blocks_nothing_goes() -> None:
+    query = query_of("PATTERN SEQ(A a, NOT N n, B b) WHERE n.x = NULL WITHIN 5 SECONDS")
+    assert optimize(query).query == query_of("PATTERN SEQ(A a, B b) WITHIN 5 SECONDS")
+
+
+def test_an_absence_stays_under_contiguity_which_counts_its_events() -> None:
+    query = query_of("PATTERN SEQ(A a, NOT N n, B b) WHERE n.x = NULL WITHIN 5 SECONDS SEMANTICS contiguous")
+    assert drop_idle_absences(query) == query
+
+
+def test_a_query_that_nothing_can_match_binds_no_variable() -> None:
+    assert dead_variables(query_of("PATTERN SEQ(A a, B? b) WHERE a.x < NULL")) == {"a", "b"}
+
+
+def test_of_two_optional_variables_each_may_be_bound_without_the_other() -> None:
+    assert dead_variables(query_of("PATTERN SEQ(A a, B? b, C? c) WHERE b.x + c.x = NULL")) == set()
+
+
+K = {name: ex.Attribute(name, ("k",)) for name in "abcd"}
+
+
+def test_a_chain_through_a_later_variable_is_closed() -> None:
+    query = query_of("PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k")
+    assert ex.Comparison("=", K["a"], K["b"]) in where_of(share_keys(query, SCHEMAS))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, B b, C c) WHERE a.k = b.k AND b.k = c.k",
+        "PATTERN SEQ(A a, B b, C c) WHERE a.k = b.k AND a.k = c.k",
+        "PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k SEMANTICS next",
+        "PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k WITHIN 5 SECONDS WITH TIMEOUTS",
+        "PATTERN SEQ(A a, B b, C? c) WHERE a.k = c.k AND c.k = b.k",
+        "PATTERN SEQ(A a, B b, C c) WHERE a.x = c.v AND c.v = b.x",
+    ],
+    ids=["tested in order", "tested from the first", "next", "time-outs", "optional middle", "rounding middle"],
+)
+def test_no_equality_is_added_where_it_gains_nothing_or_might_be_wrong(text: str) -> None:
+    query = query_of(text)
+    assert share_keys(query, SCHEMAS) == query
+
+
+def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
+    query = query_of("PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k")
+    assert share_keys(query) == query
+
+
+def test_every_rule_is_in_the_registry_under_the_name_of_its_module() -> None:
+    assert [rule.name for rule in RULES] == [rule.apply.__module__.rsplit(".", 1)[1] for rule in RULES]
+
+
+def test_what_fired_is_told_once_for_each_time() -> None:
+    query = query_of("PATTERN SEQ(A a, NOT N n, B b) WHERE n.x = NULL AND 1 < 2 WITHIN 5 SECONDS")
+    assert [rule.name for rule in optimize(query).fired] == ["fold_constants", "drop_idle_absences"]

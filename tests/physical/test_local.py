@@ -1,0 +1,133 @@
+"""The local engine: the same kernels on Arrow tables, without Spark, give what the reference gives."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tocsin
+from tocsin import errors, reference
+from tocsin.language import ast
+from tocsin.physical import local
+from tocsin.testing import assert_same_rows
+from tocsin.testing.strategies import EVERYTHING, Streams, queries, streams
+
+SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
+
+
+def compiled(query: str | ast.Query) -> tocsin.Pattern:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.TocsinWarning)
+        return tocsin.pattern(query)
+
+
+def run(text: str, inputs: Any, **options: Any) -> list[dict[str, Any]]:
+    return local.match(compiled(text).query, inputs, **options).to_pylist()
+
+
+def with_interval(rows: list[Any], query: Any) -> list[dict[str, Any]]:
+    return rows if query.over_all_matches else [{**row, "start": row["start"], "end": row["end"]} for row in rows]
+
+
+@settings(max_examples=150)
+@given(query=queries(EVERYTHING), rows=streams(max_events=7), layout=st.sampled_from(["table per type", "one table"]))
+def test_the_local_engine_equals_the_reference(query: ast.Query, rows: Streams, layout: str) -> None:
+    pattern = compiled(query)
+    inputs: Any = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
+    given_rows = rows
+    if layout == "one table":
+        given_rows = {kind: [{**row, "type": kind} for row in events] for kind, events in rows.items()}
+        typed = [row for events in given_rows.values() for row in events]
+        inputs = pa.Table.from_pylist(typed, SCHEMA.append(pa.field("type", pa.string())))
+    expected = reference.evaluate(pattern, given_rows)
+    found = local.match(pattern.query, inputs).to_pylist()
+    assert_same_rows(found, with_interval(expected, pattern.query))
+    if not pattern.query.over_all_matches:
+        assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
+
+
+ROWS = {"A": [{"ts": 1, "x": 1}, {"ts": 4, "x": 2}], "B": [{"ts": 3, "x": 5, "n": "b"}]}
+TEXT = "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 10 SECONDS"
+
+
+@pytest.mark.parametrize("form", [pa.Table.from_pylist, pd.DataFrame, list], ids=["arrow", "pandas", "rows"])
+def test_inputs_may_be_tables_frames_or_rows(form: Any) -> None:
+    (row,) = run(TEXT, {kind: form(rows) for kind, rows in ROWS.items()})
+    assert (row["start"], row["end"]) == (1, 3)
+    assert row["a"] == {"ts": 1, "x": 1}
+    assert row["b"] == {"ts": 3, "x": 5, "n": "b"}
+
+
+def test_the_columns_are_those_of_spark_also_without_a_match() -> None:
+    found = local.match(
+        compiled("PATTERN SEQ(A a, B+ b) WITHIN 1 SECOND").query,
+        {kind: pa.table({"ts": pa.array([], pa.timestamp("us", "UTC"))}) for kind in "AB"},
+    )
+    event = pa.struct({"ts": pa.timestamp("us", "UTC")})
+    assert found.num_rows == 0
+    assert found.schema.names == ["match_id", "start", "end", "a", "b"]
+    assert found.schema.types == [pa.string(), *[pa.timestamp("us", "UTC")] * 2, event, pa.list_(event)]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_time_stamps_of_every_unit_come_out_as_microseconds(zone: str | None, unit: Any) -> None:
+    times = [dt.datetime(2026, 1, 1, 0, 0, second) for second in (0, 5)]
+    inputs = {
+        kind: pa.table(
+            {"ts": pa.array([at], pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))}
+        )
+        for kind, at in zip("AB", times, strict=True)
+    }
+    found = local.match(compiled("PATTERN SEQ(A a, B b) WITHIN 6 SECONDS RETURN b.ts - a.ts AS gap").query, inputs)
+    assert found.schema.field("start").type == pa.timestamp("us", zone)
+    assert found.column("gap").to_pylist() == [dt.timedelta(seconds=5)]
+
+
+def test_an_id_column_makes_the_match_id() -> None:
+    rows = {"A": [{"ts": 1, "key": "p", "x": 1}], "B": [{"ts": 2, "key": "q", "x": 1}]}
+    other = {"A": [{"ts": 1, "key": "p", "x": 7}], "B": [{"ts": 2, "key": "q", "x": 8}]}
+    text = "PATTERN SEQ(A a, B b) WITHIN 1 SECOND RETURN a.x"
+    assert run(text, rows, id="key")[0]["match_id"] == run(text, other, id="key")[0]["match_id"]
+    assert run(text, rows)[0]["match_id"] != run(text, other)[0]["match_id"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options", "error"),
+    [
+        ({"A": [{"ts": 1}]}, {}, errors.UnknownEventTypeError),
+        ({"A": 5, "B": []}, {}, errors.InvalidInputError),
+        ({"A": [{"at": 1}], "B": [{"ts": 1}]}, {}, errors.MissingColumnError),
+        ({"A": [{"ts": "x", "x": 1}], "B": [{"ts": 1, "x": 1}]}, {}, errors.TimeTypeError),
+        ([{"ts": 1, "x": 1}], {}, errors.MissingColumnError),
+        ([{"ts": 1, "kind": "A", "x": 1}], {"type": "sort"}, errors.MissingColumnError),
+    ],
+)
+def test_unfit_inputs_are_refused(inputs: Any, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        run(TEXT, inputs, **options)
+
+
+def test_timeouts_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedError, match="WITH TIMEOUTS"):
+        run("PATTERN SEQ(A a, B b) WITHIN 1 SECOND WITH TIMEOUTS", ROWS)
+
+
+def test_no_spark_is_needed() -> None:
+    program = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import tocsin; from tocsin.physical import local\n"
+        "q = tocsin.pattern('PATTERN SEQ(A a, B b) WITHIN 1 SECOND').query\n"
+        "print(local.match(q, {'A': [{'ts': 1}], 'B': [{'ts': 2}]}).num_rows)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"

@@ -1,0 +1,165 @@
+"""Aggregates over all matches: what Spark makes of the matches is what the reference makes of them."""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import tocsin
+from tocsin.physical.bags import Bag, Binding, event_in
+from tocsin.physical.inputs import resolve
+from tocsin.physical.overall import by_position, overall
+from tocsin.testing import assert_same_rows
+
+EVENT = (
+    T.StructType()
+    .add("ts", "long")
+    .add("i", "integer")
+    .add("j", "long")
+    .add("f", "double")
+    .add("s", "string")
+    .add("d", T.DecimalType(10, 2))
+    .add("k", "boolean")
+)
+TYPES = ("A", "B", "C")
+KLEENE = "PATTERN SEQ(A a, B+ b, C* c) WITHIN 6 US"
+SINGLE = "PATTERN OR(SEQ(A a, B b), C c) WITHIN 4 US"
+
+
+def matches_of(spark: SparkSession, pattern: str, stream: dict[str, list[dict[str, Any]]]) -> DataFrame:
+    """The matches that the reference finds, one column per variable."""
+    variables = tocsin.pattern(pattern).query.variables
+    schema = T.StructType(
+        [T.StructField(name, T.ArrayType(EVENT) if kind.iterated else EVENT) for name, kind in variables.items()]
+    )
+    found = tocsin.reference.evaluate(tocsin.pattern(pattern), stream)
+    return spark.createDataFrame([tuple(match[name] for name in variables) for match in found], schema)
+
+
+def bindings_of(pattern: str) -> dict[str, Binding | Bag]:
+    fields = {field.name: (field.name, field.dataType) for field in EVENT.fields}
+    return {
+        name: Bag(F.col(name), fields) if kind.iterated else event_in(F.col(name), fields)
+        for name, kind in tocsin.pattern(pattern).query.variables.items()
+    }
+
+
+def rows_over_all(spark: SparkSession, pattern: str, outputs: str, matches: DataFrame) -> list[dict[str, Any]]:
+    query = tocsin.pattern(f"{pattern} {outputs}").query
+    assert query.over_all_matches
+    inputs = resolve({name: spark.createDataFrame([], EVENT) for name in TYPES}, TYPES)
+    found = overall(query, matches, bindings_of(pattern), position=by_position(query, inputs))
+    return [row.asDict(recursive=True) for row in found.collect()]
+
+
+def in_any_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """COLLECT over all matches has no order."""
+    return [
+        {name: sorted(value, key=repr) if isinstance(value, list) else value for name, value in row.items()}
+        for row in rows
+    ]
+
+
+def every(variable: str) -> str:
+    names = ("COUNT", "SUM", "MIN", "MAX", "AVG", "RANGE", "STDDEV", "FIRST", "LAST", "COLLECT")
+    calls = [f"{name}({variable}.{column})" for column in "jf" for name in names]
+    calls += [f"{name}({variable}.{column})" for column in "sk" for name in ("COUNT", "MIN", "LAST")]
+    # Every further value that is counted DISTINCT makes Spark's plan much slower.
+    calls += [f"COUNT(DISTINCT {variable}.f)", f"SUM(DISTINCT {variable}.i)", f"COLLECT(DISTINCT {variable}.s)"]
+    calls += [f"COUNT({variable})", f"SUM({variable}.i * 2 + 1)", f"COUNT({variable}.i IS NULL)"]
+    calls += [f"{name}({variable}.d)" for name in ("SUM", "AVG", "RANGE", "STDDEV", "MAX")]
+    return ", ".join(f"{call} AS {variable}{number}" for number, call in enumerate(calls))
+
+
+OUTPUTS = {
+    KLEENE: [
+        f"RETURN COUNT(*) AS n, {every('a')}, {every('b')}",
+        f"RETURN a.k, COUNT(*) AS n, {every('c')} GROUP BY a.k",
+        "RETURN b[first].s AS first, a.i % 2 AS odd, SUM(b.i) / COUNT(*) AS x, COUNT(c) + 1 AS y "
+        "GROUP BY b[first].s, odd HAVING COUNT(*) > 1 AND SUM(b.i) >= 0",
+        "RETURN c[last].f, COUNT(*) AS n GROUP BY c[last].f",
+        "RETURN COUNT(*) AS n HAVING n > 3",
+    ],
+    SINGLE: [
+        f"RETURN COUNT(*) AS n, {every('a')}, {every('c')}",
+        "RETURN a.s, b.f, COUNT(*) AS n, AVG(a.i + 1) AS m, LAST(b.i) AS l GROUP BY a.s, b.f",
+        "RETURN COUNT(a) AS x, COUNT(c) AS y, MAX(c.i) AS z GROUP BY a.k",
+    ],
+}
+
+ROWS = st.fixed_dictionaries(
+    {
+        "ts": st.integers(0, 8),
+        "i": st.none() | st.integers(-3, 3),
+        "j": st.none() | st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63)]),
+        "f": st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.25, 0.1, float("nan"), float("inf")]),
+        "s": st.none() | st.sampled_from(["", "a", "Å"]),
+        "d": st.none() | st.integers(-200, 200).map(lambda n: decimal.Decimal(n).scaleb(-2)),
+        "k": st.none() | st.booleans(),
+    }
+)
+STREAMS = st.fixed_dictionaries({name: st.lists(ROWS, min_size=2, max_size=5) for name in TYPES})
+
+
+@pytest.mark.parametrize("pattern", [KLEENE, SINGLE])
+@settings(
+    max_examples=2,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.large_base_example],
+)
+@given(stream=STREAMS)
+def test_aggregates_over_all_matches_are_those_of_the_reference(
+    spark: SparkSession, pattern: str, stream: dict[str, list[dict[str, Any]]]
+) -> None:
+    matches = matches_of(spark, pattern, stream).cache()
+    for outputs in OUTPUTS[pattern]:
+        expected = tocsin.reference.evaluate(tocsin.pattern(f"{pattern} {outputs}"), stream)
+        found = rows_over_all(spark, pattern, outputs, matches)
+        assert_same_rows(in_any_order(found), in_any_order(list(expected)))
+    matches.unpersist()
+
+
+def test_without_a_match_there_is_one_row_unless_there_are_groups(spark: SparkSession) -> None:
+    nothing: dict[str, list[dict[str, Any]]] = {name: [] for name in TYPES}
+    for pattern, several in OUTPUTS.items():
+        matches = matches_of(spark, pattern, nothing)
+        expected = tocsin.reference.evaluate(tocsin.pattern(f"{pattern} {several[0]}"), nothing)
+        found = rows_over_all(spark, pattern, several[0], matches)
+        assert_same_rows(found, expected)
+        assert len(found) == 1
+        assert rows_over_all(spark, pattern, several[1], matches) == []
+
+
+def test_a_sum_on_the_way_may_be_beyond_64_bits_and_the_result_may_not(spark: SparkSession) -> None:
+    row = {"i": 1, "f": 0.5, "s": "", "d": None, "k": None}
+    big = [{**row, "ts": number, "j": 2**63 - 1} for number in (1, 2)]
+    small = [{**row, "ts": number, "j": -(2**62)} for number in (3, 4)]
+    outputs = "RETURN COUNT(*) AS n, SUM(b.j) AS total, AVG(b.j) AS mean"
+    pattern = "PATTERN B{1,1} b WITHIN 6 US"
+    for events, total in ((big + small, 2**63 - 2), (big, None)):
+        matches = matches_of(spark, pattern, {"A": [], "B": events, "C": []})
+        (found,) = rows_over_all(spark, pattern, outputs, matches)
+        assert found["total"] == total
+        assert found["n"] == len(events)
+        assert found["mean"] == pytest.approx(sum(event["j"] for event in events) / len(events))
+
+
+def test_first_and_last_go_by_position_and_not_by_match(spark: SparkSession) -> None:
+    row = {"j": 1, "f": 0.5, "s": "", "d": None, "k": None}
+    stream = {
+        "A": [{**row, "ts": 1, "i": 1}, {**row, "ts": 3, "i": 2}],
+        "B": [{**row, "ts": 2, "i": 9}, {**row, "ts": 4, "i": None}, {**row, "ts": 4, "i": 5}],
+        "C": [],
+    }
+    outputs = "RETURN COUNT(*) AS n, FIRST(b.i) AS first, LAST(b.i) AS last"
+    (found,) = rows_over_all(spark, KLEENE, outputs, matches_of(spark, KLEENE, stream))
+    (expected,) = tocsin.reference.evaluate(tocsin.pattern(f"{KLEENE} {outputs}"), stream)
+    assert found == expected
+    assert found["first"] == 9

@@ -1,0 +1,102 @@
+"""The engine around the strategies: what it chooses, what it refuses, what it says. No job runs here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import tocsin
+from tocsin import errors
+from tocsin.analysis.schema import bind
+from tocsin.kernels.kernel import kernel
+from tocsin.physical.engine import prepare
+from tocsin.physical.sliced.describe import describe
+from tocsin.physical.sliced.width import MOST_WIDTH_US, width_us
+
+SECOND = 1_000_000
+SEQ = "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS"
+
+
+@pytest.fixture(scope="module")
+def inputs(spark: SparkSession) -> dict[str, DataFrame]:
+    return {name: spark.createDataFrame([], "ts bigint, k int, x int") for name in "ABC"}
+
+
+def compiled(text: str) -> Any:
+    schema = {"ts": "bigint", "k": "int", "x": "int"}
+    return kernel(bind(tocsin.pattern(text).query, dict.fromkeys("ABC", schema)))
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        (SEQ, "join"),
+        ("PATTERN SEQ(A a, B+ b) WITHIN 10 SECONDS", "kernel"),
+        ("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS SEMANTICS next", "kernel"),
+        ("PATTERN SEQ(A a, B b, C c) WITHIN 10 SECONDS", "kernel"),
+    ],
+)
+def test_auto_chooses(inputs: dict[str, DataFrame], text: str, strategy: str) -> None:
+    assert prepare(tocsin.pattern(text).query, inputs).strategy == strategy
+
+
+def test_the_strategy_that_is_asked_for_runs(inputs: dict[str, DataFrame]) -> None:
+    prepared = prepare(tocsin.pattern(SEQ).query, inputs, strategy="kernel")
+    assert prepared.strategy == "kernel"
+    assert prepared.describe().startswith("sliced kernel")
+
+
+@pytest.mark.parametrize(
+    "options", [{"strategy": "magic"}, {"slice_us": 0}, {"slice_us": 1.5}, {"max_matches_per_start": True}]
+)
+def test_options_that_cannot_be_are_refused(inputs: dict[str, DataFrame], options: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidOptionError):
+        prepare(tocsin.pattern(SEQ).query, inputs, **options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["PATTERN SEQ(A a, B b) WITHIN 1 SECOND WITH TIMEOUTS", "PATTERN SEQ(A a, B+ b) WITHIN 1 SECOND RETURN COUNT(*)"],
+)
+def test_what_kernels_do_not_run_yet_is_refused(inputs: dict[str, DataFrame], text: str) -> None:
+    with pytest.raises(errors.UnsupportedError):
+        prepare(tocsin.pattern(text).query, inputs, strategy="kernel").matches()
+
+
+def test_inputs_that_the_pattern_does_not_name_are_read_for_contiguity_only(inputs: dict[str, DataFrame]) -> None:
+    assert not prepare(tocsin.pattern(SEQ).query, inputs).inputs.others
+    contiguous = tocsin.pattern(f"{SEQ} SEMANTICS contiguous").query
+    assert list(prepare(contiguous, inputs).inputs.others) == ["C"]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "expected"),
+    [
+        (SEQ, None, 160 * SECOND),
+        (SEQ, 1, 10 * SECOND),
+        (SEQ, 2**63 - 1, MOST_WIDTH_US),
+        ("PATTERN SEQ(A a, B b)", None, None),
+        ("PATTERN SEQ(A a, B b) WITHIN 1 SECOND AFTER MATCH SKIP PAST LAST EVENT", None, None),
+        ("PATTERN SEQ(A a, B b) WITHIN 1 MICROSECOND", 1, 2),
+    ],
+)
+def test_slices_are_as_wide_as_asked_and_never_narrower_than_the_reach(
+    text: str, asked: int | None, expected: int | None
+) -> None:
+    assert width_us(compiled(text), asked) == expected
+
+
+def test_a_plan_reads_as_what_happens() -> None:
+    text = "PATTERN SEQ(A a, NOT C c, B b) WHERE a.x > 5 PARTITION BY k WITHIN 10 SECONDS SEMANTICS next"
+    assert describe(compiled(text)).splitlines() == [
+        "sliced kernel: one shuffle, then a compiled search",
+        "  scan A a  where a.x > 5",
+        "  scan B b",
+        "  scan NOT C c",
+        "  shuffle by key k and time slices of 160 s",
+        "       with copies of events up to 10 s after a slice",
+        "  search, select next",
+    ]
+    assert "one task" in describe(compiled("PATTERN SEQ(A a, B b)"))
