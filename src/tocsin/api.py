@@ -16,13 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
-from tocsin.analysis.attributes import Schema
-from tocsin.analysis.keys import keys
-from tocsin.analysis.lifetimes import lifetimes
-from tocsin.analysis.schema import bind
-from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.analysis.translate import translate
+from tocsin.explain.check import checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
 from tocsin.language.builder import Draft
@@ -30,8 +26,7 @@ from tocsin.language.sase.parser import parse
 from tocsin.language.sase.printer import print_query
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import check_columns, check_rates, collecting, microseconds, schemas_of
-from tocsin.physical.claims import unsupported
+from tocsin.options import check_columns, check_rates, collecting, microseconds
 from tocsin.physical.joins.plan import common_clock
 from tocsin.reports import CheckReport, Report, query_html, sections
 
@@ -297,40 +292,16 @@ class Pattern:
         a         9.999999 s
         b         0 s
         """
-        check_columns(time=time, type=type)
-        given = schemas_of(schemas, alg.event_types(self.query.pattern), type)
-        problems: list[errors.TocsinError] = []
-        columns: tuple[tuple[str, str], ...] = ()
-        is_integer = False
-        known: Mapping[str, Schema] = {}
-        with collecting(problems):
-            bound = bind(self.query, given, time=time)
-            columns = tuple((name, str(kind)) for name, kind in bound.columns)
-            is_integer, known = bound.has_integer_time, bound.schemas
-        distances = None
-        with collecting(problems):
-            distances = network(self.query, self._clock(time), integer_time=is_integer)
-            if streaming:
-                distances.require_bounded()
-        late_us = 0
-        with collecting(problems):
-            late_us = microseconds(lateness)
-        with collecting(problems):
-            check_rates(rates, self.query.pattern)
-        errors.raise_all(problems)
-        assert distances is not None
-        lives = lifetimes(self.query, distances)
-        sizes = size_report(self.query, lives, rates, schemas=known, lateness_us=late_us) if rates else None
-        refusal = unsupported(self.query)
-        return CheckReport(
-            columns=columns,
-            network=distances,
-            lifetimes=lives,
-            keys=keys(self.query),
-            sizes=sizes,
-            unbounded=distances.unbounded_pair(),
-            refusal=None if refusal is None else refusal.message,
-            warnings=self.warnings + distances.warnings,
+        return checked(
+            self.query,
+            schemas,
+            rates,
+            time=time,
+            clock=self._clock(time),
+            type=type,
+            lateness=lateness,
+            streaming=streaming,
+            warnings=self.warnings,
         )
 
     def explain(

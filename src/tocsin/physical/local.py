@@ -119,7 +119,9 @@ def _table(given: Any) -> pa.Table:
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, Sequence) and not isinstance(given, str):
-        given = pa.Table.from_pylist([dict(row) for row in given])
+        # Arrow takes the columns of the first row only; rows of different types have different ones.
+        columns = dict.fromkeys(name for row in given for name in row)
+        given = pa.table({name: [row.get(name) for row in given] for name in columns})
     elif not isinstance(given, pa.Table) and hasattr(given, "to_records"):
         given = pa.Table.from_pandas(given, preserve_index=False)
     if not isinstance(given, pa.Table):

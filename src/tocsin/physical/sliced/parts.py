@@ -1,0 +1,86 @@
+"""The DataFrames that a query reads, each with the event types it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tocsin.physical.inputs import Inputs, Stream
+from tocsin.physical.values import Kind
+
+
+@dataclass(frozen=True)
+class Part:
+    """Events that one DataFrame holds: those of one type, or of several told apart by a type column."""
+
+    frame: DataFrame
+    streams: tuple[Stream, ...]  # none: a type that the pattern does not name
+    schema: T.StructType
+    time: str
+    time_kind: Kind
+    type_column: str | None
+    name: str | None  # the only type
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[Column, T.DataType]]:
+        """Its columns by name; renamed by place, so that no two names clash whatever the session's rules on case."""
+        return {field.name: (F.col(_input(number)), field.dataType) for number, field in enumerate(self.schema.fields)}
+
+    @cached_property
+    def renamed(self) -> DataFrame:
+        """The DataFrame with these names."""
+        return self.frame.toDF(*map(_input, range(len(self.schema.fields))))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that the pattern names."""
+        return tuple(stream.type for stream in self.streams)
+
+    def is_of(self, types: Iterable[str]) -> Column | None:
+        """Whether a row is of one of these types; None when all rows are."""
+        if self.type_column is None:
+            return None
+        column = self.columns[self.type_column][0]
+        wanted = sorted(types)
+        return column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
+
+    def choose(self, values: Mapping[str, tuple[Hashable, Callable[[Part], Column]]]) -> Column:
+        """For the events of each type its value; equal keys mean the same value, which is written once."""
+        groups: dict[Hashable, list[str]] = {}
+        for name in self.types:
+            if name in values:
+                groups.setdefault(values[name][0], []).append(name)
+        if not groups:
+            return F.lit(None)
+        made = {key: values[members[0]][1](self) for key, members in groups.items()}
+        if self.type_column is None or (len(groups) == 1 and sum(map(len, groups.values())) == len(self.types)):
+            return next(iter(made.values()))
+        chain = reduce(
+            lambda chain, item: chain.when(self.is_of(item[1]), made[item[0]]),
+            groups.items(),
+            F,
+        )
+        return chain  # type: ignore[return-value]
+
+
+def _input(number: int) -> str:
+    return f"__tocsin_in{number}"
+
+
+def parts_of(inputs: Inputs, *, others: bool) -> list[Part]:
+    """The DataFrames to read; those of types that the pattern does not name only when they count."""
+    streams = tuple(inputs.streams.values())
+    first = streams[0]
+    if first.type_column is not None:
+        return [Part(first.frame, streams, first.schema, first.time, first.time_kind, first.type_column, None)]
+    return [
+        Part(
+            one.frame, (one,) if one.type in inputs.streams else (), one.schema, one.time, one.time_kind, None, one.type
+        )
+        for one in (*streams, *(inputs.others.values() if others else ()))
+    ]
