@@ -1,7 +1,7 @@
 """Find account takeovers without Spark: the builder and the reference evaluator, on plain rows.
 
-`pip install tocsin`, then `python examples/account_takeover_reference.py`; no JVM. The reference runs the whole
-language, so the second query can use an iteration, which Spark does not run yet. It prints:
+`pip install tocsin`, then `python examples/account_takeover_reference.py`; it needs nothing but Python. The reference
+is slow and exact, for small data; `account_takeover_spark.py` runs the same on Spark. It prints:
 
     Taken over:
       08:42 to 08:50  user chloe, country ZA, amount 5291.65

@@ -177,8 +177,8 @@ class Pattern:
             Events per second of each type, `{"Login": "100/s"}`: the choice of a plan counts with them when there are
             no statistics.
         strategy
-            `"auto"` chooses. `"kernel"` runs every pattern: one shuffle by key and time slice, then compiled search.
-            `"join"` and `"sliding-window"` are Spark's own joins, for patterns without open iterations and policies.
+            `"auto"` chooses; `"kernel"` runs every pattern; `"join"` and `"sliding-window"` are Spark's own joins, for
+            patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time.
         lateness
             How late events may come on a stream; a batch has no late events.
         statistics
@@ -292,6 +292,7 @@ class Pattern:
         a         9.999999 s
         b         0 s
         """
+        check_columns(time=time, type=type)
         return checked(
             self.query,
             schemas,
@@ -360,6 +361,7 @@ class Pattern:
         join            chosen  not known
         sliding-window          not known
         kernel                  not known
+        clustered               not possible: it is not known whether the input lies in order of time; `analyze` tells
         native joins: every match once, no sliding window
           scan A a
           join B b

@@ -213,6 +213,21 @@ def test_explain_counts_with_statistics() -> None:
     assert "the cheapest by the statistics" in report
 
 
+def test_explain_shows_the_joins_in_the_order_that_was_chosen() -> None:
+    known = tocsin.Statistics.of({"Login": 1_000_000, "Transfer": 100}, distinct={"user": 1_000_000})
+    report = tocsin.pattern(TEXT).explain(statistics=known, strategy="join")
+    assert "join order: b, a" in report
+    assert report.index("scan Transfer b") < report.index("join Login a")
+
+
+def test_explain_shows_no_joins_of_what_cannot_be_joined() -> None:
+    report = tocsin.pattern("PATTERN SEQ(A a, B+ b) WITHIN 1 HOUR").explain(strategy="join")
+    assert "not possible: The iteration of `b` does not run as joins." in report
+    assert "scan A a" not in report
+    with pytest.raises(errors.InvalidOptionError, match="did you mean `kernel`"):
+        tocsin.pattern(TEXT).explain(strategy="kernl")
+
+
 def test_explain_calls_the_time_column_by_its_name() -> None:
     assert "b.at - a.at in [1 µs, 599.999999 s]" in tocsin.pattern(TEXT).explain(time="at")
     assert "b.ts - a.at in" in tocsin.pattern(TEXT).explain(time={"Login": "at", "Transfer": "ts"})

@@ -279,7 +279,9 @@ def test_a_limit_stops_a_pattern_that_explodes(tmp_path: Path, spark: SparkSessi
     assert "10 events read; 1,023 matches." in done("run", str(pattern), "--input", f"A={events}").stderr
     result = tocsin("run", str(pattern), "--input", f"A={events}", "--max-matches-per-start", "100")
     assert result.exit_code == 1
-    assert result.stderr.startswith("[TOO_MANY_MATCHES] From one event on, the iteration of `a` has more than 100 matches")
+    assert result.stderr.startswith(
+        "[TOO_MANY_MATCHES] From one event on, the iteration of `a` has more than 100 matches"
+    )
     assert "`--max-matches-per-start` moves the limit" in result.stderr
 
 
@@ -291,3 +293,17 @@ def test_contiguity_counts_the_events_of_every_input(tmp_path: Path, spark: Spar
     two = [argument for name in "AB" for argument in ("--input", f"{name}={tmp_path / name}.csv")]
     assert "2 matches." in done("run", str(pattern), *two).stderr
     assert "1 match." in done("run", str(pattern), *two, "--input", f"C={tmp_path}/C.csv").stderr
+
+
+def test_rows_over_all_matches_are_shown_and_written(tmp_path: Path, spark: SparkSession) -> None:
+    pattern, events = tmp_path / "p.sase", tmp_path / "events.csv"
+    events.write_text("type,ts,k\nA,1,x\nA,2,y\nB,3,x\nB,4,x\n")
+    pattern.write_text("PATTERN SEQ(A a, B b) WITHIN 10 US RETURN a.k, COUNT(*) AS n GROUP BY a.k")
+    shown = done("run", str(pattern), "--input", str(events))
+    assert [line.split() for line in shown.stdout.splitlines() if line.split()[-1:] == ["2"]] == [
+        ["x", "2"],
+        ["y", "2"],
+    ]
+    done("run", str(pattern), "--input", str(events), "--out", str(tmp_path / "out"), "--format", "json")
+    written = spark.read.json(str(tmp_path / "out")).orderBy("k").collect()
+    assert [tuple(row) for row in written] == [("x", 2), ("y", 2)]

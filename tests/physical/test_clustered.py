@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,11 +59,9 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
 def partitioned(spark: SparkSession, parts: list[list[Row]]) -> DataFrame:
     """One DataFrame with these partitions."""
     names = [field.split()[0] for field in SCHEMA.split(", ")]
-    frames = [
-        spark.createDataFrame([tuple(row[name] for name in names) for row in part], SCHEMA).coalesce(1)
-        for part in parts
-    ]
-    return reduce(lambda one, other: one.union(other), frames)
+    listed = [[tuple(row[name] for name in names) for row in part] for part in parts]
+    placed = spark.sparkContext.parallelize(listed, len(listed)).flatMap(lambda part: part)
+    return spark.createDataFrame(placed, SCHEMA, verifySchema=False)
 
 
 def in_order(rows: Streams, *, with_ids: bool) -> list[Row]:
@@ -81,9 +78,13 @@ def check(spark: SparkSession, query: ast.Query, events: list[Row], parts: list[
     prepared = prepare(pattern.query, frame, id=id, strategy="clustered", slice_us=1)
     found = [row.asDict(recursive=True) for row in prepared.matches().collect()]
     by_type = {kind: [row for row in events if row["type"] == kind] for kind in "ABC"}
-    wanted = reference.evaluate(pattern, by_type, id=id)
-    assert_same_rows(found, wanted)
-    assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in wanted)
+    wanted = reference.evaluate(pattern, by_type)
+    assert_same_rows(found, [{**row, "start": row["start"], "end": row["end"]} for row in wanted])
+    identities = sorted(row["match_id"] for row in found)
+    if id is None:
+        assert identities == sorted(row["match_id"] for row in wanted)
+    else:  # the reference knows no ids
+        assert len(set(identities)) == len(wanted)
 
 
 def cut(events: list[Row], places: list[int]) -> list[list[Row]]:
@@ -95,7 +96,7 @@ def cut(events: list[Row], places: list[int]) -> list[list[Row]]:
 CUTS = st.sampled_from([0, 1, 1, 2, 4]).flatmap(lambda size: st.lists(st.integers(0, 40), min_size=size, max_size=size))
 
 
-@settings(max_examples=25, suppress_health_check=SHARED_SESSION)
+@settings(max_examples=10, suppress_health_check=SHARED_SESSION)
 @given(query=queries(CLAIMED), rows=streams(max_events=10), cuts=CUTS, with_ids=st.booleans())
 def test_the_plan_reports_what_the_reference_reports(
     light: SparkSession, query: ast.Query, rows: Streams, cuts: list[int], with_ids: bool
@@ -106,7 +107,7 @@ def test_the_plan_reports_what_the_reference_reports(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@settings(max_examples=300, suppress_health_check=SHARED_SESSION)
+@settings(max_examples=150, suppress_health_check=SHARED_SESSION)
 @given(query=queries(CLAIMED), rows=streams(max_events=12), cuts=CUTS, with_ids=st.booleans())
 def test_the_plan_reports_what_the_reference_reports_on_many_queries(
     light: SparkSession, query: ast.Query, rows: Streams, cuts: list[int], with_ids: bool
@@ -115,7 +116,7 @@ def test_the_plan_reports_what_the_reference_reports_on_many_queries(
     check(light, query, events, cut(events, cuts), id="id" if with_ids else None)
 
 
-@settings(max_examples=25, suppress_health_check=SHARED_SESSION)
+@settings(max_examples=10, suppress_health_check=SHARED_SESSION)
 @given(query=queries(CLAIMED), rows=streams(max_events=10), homes=st.lists(st.integers(0, 2), min_size=10, max_size=10))
 def test_any_partitions_give_the_result_or_the_error(
     light: SparkSession, query: ast.Query, rows: Streams, homes: list[int]
@@ -195,13 +196,14 @@ def test_time_stamps_and_files_are_read_where_they_lie(spark: SparkSession, tmp_
     assert found == wanted != []
 
 
-def test_only_matches_and_rows_near_edges_are_shuffled(spark: SparkSession) -> None:
+def test_only_matches_and_rows_near_edges_are_shuffled(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     frame = partitioned(spark, [[event("A", 1)], [event("B", 2)]])
-    plan = physical_plan(tocsin.pattern(SEQ).match(frame, id="id", strategy="clustered"))
-    assert plan.count("Exchange hashpartitioning") == 1
-    first = plan.rindex("MapInArrow")
-    assert plan.index("Exchange hashpartitioning") < first, "the first search is before the shuffle"
-    assert "Exchange" not in plan[first:]
+    plan = physical_plan(tocsin.pattern(SEQ).match(frame, id="id", strategy="clustered"), capsys)
+    steps = [line.split()[-2] for line in plan.split("\n\n")[0].splitlines()[1:]]
+    shuffled = steps.index("Exchange")
+    assert steps.count("Exchange") == 1
+    assert "MapInArrow" in steps[:shuffled]
+    assert "MapInArrow" in steps[shuffled:]
 
 
 # --- claims ---------------------------------------------------------------------------------------

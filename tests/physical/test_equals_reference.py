@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from tests.physical.support import light_settings
 
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
-from tocsin.physical.joins.claims import unsupported
+from tocsin.physical.claims import refusals
+from tocsin.physical.engine import prepare
 from tocsin.testing import Case, assert_same_rows, load_cases
-from tocsin.testing.strategies import ATTRIBUTES, JOINS, TYPES, Streams, queries, streams
+from tocsin.testing.strategies import ATTRIBUTES, JOINS, LANGUAGE, TYPES, Streams, queries_with_streams
 
+ARROW_TYPES = {"boolean": pa.bool_(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 NAMES = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
 
@@ -30,11 +34,14 @@ def compiled(query: str | ast.Query) -> tocsin.Pattern:
         return tocsin.pattern(query)
 
 
-CASES = [
-    case
-    for case in load_cases(Path(__file__).parents[1] / "cases")
-    if case.error is None and unsupported(compiled(case.pattern).query) is None
-]
+def claimed(case: Case) -> list[str]:
+    """The strategies that run a case."""
+    if case.error is not None:
+        return []
+    return [name for name, refusal in refusals(compiled(case.pattern).query).items() if refusal is None]
+
+
+CASES = [(case, strategy) for case in load_cases(Path(__file__).parents[1] / "cases") for strategy in claimed(case)]
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
@@ -53,12 +60,10 @@ def case_frames(spark: SparkSession, case: Case, pattern: tocsin.Pattern) -> dic
     frames = {}
     for kind in {*rows, *event_types(pattern)}:
         types = column_types(rows[kind]) if rows.get(kind) else {"id": "string", "ts": "bigint"} | anywhere
-        schema = ", ".join(f"`{name}` {type_name}" for name, type_name in types.items())
-        values = [
-            tuple(float(row[name]) if types[name] == "double" and row[name] is not None else row[name] for name in row)
-            for row in rows.get(kind, [])
-        ]
-        frames[kind] = spark.createDataFrame(values, schema)
+        table = pa.Table.from_pylist(
+            rows.get(kind, []), schema=pa.schema([(n, ARROW_TYPES[t]) for n, t in types.items()])
+        )
+        frames[kind] = spark.createDataFrame(table)
     return frames
 
 
@@ -78,53 +83,132 @@ def event_types(pattern: tocsin.Pattern) -> set[str]:
 
 
 def test_spark_claims_a_good_part_of_the_cases() -> None:
-    assert len(CASES) >= 60
+    assert len(CASES) >= 400
 
 
-def check(spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int) -> None:
+# --- random queries -------------------------------------------------------------------------------
+
+
+ARROW = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64(), "type": pa.string()})
+READERS = 2
+
+
+class Feed:
+    """Frames over a file that is written anew for every stream: planning a query takes longer than running it."""
+
+    def __init__(self, spark: SparkSession, path: Path, layout: str) -> None:
+        self.spark = spark
+        self.path = str(path)
+        self.layout = layout
+
+    def frames(self) -> Any:
+        if self.layout == "one frame":
+            return self._frame(None)
+        return {kind: self._frame(kind) for kind in TYPES}
+
+    def _frame(self, kind: str | None) -> DataFrame:
+        path = self.path
+        columns = [*ATTRIBUTES, "type"] if kind is None else list(ATTRIBUTES)
+
+        def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    with pa.ipc.open_file(path) as file:
+                        table = file.read_all()
+                    own = range(number, table.num_rows, READERS)
+                    table = table.take(pa.array(own, pa.int64()))
+                    if kind is not None:
+                        table = table.filter(pc.equal(table.column("type"), kind))
+                    yield from table.select(columns).to_batches()
+
+        schema = ", ".join(f"{name} {ATTRIBUTES.get(name, 'string')}" for name in columns)
+        return self.spark.range(0, READERS, 1, READERS).mapInArrow(read, schema)
+
+    def write(self, rows: Streams) -> Streams:
+        """The next stream; how the reference must see it."""
+        typed = {kind: [{**row, "type": kind} for row in events] for kind, events in rows.items()}
+        table = pa.Table.from_pylist([row for events in typed.values() for row in events], schema=ARROW)
+        with pa.OSFile(self.path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return typed if self.layout == "one frame" else rows
+
+
+def built(pattern: tocsin.Pattern, feed: Feed) -> dict[str, DataFrame | None]:
+    """By strategy the frame of matches; None where the query is refused because no stream has a match."""
+    frames: dict[str, DataFrame | None] = {}
+    for strategy, refusal in refusals(pattern.query).items():
+        if refusal is not None:
+            continue
+        # Slices as narrow as the pattern allows, so that matches straddle them.
+        options = {"slice_us": 1} if strategy == "kernel" else {}
+        try:
+            frames[strategy] = prepare(pattern.query, feed.frames(), strategy=strategy, **options).matches()
+        except errors.ContradictoryDistancesError:
+            frames[strategy] = None
+        except errors.UnsupportedError as refused:
+            assert "cannot compute on numbers" in refused.message
+    return frames
+
+
+def check(feed: Feed, case: tuple[ast.Query, list[Streams]], turn: int, counted: Counter[str]) -> None:
+    """Every strategy that claims a query reports for each stream what the reference reports."""
+    query, several = case
     pattern = compiled(query)
-    schema = ", ".join(f"{name} {kind}" for name, kind in ATTRIBUTES.items())
-    frames = {
-        kind: spark.createDataFrame([tuple(row[name] for name in ATTRIBUTES) for row in rows[kind]], schema)
-        for kind in TYPES
-    }
-    expected_rows = rows
-    inputs: Any = {kind: frame.repartition(parts) for kind, frame in frames.items()}
-    if layout == "one frame":
-        typed = [frame.withColumn("type", F.lit(kind)) for kind, frame in frames.items()]
-        inputs = typed[0].union(typed[1]).union(typed[2]).repartition(parts)
-        expected_rows = {kind: [{**row, "type": kind} for row in rows[kind]] for kind in rows}
-    expected = reference.evaluate(pattern, expected_rows)
-    try:
-        found = rows_of(pattern.match(inputs))
-    except errors.ContradictoryDistancesError:
-        found = []  # refused, because no stream has a match
-    assert_same_rows(found, with_interval(expected))
-    assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
-    assert len({row["match_id"] for row in found}) == len(found)
+    frames = built(pattern, feed)
+    for number, rows in enumerate(several):
+        expected = reference.evaluate(pattern, feed.write(rows))
+        feed.spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS[(turn + number) % len(PARTITIONS)])
+        for strategy, frame in frames.items():
+            # A new plan of the same frame: Spark would take the shuffled rows of the stream before.
+            found = [] if frame is None else rows_of(frame.select("*"))
+            if pattern.query.over_all_matches:
+                assert_same_rows(found, expected if frame is not None else [])
+            else:
+                assert_same_rows(found, with_interval(expected))
+                ids = [row["match_id"] for row in found]
+                assert sorted(ids) == sorted(row["match_id"] for row in expected)
+                assert len(set(ids)) == len(ids)
+            counted[strategy] += 1
+            counted["matched"] += bool(expected)
 
 
+PARTITIONS = ("1", "2", "7")
 LAYOUTS = st.sampled_from(["frame per type", "one frame"])
-PARTITIONS = st.sampled_from([1, 2, 7])
-SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+QUERIES = st.one_of(
+    queries_with_streams(LANGUAGE, number=3, max_events=8), queries_with_streams(JOINS, number=3, max_events=8)
+)
 
 
-@settings(max_examples=60, suppress_health_check=SHARED_SESSION)
-@given(query=queries(JOINS), rows=streams(), layout=LAYOUTS, parts=PARTITIONS)
-def test_spark_equals_the_reference(
-    spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int
-) -> None:
-    check(spark, query, rows, layout, parts)
+def run(spark: SparkSession, folder: Path, examples: int) -> Counter[str]:
+    """Check random queries; how many (query, stream) pairs each strategy has run."""
+    counted: Counter[str] = Counter()
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(case=QUERIES, layout=LAYOUTS, turn=st.integers(0, 2))
+    def all_strategies(case: tuple[ast.Query, list[Streams]], layout: str, turn: int) -> None:
+        check(Feed(spark, folder / "stream", layout), case, turn, counted)
+
+    with light_settings(spark):
+        all_strategies()
+    return counted
+
+
+@pytest.mark.timeout(600)
+def test_every_strategy_equals_the_reference(spark: SparkSession, tmp_path: Path) -> None:
+    counted = run(spark, tmp_path, 25)
+    assert counted["kernel"] >= 60
+    assert counted["join"] >= 15
+    assert counted["matched"] >= 20
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-@settings(max_examples=500, suppress_health_check=SHARED_SESSION)
-@given(query=queries(JOINS), rows=streams(max_events=14), layout=LAYOUTS, parts=PARTITIONS)
-def test_spark_equals_the_reference_on_many_queries(
-    spark: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: int
-) -> None:
-    check(spark, query, rows, layout, parts)
+@pytest.mark.timeout(5400)
+def test_every_strategy_equals_the_reference_in_thousands_of_cases(spark: SparkSession, tmp_path: Path) -> None:
+    counted = run(spark, tmp_path, 420)
+    assert counted.total() - counted["matched"] >= 2_000
+
+
+# --- cases ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +218,10 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_spark_gives_the_matches_of_the_case(light: SparkSession, case: Case) -> None:
+@pytest.mark.parametrize(("case", "strategy"), CASES, ids=str)
+def test_spark_gives_the_matches_of_the_case(light: SparkSession, case: Case, strategy: str) -> None:
     pattern = compiled(case.pattern)
-    found = rows_of(pattern.match(case_frames(light, case, pattern), tie=case.tie))
+    options = {"slice_us": 1} if strategy == "kernel" else {}
+    inputs = case_frames(light, case, pattern)
+    found = rows_of(prepare(pattern.query, inputs, tie=case.tie, strategy=strategy, **options).matches())
     assert case.differences(found) == []

@@ -67,6 +67,13 @@ def test_inputs_may_be_tables_frames_or_rows(form: Any) -> None:
     assert row["b"] == {"ts": 3, "x": 5, "n": "b"}
 
 
+def test_rows_of_one_list_may_have_different_columns() -> None:
+    rows = [{"type": "A", "ts": 1, "x": 5}, {"type": "B", "ts": 2, "y": 7}]
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE b.y > a.x RETURN a.x, b.y")
+    (found,) = pattern.match(rows, engine="local").drop_columns("match_id").to_pylist()
+    assert found == {"start": 1, "end": 2, "x": 5, "y": 7}
+
+
 def test_the_columns_are_those_of_spark_also_without_a_match() -> None:
     found = local.match(
         compiled("PATTERN SEQ(A a, B+ b) WITHIN 1 SECOND").query,

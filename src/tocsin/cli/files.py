@@ -212,10 +212,12 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
     if error is None:
         return
     text = str(error)
-    told = re.search(rf"\[{errors.TooManyMatchesError.condition}\] (.*)\nHint: (.*)", text)
-    if told is not None:
-        hint = told[2].replace("`max_matches_per_start=`", "`--max-matches-per-start`")
-        raise errors.TooManyMatchesError(told[1], hint=hint) from error
+    # Raised on a worker, of which only the text is left.
+    for kind in (errors.TooManyMatchesError, errors.NotTimeClusteredError):
+        told = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
+        if told is not None:
+            hint = told[2].replace("`max_matches_per_start=`", "`--max-matches-per-start`")
+            raise kind(told[1], hint=hint.replace('`strategy="clustered"`', "`--strategy clustered`")) from error
     if any(word in text for word in UNREADABLE):
         raise _unreadable(paths, error) from error
     if writes is not None and any(word in text for word in UNWRITABLE):

@@ -14,7 +14,7 @@ from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
-from tocsin.options import check_columns, check_rates, collecting, microseconds, schemas_of
+from tocsin.options import check_rates, collecting, microseconds, schemas_of
 from tocsin.physical.claims import unsupported
 from tocsin.reports import CheckReport
 
@@ -32,7 +32,6 @@ def checked(
     warnings: tuple[errors.TocsinWarning, ...],
 ) -> CheckReport:
     """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any."""
-    check_columns(time=time, type=type)
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
     problems: list[errors.TocsinError] = []
     columns: tuple[tuple[str, str], ...] = ()

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.temporal import Network
+from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections
-from tocsin.physical.claims import refusals, unsupported
+from tocsin.physical.claims import STRATEGIES, refusals, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
+
+JOINS = ("join", "sliding-window")
 
 
 def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
@@ -41,11 +44,24 @@ def plan_without_inputs(
     refusal = unsupported(query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    claims = [(name, None if no is None else no.message) for name, no in refusals(query).items()]
+    if strategy not in STRATEGIES:
+        raise InvalidOptionError(
+            f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
+        )
+    refused = refusals(query)
+    claims = [(name, None if no is None else no.message) for name, no in refused.items()]
     choice = choose(query, distances, claims, statistics, strategy=strategy, time=clock)
-    parts = planner_sections(optimize(query).fired, statistics, choice)
-    if choice.strategy == "join":
-        parts["Strategy"] += f"\n{describe(plan(query, distances.closure), query.partition, time)}"
+    better = optimize(query)
+    parts = planner_sections(better.fired, statistics, choice)
+    if choice.strategy in JOINS and refused[choice.strategy] is None:
+        joins = plan(
+            better.query,
+            distances.closure,
+            order=lambda names: choice.join_orders.get(frozenset(names), ()),
+            prefilter=choice.prefilter if choice.strategy == "join" else None,
+            sliding=choice.strategy == "sliding-window",
+        )
+        parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
     return parts
 
 

@@ -156,9 +156,9 @@ def kernel(bound: BoundQuery) -> Kernel:
         counts_every_event=contiguous,
         crosses_partitions=query.selection is Selection.CONTIGUOUS and bool(query.partition.attributes),
         can_slice=window is not None and not is_ranked,
-        # A match of span < W that starts in the slice ends before `hi + W`; one that ends in it starts after `lo − W`,
-        # and an absence before it looks W further back than its end.
-        back_us=0 if window is None or not (per_end or looks_back) else window * (2 if per_end and looks_back else 1),
+        # A match of span < W that starts in the slice ends before `hi + W`; one that ends in it starts after `lo − W`.
+        # An absence before a match looks W back from its end, one after it W ahead of its start: no further than that.
+        back_us=window if window is not None and (per_end or looks_back) else 0,
         ahead_us=0 if window is None else window,
         owns_by_end=per_end,
         conditions=found,

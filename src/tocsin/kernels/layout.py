@@ -135,7 +135,10 @@ def _owned(groups: Integers, width_us: int, slice_of: Decode | None) -> tuple[In
     least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     if slice_of is None:
         return np.full(len(groups), least), np.full(len(groups), most)
-    numbers = slice_of(groups).tolist()  # as Python integers, which do not overflow
-    low = [max(number * width_us, least) for number in numbers]
-    high = [min((number + 1) * width_us - 1, most) for number in numbers]
+    numbers = slice_of(groups)
+    if len(groups) and max(abs(int(numbers.min())), abs(int(numbers.max()))) < (most // width_us) - 1:
+        return numbers * width_us, (numbers + 1) * width_us - 1
+    # Near the ends of time: as Python integers, which do not overflow.
+    low = [max(number * width_us, least) for number in numbers.tolist()]
+    high = [min((number + 1) * width_us - 1, most) for number in numbers.tolist()]
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)

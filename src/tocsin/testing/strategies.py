@@ -32,11 +32,15 @@ class Features:
     returns: bool = False
     aggregates: bool = False
     unbounded: bool = True
+    guarded_iteration: bool = False  # NOT inside an iterated SEQ
+    texts: bool = False  # conditions that join or count texts, which arrays of numbers cannot hold
+    over_all: bool = False  # RETURN COUNT(*), GROUP BY
     most_events: int = 4
 
 
 JOINS = Features(returns=True)
 EVERYTHING = Features(iteration=True, absence=True, policies=True, returns=True, aggregates=True, most_events=3)
+LANGUAGE = replace(EVERYTHING, guarded_iteration=True, texts=True, over_all=True)
 
 
 # --- streams --------------------------------------------------------------------------------------
@@ -98,6 +102,59 @@ def _drawn(draw: st.DrawFn, types: Sequence[str], max_events: int) -> Streams:
     return rows
 
 
+def fitting_streams(query: ast.Query, *, max_events: int = 9) -> st.SearchStrategy[Streams]:
+    """Streams with a good chance of a match: mostly events in the order the pattern writes them, then any others."""
+    # Two iterations without end have exponentially many matches, and ways to find each.
+    most = max_events if _endless(query.pattern) < 2 else min(max_events, 6)
+    planted = st.builds(_planted, st.just(query), st.just(most), SEEDS)
+    return st.one_of(planted, planted, streams(max_events=most))
+
+
+def _endless(element: ast.Element) -> int:
+    if isinstance(element, ast.Negation):
+        return 0
+    own = element.quantifier is not None and (element.quantifier.most is None or element.quantifier.most > 2)
+    return own + sum(map(_endless, element.parts)) if isinstance(element, ast.Composite) else int(own)
+
+
+@st.composite
+def queries_with_streams(
+    draw: st.DrawFn, features: Features = LANGUAGE, *, number: int = 1, max_events: int = 9
+) -> tuple[ast.Query, list[Streams]]:
+    """A query and some streams that fit it."""
+    query = draw(queries(features))
+    return query, [draw(fitting_streams(query, max_events=max_events)) for _ in range(number)]
+
+
+def _planted(query: ast.Query, max_events: int, seed: int) -> Streams:
+    choose = random.Random(seed)
+    negated = {event.variable for event in _negated(query.pattern)}
+    written = [event for event in ast.events_in(query.pattern) if event.variable not in negated]
+    types = [event.type for event in ast.events_in(query.pattern)]
+    rows: Streams = {name: [] for name in TYPES}
+    at = 0
+
+    def add(kind: str, ts: int | None) -> None:
+        rows[kind].append(
+            {
+                "ts": ts,
+                "k": "p" if choose.random() < 0.8 else choose.choice(KEYS),
+                "x": choose.choice(WHOLE if choose.random() < 0.4 else WHOLE[:-1]),
+                "v": choose.choice(HALVES),
+            }
+        )
+
+    for event in written:
+        for _ in range(max(1, event.quantifier.least if event.quantifier else 1)):
+            at += choose.choice([SECOND, SECOND, SECOND // 2, 1, 0])
+            add(event.type, at)
+    for _ in range(choose.randint(0, max(0, max_events - sum(map(len, rows.values()))))):
+        kind = choose.choice(types) if choose.random() < 0.8 else choose.choice(TYPES)
+        near = choose.choice([choose.randint(0, LONGEST_STREAM_S) * SECOND + choose.choice(NEAR), at, at + SECOND])
+        add(kind, near if choose.random() > 0.03 else None)
+    return rows
+
+
 # --- queries --------------------------------------------------------------------------------------
 
 
@@ -121,7 +178,9 @@ def queries(draw: st.DrawFn, features: Features = EVERYTHING) -> ast.Query:
         within=window,
     )
     if features.policies:
-        query = draw(_with_policies(query, positive))
+        query = draw(_with_policies(query, positive, features))
+    if features.over_all and draw(st.integers(0, 5)) == 0:
+        return draw(_with_totals(query, positive))
     if features.returns and draw(st.booleans()):
         query = draw(_with_returns(query, positive, features))
     return query
@@ -139,7 +198,7 @@ def _windows() -> st.SearchStrategy[ast.Window]:
 def _elements(draw: st.DrawFn, names: list[str], features: Features, depth: int) -> ast.Element:
     """An element that binds these names; negations are put into sequences afterwards."""
     if len(names) == 1:
-        quantifier = draw(_quantifiers()) if features.iteration and draw(st.integers(0, 2)) == 0 else None
+        quantifier = draw(_quantifiers(features)) if features.iteration and draw(st.integers(0, 2)) == 0 else None
         return ast.Event(draw(st.sampled_from(TYPES)), names[0], quantifier)
     cut = draw(st.integers(1, len(names) - 1))
     operator = draw(st.sampled_from([ast.Operator.SEQ, ast.Operator.SEQ, ast.Operator.AND, ast.Operator.OR]))
@@ -154,12 +213,34 @@ def _elements(draw: st.DrawFn, names: list[str], features: Features, depth: int)
         parts.insert(draw(st.integers(0, len(parts))), ast.Negation(event))
     quantifier = None
     guarded = any(isinstance(part, ast.Negation) for part in parts) or _has_edge_absence_in(parts)
-    if features.iteration and not guarded and draw(st.integers(0, 5)) == 0:
-        quantifier = draw(_quantifiers())
+    may_iterate = not guarded or (features.guarded_iteration and _is_closed(ast.Composite(operator, tuple(parts))))
+    if features.iteration and may_iterate and draw(st.integers(0, 1 if guarded else 5)) == 0:
+        quantifier = draw(_quantifiers(features))
     return ast.Composite(operator, tuple(parts), quantifier)
 
 
-def _quantifiers() -> st.SearchStrategy[ast.Quantifier]:
+def _is_closed(element: ast.Element) -> bool:
+    """Whether every NOT in an element stands between two parts of its SEQ that are always there."""
+    if not isinstance(element, ast.Composite):
+        return True
+    for place, part in enumerate(element.parts):
+        around = (element.parts[:place], element.parts[place + 1 :])
+        if isinstance(part, ast.Negation) and not all(any(map(_is_there, side)) for side in around):
+            return False
+    return all(map(_is_closed, element.parts))
+
+
+def _is_there(element: ast.Element) -> bool:
+    """Whether an element binds an event in every match."""
+    if isinstance(element, ast.Negation) or (element.quantifier is not None and element.quantifier.least == 0):
+        return False
+    if isinstance(element, ast.Event):
+        return True
+    return (all if element.operator is ast.Operator.OR else any)(map(_is_there, element.parts))
+
+
+def _quantifiers(features: Features) -> st.SearchStrategy[ast.Quantifier]:
+    longer = [ast.Quantifier(3, 3), ast.Quantifier(4, 4), ast.Quantifier(2, 4)] if features.guarded_iteration else []
     return st.sampled_from(
         [
             ast.Quantifier(1, None),
@@ -169,6 +250,7 @@ def _quantifiers() -> st.SearchStrategy[ast.Quantifier]:
             ast.Quantifier(1, 2),
             ast.Quantifier(0, 2),
             ast.Quantifier(2, None),
+            *longer,
         ]
     )
 
@@ -222,7 +304,11 @@ def _conditions(draw: st.DrawFn, pattern: ast.Element, features: Features) -> ex
     if draw(st.booleans()) and negated:
         kinds[draw(st.sampled_from(negated))] = False
     if features.aggregates and draw(st.integers(0, 4)) == 0:
-        return draw(_aggregate_comparisons(sorted(positive)))
+        return draw(_aggregate_comparisons(sorted(positive), features))
+    if features.texts and draw(st.integers(0, 7)) == 0:
+        kinds = {name: kind for name, kind in kinds.items() if name in positive}
+        both = ex.Call("concat", (draw(_references(kinds, "k")), draw(_references(kinds, "k"))))
+        return ex.Comparison(draw(COMPARISONS), both, ex.Literal(draw(st.sampled_from(["pp", "pq", "qp"]))))
     condition = draw(_comparisons(kinds))
     match draw(st.integers(0, 7)):
         case 0:
@@ -312,7 +398,10 @@ def _aggregates(draw: st.DrawFn, names: list[str]) -> ex.Aggregate:
 
 
 @st.composite
-def _aggregate_comparisons(draw: st.DrawFn, names: list[str]) -> ex.Expression:
+def _aggregate_comparisons(draw: st.DrawFn, names: list[str], features: Features) -> ex.Expression:
+    if features.texts and draw(st.integers(0, 3)) == 0:
+        counted = ex.Aggregate("count", ex.Attribute(draw(st.sampled_from(names)), ("k",)), distinct=True)
+        return ex.Comparison(draw(COMPARISONS), counted, ex.Literal(draw(st.integers(0, 2))))
     return ex.Comparison(draw(COMPARISONS), draw(_aggregates(names)), ex.Literal(draw(st.integers(0, 3))))
 
 
@@ -320,7 +409,9 @@ def _aggregate_comparisons(draw: st.DrawFn, names: list[str]) -> ex.Expression:
 
 
 @st.composite
-def _with_policies(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool]) -> ast.Query:
+def _with_policies(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool], features: Features) -> ast.Query:
+    if features.over_all and draw(st.integers(0, 2)) == 0:
+        return query  # all that is left out has its default, which more strategies claim
     skip = draw(st.sampled_from([ast.Skip.REUSE, *ast.Skip]))
     variable = draw(st.sampled_from(sorted(positive))) if skip in (ast.Skip.TO_FIRST, ast.Skip.TO_LAST) else None
     return replace(
@@ -346,3 +437,16 @@ def _with_returns(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool], 
             choices.append(draw(_aggregates(sorted(positive))))
         columns.append(ast.Column(draw(st.sampled_from(choices)), f"c{number}"))
     return replace(query, returns=tuple(columns))
+
+
+@st.composite
+def _with_totals(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool]) -> ast.Query:
+    """Aggregates over all matches, of all of them or by group."""
+    columns = [ast.Column(ex.Aggregate("count", None), "n")]
+    totals = draw(st.lists(_aggregates(sorted(positive)), max_size=2))
+    columns += [ast.Column(total, f"c{number}") for number, total in enumerate(totals)]
+    single = [name for name, iterated in positive.items() if not iterated]
+    if not single or draw(st.booleans()):
+        return replace(query, returns=tuple(columns))
+    key = ex.Attribute(draw(st.sampled_from(single)), (draw(st.sampled_from(["k", "x"])),))
+    return replace(query, returns=(ast.Column(key, "key"), *columns), group_by=(key,))

@@ -12,6 +12,7 @@ from tocsin.physical.joins.copies import copy_name, unrolled
 from tocsin.source import Where
 
 HINT = "`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows."
+ANOTHER_STRATEGY = "leave out `strategy=`: a kernel runs it."
 # ITER^m is m − 1 self joins; the paper goes to 9. A range makes one branch for each number of copies.
 MOST_COPIES = 9
 MOST_COPIES_OF_A_RANGE = 4
@@ -30,7 +31,7 @@ def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError 
     >>> unsupported(alg.Query(alg.Within(alg.Sequence((a, b)), 10))) is None
     True
     >>> print(unsupported(alg.Query(alg.Sequence((a, alg.Repeat(b, 1, None))))).message)
-    The iteration of `b` does not run on Spark yet.
+    The iteration of `b` does not run as joins.
     """
     if sliding and query.window_us is None:
         return _error("A sliding window without WITHIN", query.pattern.where)
@@ -111,7 +112,9 @@ def _in_clauses(query: alg.Query) -> UnsupportedError | None:
     if query.output is not Output.ALL:
         return _error(f"OUTPUT {query.output.value}", query.places.get("output"))
     if query.timeouts:
-        return _error("WITH TIMEOUTS", query.places.get("timeouts"))
+        return UnsupportedError(
+            "WITH TIMEOUTS does not run on Spark yet.", where=query.places.get("timeouts"), hint=HINT
+        )
     if query.over_all_matches or query.group_by:
         where = next((returned.expression.where for returned in query.returns), None)
         return _error("Aggregation over all matches (COUNT(*), GROUP BY)", where)
@@ -119,4 +122,4 @@ def _in_clauses(query: alg.Query) -> UnsupportedError | None:
 
 
 def _error(construct: str, where: Where) -> UnsupportedError:
-    return UnsupportedError(f"{construct} does not run on Spark yet.", where=where, hint=HINT)
+    return UnsupportedError(f"{construct} does not run as joins.", where=where, hint=ANOTHER_STRATEGY)

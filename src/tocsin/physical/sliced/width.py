@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tocsin.kernels.kernel import Kernel
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tocsin.kernels.kernel import Kernel
 
 REACHES_PER_SLICE = 16
 # So wide that the number of a slice and those beside it are far from the ends of 64 bits.
