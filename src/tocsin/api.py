@@ -357,10 +357,9 @@ class Pattern:
         <BLANKLINE>
         == Strategy ==
         join: one join of two events, or none, needs no Python
-        strategy                cost
-        join            chosen  not known
-        sliding-window          not known
-        kernel                  not known
+        strategy           cost
+        join       chosen  not known
+        kernel             not known
         clustered               not possible: it is not known whether the input lies in order of time; `analyze` tells
         native joins: every match once, no sliding window
           scan A a

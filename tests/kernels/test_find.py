@@ -160,7 +160,7 @@ def check_all(case: tuple[ast.Query, list[Streams]], slice_us: int | None, match
 def test_a_kernel_finds_what_the_reference_finds() -> None:
     matched: Counter[bool] = Counter()
 
-    @settings(max_examples=300)
+    @settings(max_examples=200)
     @given(case=queries_with_streams(LANGUAGE, number=3), slice_us=SLICES)
     def run(case: tuple[ast.Query, list[Streams]], slice_us: int | None) -> None:
         check_all(case, slice_us, matched)

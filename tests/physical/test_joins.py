@@ -20,7 +20,8 @@ from tocsin.analysis.temporal import network
 from tocsin.language import ast
 from tocsin.physical.inputs import resolve
 from tocsin.physical.joins.claims import unsupported
-from tocsin.physical.joins.counts import can_count, count
+from tocsin.physical.joins.countable import can_count
+from tocsin.physical.joins.counts import counted
 from tocsin.physical.joins.frames import matches
 from tocsin.physical.joins.plan import plan
 from tocsin.testing import assert_same_rows
@@ -139,10 +140,10 @@ def test_joins_equal_the_reference_on_many_queries(
 # --- counts ---------------------------------------------------------------------------------------
 
 
-def counted(spark: SparkSession, text: str, rows: Streams) -> None:
+def check_count(spark: SparkSession, text: str, rows: Streams) -> None:
     pattern = tocsin.pattern(text)
     assert can_count(pattern.query)
-    found = count(pattern.query, resolve({"A": events(spark, rows["A"])}, ["A"]))
+    found = counted(pattern.query, resolve({"A": events(spark, rows["A"])}, ["A"]))
     assert [row.asDict() for row in found.collect()] == reference.evaluate(pattern, rows)
 
 
@@ -156,13 +157,13 @@ def counted(spark: SparkSession, text: str, rows: Streams) -> None:
 def test_counting_an_iteration_by_window_aggregates_equals_counting_its_matches(
     light: SparkSession, copies: str, clauses: str, window: str, rows: Streams
 ) -> None:
-    counted(light, f"PATTERN A{copies} b {clauses} {window} RETURN COUNT(*) AS n", rows)
+    check_count(light, f"PATTERN A{copies} b {clauses} {window} RETURN COUNT(*) AS n", rows)
 
 
 def test_equal_instants_in_many_slices_are_counted_once(light: SparkSession) -> None:
     row = {"k": "p", "x": 1, "v": 1.0}
     rows = [{"ts": second * 1_000_000, **row} for second in range(-40, 40) for _ in range(1 + second % 3)]
-    counted(light, "PATTERN A{3} b WITHIN 2001 MILLISECONDS RETURN COUNT(*) AS n, COUNT(*) AS m", {"A": rows})
+    check_count(light, "PATTERN A{3} b WITHIN 2001 MILLISECONDS RETURN COUNT(*) AS n, COUNT(*) AS m", {"A": rows})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections
-from tocsin.physical.claims import STRATEGIES, refusals, unsupported
+from tocsin.physical.claims import STRATEGIES, claims, refusals, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
 
@@ -48,12 +48,10 @@ def plan_without_inputs(
         raise InvalidOptionError(
             f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
         )
-    refused = refusals(query)
-    claims = [(name, None if no is None else no.message) for name, no in refused.items()]
-    choice = choose(query, distances, claims, statistics, strategy=strategy, time=clock)
+    choice = choose(query, distances, claims(query, strategy), statistics, strategy=strategy, time=clock)
     better = optimize(query)
     parts = planner_sections(better.fired, statistics, choice)
-    if choice.strategy in JOINS and refused[choice.strategy] is None:
+    if choice.strategy in JOINS and refusals(query)[choice.strategy] is None:
         joins = plan(
             better.query,
             distances.closure,

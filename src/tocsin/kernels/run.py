@@ -16,7 +16,7 @@ from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import picked
 from tocsin.kernels.model import Bag, Integers, Matches
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_MANY, Function, function
+from tocsin.kernels.search.function import DEEP, DONE, FULL, STEPS_PER_MATCH, TOO_MANY, Function, function
 from tocsin.kernels.search.program import Program, Table
 
 # How many matches one call may give, and how long matches may be, at first.
@@ -82,8 +82,8 @@ class Runner:
         iterated = _iterated(self.program)
         part = f"the iteration of {', '.join(f'`{name}`' for name in iterated)}" if iterated else "the pattern"
         return TooManyMatchesError(
-            f"From one event on, {part} has more than {self.most:,} matches, or takes that many times "
-            "as many steps to find them.",
+            f"From one event on, {part} has more than {self.most:,} matches, or {STEPS_PER_MATCH} times as "
+            "many steps do not find them.",
             hint="`SEMANTICS next` takes the next event only; a bounded iteration such as `{1,5}`, a shorter window or "
             "a stricter condition has fewer matches; where a number is enough, aggregate the events themselves. "
             "`max_matches_per_start=` moves the limit.",

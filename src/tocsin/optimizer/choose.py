@@ -20,7 +20,7 @@ from tocsin.optimizer.slices import prefilter, slice_width_us
 from tocsin.optimizer.spine import is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
-JOIN, KERNEL, CLUSTERED = "join", "kernel", "clustered"
+JOIN, COUNT, KERNEL, CLUSTERED = "join", "count", "kernel", "clustered"
 MOST_EDGES = 0.1  # of the input that lies within one span of the edges of its parts
 MOST_MATCHES_PER_START = 1_000_000
 Claim = tuple[str, str | None]
@@ -210,7 +210,7 @@ def choose(
     for name, refusal in known.items():
         cost, why_not = None, refusal
         if why_not is None and name == CLUSTERED:
-            why_not = _not_clustered(statistics, span)
+            why_not = None if strategy == CLUSTERED else _not_clustered(statistics, span)
         if why_not is None and estimate is not None:
             cost = _cost(name, estimate, orders, span, halo, columns, shared_input, speeds)
         options.append(Option(name, cost, why_not))
@@ -297,6 +297,8 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         return wanted, "asked for"
     if not able:
         return None, "no strategy runs it"
+    if COUNT in able:
+        return COUNT, "only the number of matches is asked, which needs no match"
     priced = {name: option.cost.seconds for name, option in able.items() if option.cost is not None}
     if priced:
         best = min(priced, key=lambda name: priced[name])
@@ -325,6 +327,6 @@ def explosion(estimate: Estimate, most: float = MOST_MATCHES_PER_START) -> str |
     number = spaced(estimate.per_window(worst, name, heaviest=True))
     return (
         f"{why} about {number} events in a window, which makes some {spaced(estimate.most_per_start)} matches from one "
-        f"start; the limit is {spaced(most)}. Use `SEMANTICS next`, ask for aggregates (`RETURN COUNT(*)`), or take a "
+        f"start; the limit is {spaced(most)}. Use `SEMANTICS next`, bound the iteration (`{{1,5}}`), or take a "
         "smaller window."
     )

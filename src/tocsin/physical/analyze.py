@@ -139,7 +139,9 @@ class _Survey:
         ]
         return frame.select(
             F.lit(number).alias(INPUT),
-            F.spark_partition_id().alias(PART),
+            # A task may read several files, not in order of time; a plan that searches them where they lie minds runs
+            # of time, not tasks.
+            F.concat_ws(":", F.spark_partition_id(), F.input_file_name()).alias(PART),
             *(time.alias(f"{TIME}{place}") for place, time in enumerate(times)),
             *(hit.cast("bigint").alias(f"{HIT}{place}") for place, hit in enumerate(hits)),
             *(one.alias(f"{HASH}{place}") for place, one in enumerate(hashes)),

@@ -9,6 +9,7 @@ from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
+from tocsin.physical.joins.countable import can_count
 from tocsin.physical.sliced.width import MOST_WIDTH_US
 from tocsin.source import Where
 
@@ -23,7 +24,7 @@ OTHER_LANGUAGES = (
     alg.NextOf,
     alg.Emit,
 )
-STRATEGIES = ("auto", "join", "sliding-window", "kernel", "clustered")
+STRATEGIES = ("auto", "join", "sliding-window", "count", "kernel", "clustered")
 
 
 def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
@@ -40,14 +41,39 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
     return {
         "join": refused_by_joins(query),
         "sliding-window": refused_by_joins(query, sliding=True),
+        "count": refused_by_counts(query),
         "kernel": refused_by_kernels(query),
         "clustered": refused_by_clustered(query, one_input=one_input),
     }
 
 
+def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -> list[tuple[str, str | None]]:
+    """What the planner weighs: strategies, and why each cannot run.
+
+    The windows of the paper are there to compare with; nobody is served by choosing them, and counting is worth a word
+    only where it is possible.
+    """
+    return [
+        (name, None if refusal is None else refusal.message)
+        for name, refusal in refusals(query, one_input=one_input).items()
+        if name == wanted or (name != "sliding-window" and (name != "count" or refusal is None))
+    ]
+
+
 def unsupported(query: alg.Query) -> UnsupportedError | None:
     """Why no strategy runs a query, or None when one does."""
     return refused_by_kernels(query)
+
+
+def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
+    """Why window aggregates do not answer a query, or None."""
+    if can_count(query):
+        return None
+    return UnsupportedError(
+        "More than the number of matches of one bounded iteration with conditions on single events is asked.",
+        where=query.pattern.where,
+        hint='leave out `strategy="count"`.',
+    )
 
 
 def refused_by_kernels(query: alg.Query) -> UnsupportedError | None:

@@ -19,8 +19,9 @@ from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.statistics import Statistics
-from tocsin.physical.claims import STRATEGIES, refusals, refused_by_clustered, refused_by_kernels
+from tocsin.physical.claims import STRATEGIES, claims, refused_by_clustered, refused_by_counts, refused_by_kernels
 from tocsin.physical.inputs import Inputs, resolve
+from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
 from tocsin.physical.joins.claims import unsupported
 from tocsin.physical.joins.describe import describe
@@ -89,17 +90,11 @@ class Prepared:
     def choice(self) -> Choice:
         """What runs, and why."""
         wanted = self.options.strategy
-        # The windows of the paper are there to compare with; nobody is served by choosing them.
-        claims = [
-            (name, None if refusal is None else refusal.message)
-            for name, refusal in refusals(self.query, one_input=self._has_one_input).items()
-            if name != "sliding-window" or name == wanted
-        ]
         streams = list(self.inputs.streams.values())
         return choose(
             self.query,
             self.distances,
-            claims,
+            claims(self.query, wanted, one_input=self._has_one_input),
             self.options.statistics,
             strategy=wanted,
             shared_input=streams[0].type_column is not None,
@@ -137,6 +132,11 @@ class Prepared:
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
             return run(self.kernel, self.inputs, asked)
+        if self.strategy == "count":
+            refusal = refused_by_counts(self.query)
+            if refusal is not None:
+                raise refusal
+            return counts.counted(self.query, self.inputs)
         if self.strategy == "clustered":
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             return clustered.matches(self.kernel, self.inputs, asked)
@@ -147,6 +147,8 @@ class Prepared:
         times = {name: stream.time for name, stream in self.inputs.streams.items()}
         if self.strategy == "kernel":
             return describe_kernel(self.kernel, self._slice_us)
+        if self.strategy == "count":
+            return counts.describe(self.query)
         if self.strategy == "clustered":
             return describe_clustered(self.kernel, self._slice_us)
         return describe(self._joins(), self.query.partition, times)

@@ -10,7 +10,6 @@ Search      one generated function: a part, and the tests that may be made in it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
@@ -164,12 +163,12 @@ def may_be_empty(node: alg.Node) -> bool:
 def _is_ambiguous(node: alg.Node) -> bool:
     """Whether two ways through a table's pattern can bind the same events to the same names (R34).
 
-    Copies of a sequence of plain events are told apart by their events, and so are branches of an OR without a common
-    name; everything else is looked through for duplicates.
+    Copies of a sequence of plain events are told apart by their events, and so are single events that are the branches
+    of an OR without a common name; everything else is looked through for duplicates.
     """
     if isinstance(node, alg.Any):
         names = [name for part in node.parts for name in alg.variables_of(part)]
-        return len(set(names)) < len(names) or any(map(_is_ambiguous, _composites(node.parts)))
+        return len(set(names)) < len(names) or any(map(_is_ambiguous, node.parts))
     if isinstance(node, alg.Sequence):
         return any(not isinstance(part, alg.Event) for part in node.parts)
     return not isinstance(node, alg.Event)
@@ -178,11 +177,3 @@ def _is_ambiguous(node: alg.Node) -> bool:
 def _loops(node: alg.Node) -> int:
     """How many loops stand inside each other in a part's code."""
     return sum(map(_loops, node.children())) if isinstance(node, alg.Sequence | alg.All | alg.Absent) else 1
-
-
-def _composites(parts: Iterable[alg.Node]) -> list[alg.Node]:
-    return [part for part in parts if not isinstance(part, alg.Event | alg.Repeat) or not _is_plain(part)]
-
-
-def _is_plain(node: alg.Node) -> bool:
-    return isinstance(node, alg.Event) or (isinstance(node, alg.Repeat) and isinstance(node.part, alg.Event))
