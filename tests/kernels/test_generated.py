@@ -171,8 +171,8 @@ def texts() -> str:
                 digest.update(
                     function(branch, setting, cut.tables, waiting=table.absences, is_main=False).text.encode()
                 )
-        assert cut.main is not None
-        digest.update(function(cut.main, setting, cut.tables, is_main=True).text.encode())
+        for main in cut.mains:
+            digest.update(function(main, setting, cut.tables, is_main=True).text.encode())
     return digest.hexdigest()
 
 

@@ -107,7 +107,7 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
         yield session
 
 
-@settings(max_examples=60, suppress_health_check=SHARED_SESSION)
+@settings(max_examples=20, suppress_health_check=SHARED_SESSION)
 @given(query=queries(ABSENCES), rows=streams(), choice=CHOICES)
 def test_absences_as_anti_joins_equal_the_reference(
     light: SparkSession, query: ast.Query, rows: Streams, choice: Choice
@@ -115,7 +115,7 @@ def test_absences_as_anti_joins_equal_the_reference(
     check(light, query, rows, choice)
 
 
-@settings(max_examples=60, suppress_health_check=SHARED_SESSION)
+@settings(max_examples=20, suppress_health_check=SHARED_SESSION)
 @given(query=queries(ITERATIONS), rows=streams(), choice=CHOICES)
 def test_iterations_as_self_joins_equal_the_reference(
     light: SparkSession, query: ast.Query, rows: Streams, choice: Choice

@@ -50,11 +50,11 @@ class Runner:
         arrays = dict(lists.arrays)
         for number, table in enumerate(self.program.tables):
             arrays |= self._table(number, table, lists, arrays)
-        assert self.program.main is not None
-        made = function(self.program.main, self.setting, self.program.tables, is_main=True)
-        for found in self._calls(made, lists, arrays):
-            if found.count:
-                yield self._as_matches(found, lists)
+        for main in self.program.mains:
+            made = function(main, self.setting, self.program.tables, is_main=True)
+            for found in self._calls(made, lists, arrays):
+                if found.count:
+                    yield self._as_matches(found, lists)
 
     def _calls(self, made: Function, lists: Lists, arrays: Arrays) -> Iterator[Found]:
         """Call a function until it has visited every group."""
@@ -134,21 +134,20 @@ class Runner:
     def _as_matches(self, found: Found, lists: Lists) -> Matches:
         events: dict[str, Integers | Bag] = {}
         floors: dict[str, Integers | Bag] = {}
-        for variable, rows in lists.rows.items():
-            short = self.setting.numbers[variable]
-            if f"out_{short}" not in found.arrays:
-                continue  # negated
-            if f"out_{short}_to" in found.arrays:
+        for variable, kind in self.program.kinds.items():
+            short, rows = self.setting.numbers[variable], lists.rows[variable]
+            if kind.iterated:
                 offsets, indices = _bag(found, short, f"out_{short}")
                 events[variable] = Bag(offsets, rows[indices])
                 if self.setting.with_floors:
                     floors[variable] = Bag(*_bag(found, short, f"out_floor_{short}"))
                 continue
-            indices = found.arrays[f"out_{short}"][: found.count]
+            nothing = np.full(found.count, -1)
+            indices = found.arrays.get(f"out_{short}", nothing)[: found.count]
             padded = rows if len(rows) else np.full(1, -1)
             events[variable] = np.where(indices >= 0, padded[indices], -1)
             if self.setting.with_floors:
-                floors[variable] = found.arrays[f"out_floor_{short}"][: found.count]
+                floors[variable] = found.arrays.get(f"out_floor_{short}", nothing)[: found.count]
         start, end = found.arrays["out_start"][: found.count], found.arrays["out_end"][: found.count]
         return Matches(start, end, events, floors)
 
@@ -156,7 +155,7 @@ class Runner:
 def _iterated(program: Program) -> list[str]:
     named: dict[str, None] = {}
     searches = [branch for table in program.tables for branch in table.branches]
-    for search in [*searches, *([program.main] if program.main else [])]:
+    for search in [*searches, *program.mains]:
         for node in search.part.walk():
             if isinstance(node, alg.Repeat) and node.most != 1:
                 part = node.part

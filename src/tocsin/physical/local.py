@@ -314,6 +314,8 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
         if isinstance(node, ex.Aggregate):
             if node.argument is None:
                 return ex.Literal(len(members))
+            if not members and node.function not in ("count", "sum"):
+                return ex.Literal(None)
             (variable,) = ex.variables_in(node.argument)
             together = [event for bags in members for event in bags.get(variable, ())]
             return ex.Literal(interpret.aggregate(node)({variable: together}))

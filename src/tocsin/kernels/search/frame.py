@@ -10,7 +10,7 @@ from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.search.absences import Absences
 from tocsin.kernels.search.conditions import Checks, Columns, is_final
 from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
-from tocsin.kernels.search.state import Guard, Held, State, Then
+from tocsin.kernels.search.state import Guard, Held, One, State, Then
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
@@ -74,6 +74,11 @@ class Frame:
             self.writer, self.checks, self.setting.numbers, self.setting.absence_tests, self.kind_test
         )
         self.kinds = alg.variables_of(_unpicked(self.search.part, self.tables))
+        # Variables of the query that this pattern does not have are left out for good.
+        spoken = {name for test in self.search.tests for name in ex.variables_in(test.conjunct)}
+        self.missing: dict[str, Held] = {
+            name: One("-1", is_sure=False) for name in sorted(spoken - self.kinds.keys()) if self.is_main
+        }
         self.is_around = any(isinstance(node, alg.All) for node in self.search.part.walk())
         self.outputs |= dict.fromkeys(("out_start", "out_end", "out_group"))
 
@@ -126,7 +131,7 @@ class Frame:
         return first
 
     def _is_outermost(self, state: State) -> bool:
-        return not state.is_bound and state.low == "MOST" and not state.held
+        return not state.is_bound and state.low == "MOST" and state.held.keys() == self.missing.keys()
 
     def _owns_here(self, state: State) -> bool:
         is_first = self._is_outermost(state) and state.is_linear and not may_be_empty(self._first())

@@ -59,7 +59,7 @@ class _FunctionWriter(Picks):
         writer = self.writer
         writer.depth = 2
         self._list_inputs()
-        start = State(tests=self.search.tests)
+        start = State(tests=self.search.tests, held=self.missing)
         self.emit(self.search.part, start, self.finish)
         body = writer.lines
         writer.lines = []

@@ -11,6 +11,7 @@ Search      one generated function: a part, and the tests that may be made in it
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
@@ -62,23 +63,43 @@ class Table:
 
 @dataclass
 class Program:
-    """The searches of a query: the tables in the order they are made, then the whole pattern."""
+    """The searches of a query: the tables in the order they are made, then the whole pattern.
 
+    There are several of the whole pattern when an OR branch may bind nothing and still forbid something: a table has no
+    row for it, so that each branch then makes a pattern of its own.
+    """
+
+    kinds: dict[str, alg.Kind]
     tables: list[Table] = field(default_factory=list)
-    main: Search | None = None
+    mains: list[Search] = field(default_factory=list)
 
     @property
     def is_ambiguous(self) -> bool:
         """Whether the same bindings may be found in several ways."""
-        return any(_is_ambiguous(table.node) for table in self.tables)
+        return len(self.mains) > 1 or any(_is_ambiguous(table.node) for table in self.tables)
 
 
 def program(core: alg.Node, tests: tuple[Test, ...]) -> Program:
     """Cut a pattern into searches."""
-    made = Program()
-    part = _Cutter(made, tests).part(core)
-    made.main = Search(part, tests)
+    made = Program(alg.variables_of(core))
+    cutter = _Cutter(made, tests)
+    made.mains += [Search(cutter.part(each), tests) for each in _expanded(core)]
     return made
+
+
+def _expanded(node: alg.Node) -> list[alg.Node]:
+    """The patterns whose union a pattern is, without OR branches that can be empty and hold an absence."""
+    match node:
+        case alg.Any():
+            branches = [each for part in node.parts for each in _expanded(part)]
+            is_split = any(may_be_empty(branch) and any(alg.absences_in(branch)) for branch in branches)
+            return branches if is_split else [node]
+        case alg.Sequence() | alg.All():
+            chosen = product(*map(_expanded, node.parts))
+            return [replace(node, parts=parts) for parts in chosen]
+        case alg.Absent():
+            return [replace(node, part=part) for part in _expanded(node.part)]
+    return [node]
 
 
 class _Cutter:
