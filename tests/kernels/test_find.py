@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections import Counter
 from typing import Any
@@ -204,3 +205,40 @@ def test_corners_that_random_queries_have_met(pattern: str, stream: str, slice_u
     for word in stream.split():
         rows[word[0]].append({"ts": int(word[1:]) * 1_000_000, "k": "p", "x": 1, "v": 1.0})
     check(compiled(f"PATTERN {pattern}").tree, rows, slice_us)
+
+
+# Steps that random queries seldom reach with a stream that tells right from wrong.
+STEPS = [
+    "SEQ(AND(A a, B b), C c) WITHIN 5 SECONDS",
+    "SEQ(C c, AND(A+ a, SEQ(B b, C d))) WITHIN 6 SECONDS",
+    "AND(A+ a, B b) WITHIN 3 SECONDS",
+    "AND(SEQ(A a, B b)+, C c) WITHIN 4 SECONDS",
+    "SEQ(A a, B+ b, C c) WHERE b[last].x > 1 WITHIN 6 SECONDS SEMANTICS next",
+    "SEQ(A a, B b, C c) WHERE COUNT(b.x) = 1 AND SUM(b.x) > 1 WITHIN 6 SECONDS SEMANTICS next",
+    "SEQ(A a, B b) WITHIN 6 SECONDS SEMANTICS contiguous",
+    "SEQ(A a, B+ b) PARTITION BY k WITHIN 6 SECONDS SEMANTICS partition-contiguous",
+    "SEQ(A a, NOT B n, C* c) WITHIN 4 SECONDS",
+    "SEQ(NOT B n, A* a, NOT B m, C c) WHERE m.x < c.x WITHIN 4 SECONDS",
+    "SEQ(A+ a, NOT B n, C c) WHERE n.x > a.x WITHIN 5 SECONDS",
+    "SEQ(A a, NOT B n, C c)+ WHERE n.x >= a.x WITHIN 6 SECONDS",
+    "OR(SEQ(A a, B b), SEQ(A a, C b)) WITHIN 4 SECONDS",
+    "OR(A a, OR(A a, B a)) WITHIN 4 SECONDS",
+    "SEQ(A* a, B* b){1,2} WHERE COUNT(a) < 3 WITHIN 4 SECONDS",
+    "SEQ(A a, B b)+ WHERE a[i].x <= b[i].x AND b[i].v > a[i-1].v WITHIN 5 SECONDS",
+]
+
+
+@pytest.mark.parametrize("text", STEPS)
+@pytest.mark.parametrize("slice_us", [None, 1])
+def test_every_step_agrees_on_busy_streams(text: str, slice_us: int | None) -> None:
+    tree = compiled(f"PATTERN {text}").tree
+    matched = 0
+    for seed in range(40):
+        choose = random.Random(seed)
+        rows: Streams = {name: [] for name in TYPES}
+        for _ in range(10):
+            row = {"k": choose.choice("pq"), "x": choose.choice([0, 1, 2, None]), "v": choose.choice([0.5, 1.0])}
+            rows[choose.choice(TYPES)].append({"ts": choose.randint(0, 6) * 1_000_000, **row})
+        check(tree, rows, slice_us)
+        matched += bool(reference.evaluate(compiled(tree), rows))
+    assert matched >= 5
