@@ -212,6 +212,7 @@ STEPS = [
     "SEQ(AND(A a, B b), C c) WITHIN 5 SECONDS",
     "SEQ(C c, AND(A+ a, SEQ(B b, C d))) WITHIN 6 SECONDS",
     "AND(A+ a, B b) WITHIN 3 SECONDS",
+    "AND(A+ a, B b) WITHIN 3000001 MICROSECONDS",
     "AND(SEQ(A a, B b)+, C c) WITHIN 4 SECONDS",
     "SEQ(A a, B+ b, C c) WHERE b[last].x > 1 WITHIN 6 SECONDS SEMANTICS next",
     "SEQ(A a, B b, C c) WHERE COUNT(b.x) = 1 AND SUM(b.x) > 1 WITHIN 6 SECONDS SEMANTICS next",
@@ -242,3 +243,14 @@ def test_every_step_agrees_on_busy_streams(text: str, slice_us: int | None) -> N
         check(tree, rows, slice_us)
         matched += bool(reference.evaluate(compiled(tree), rows))
     assert matched >= 5
+
+
+def test_an_absence_in_a_copy_asks_all_events_of_the_match() -> None:
+    """R10: the blocker must be larger than both a's, not only than the one of its own copy."""
+    row = {"k": "p", "v": 1.0}
+    rows: Streams = {
+        "A": [{"ts": 1, "x": 0, **row}, {"ts": 4, "x": 2, **row}],
+        "B": [{"ts": 2, "x": 1, **row}],
+        "C": [{"ts": 3, "x": 1, **row}, {"ts": 5, "x": 1, **row}],
+    }
+    check(compiled("PATTERN SEQ(A a, NOT B n, C c)+ WHERE n.x >= a.x WITHIN 1 SECOND").tree, rows, None)

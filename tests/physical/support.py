@@ -46,11 +46,11 @@ def physical_plan(frame: DataFrame, capsys: Any) -> str:
 
 
 @contextmanager
-def light_settings(spark: SparkSession) -> Iterator[SparkSession]:
+def light_settings(spark: SparkSession, partitions: int = 1) -> Iterator[SparkSession]:
     """The session without what costs a five-event query most of its time: adaptive plans and compiled stages."""
     settings = {
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }

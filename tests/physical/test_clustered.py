@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.physical.support import physical_plan
+from tests.physical.support import light_settings, physical_plan
 
 import tocsin
 from tocsin import errors, reference
@@ -43,17 +43,8 @@ def compiled(query: str | ast.Query) -> tocsin.Pattern:
 @pytest.fixture(scope="module")
 def light(spark: SparkSession) -> Iterator[SparkSession]:
     """The session without what costs a five-event query most of its time."""
-    settings = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    with light_settings(spark, partitions=2) as session:
+        yield session
 
 
 def partitioned(spark: SparkSession, parts: list[list[Row]]) -> DataFrame:
