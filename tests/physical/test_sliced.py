@@ -264,7 +264,7 @@ def test_one_frame_is_read_once_with_the_columns_and_rows_it_needs(stored: DataF
     shown = physical_plan(search(text, stored, id="key"), capsys)
     assert shown.count("Scan parquet") == 2  # in the tree and in the details: one scan
     assert "note" not in shown
-    assert "In(type, [A,B])" in shown
+    assert "PushedFilters: [" in shown and "EqualTo(type,A)" in shown and "GreaterThan(x,3)" in shown
     assert "Window" not in shown and "SortMergeJoin" not in shown
 
 

@@ -12,9 +12,12 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as T
 
+BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_BYTE_LIMIT = str(2**31 - 1)
 MARKS = ("schema", "select", "toDF", "unionByName", "isStreaming")
 
 
@@ -50,16 +53,34 @@ def is_schema(value: Any) -> TypeGuard[T.StructType]:
     return hasattr(type(value), "fieldNames") and hasattr(type(value), "simpleString")
 
 
-def use_own_python(frame: DataFrame) -> None:
+def make_ready_for_python(frame: DataFrame) -> None:
+    """Set the session of a DataFrame up for Python workers, where the user has not said how."""
+    session = frame.sparkSession
+    _use_own_python(session)
+    _fill_batches_by_rows_alone(session)
+
+
+def _use_own_python(session: SparkSession) -> None:
     """Make Python workers beside the driver run the driver's Python, unless the user has named another.
 
     Spark starts whatever `python3` is on the path, which is seldom the one of the virtual environment that a script was
     started with. On a local master that one is right; on a cluster only the user knows what the executors have.
     """
-    session = frame.sparkSession
     if "connect" in type(session).__module__:
         return
     context = session.sparkContext
     is_local = str(context.master).split("[")[0] == "local"
     if is_local and "PYSPARK_PYTHON" not in os.environ and context.getConf().get("spark.pyspark.python") is None:
         context.pythonExec = sys.executable
+
+
+def _fill_batches_by_rows_alone(session: SparkSession) -> None:
+    """Let the number of rows alone end a batch that goes to Python, unless the user has set how many bytes may.
+
+    To end it by bytes, Spark measures all columns of the batch again after every row, which takes longer than to scan,
+    filter and convert the rows together (6M rows of six columns: 3.5 s with it, 1.3 s without). The largest limit
+    turns that off, as it was up to Spark 4.0. A session that limits no rows needs its bytes limited.
+    """
+    is_set = BATCH_BYTES in session.conf.getAll
+    if not is_set and int(session.conf.get(BATCH_ROWS) or 0) > 0 and session.conf.isModifiable(BATCH_BYTES):
+        session.conf.set(BATCH_BYTES, NO_BYTE_LIMIT)

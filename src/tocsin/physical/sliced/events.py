@@ -32,6 +32,16 @@ from tocsin.physical.sliced.text import text_of
 from tocsin.physical.values import TIMES, Kind, Value, kind_of, value_of
 
 NARROW = (T.ByteType, T.ShortType, T.IntegerType)
+FIXED_WIDTH = (
+    *NARROW,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
 
 
 @dataclass(frozen=True)
@@ -138,13 +148,13 @@ class Shipper:
         if not kernel.crosses_partitions:
             tests += self._has_key(part)
         if not kernel.counts_every_event:
-            of_type = part.is_of(part.types)
-            tests += [] if of_type is None else [of_type]
             sources = self._sources(part)
             candidates = [self._is_candidate(part, source) for source in sources]
             known = [candidate for candidate in candidates if candidate is not None]
             if len(known) == len(candidates) and any(source.conditions for source in sources):
-                tests.append(reduce(or_, known))
+                tests.append(reduce(or_, known))  # which says the type as well
+            elif (of_type := part.is_of(part.types)) is not None:
+                tests.append(of_type)
         return reduce(and_, tests)
 
     def _has_key(self, part: Part) -> list[Column]:
@@ -163,15 +173,15 @@ class Shipper:
         others = [other for other in self._sources(part) if other is not source]
         return not self.kernel.counts_every_event and all(own.isdisjoint(other.types) for other in others)
 
-    def _is_candidate(self, part: Part, source: Source, *, filtered: bool = False) -> Column | None:
-        """Whether an event, perhaps one that has passed the filter, may be bound to a variable; None: every one may."""
+    def _is_candidate(self, part: Part, source: Source) -> Column | None:
+        """Whether an event may be bound to a variable; None: every one may."""
         of_type = part.is_of(set(source.types) & set(part.types))
-        tests = [] if of_type is None else [of_type]
-        if filtered and self._is_alone(part, source):
-            return reduce(and_, tests) if tests else None
-        compiler = self._compiler(part, source.variable)
-        tests += [compiler.condition(condition) for condition in source.conditions]
+        tests = [*([] if of_type is None else [of_type]), *self._conditions(part, source)]
         return reduce(and_, tests) if tests else None
+
+    def _conditions(self, part: Part, source: Source) -> list[Column]:
+        compiler = self._compiler(part, source.variable)
+        return [compiler.condition(condition) for condition in source.conditions]
 
     def _compiler(self, part: Part, *variables: str) -> Compiler:
         return Compiler({name: Binding(self._typed(part, self.shapes[name])) for name in variables})
@@ -203,24 +213,32 @@ class Shipper:
         return replace(packing, has_key=is_narrow)
 
     def _bits(self, part: Part, packing: Packing) -> Column:
-        bits = _number(names.OWN_COPY)
-        takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
-        for source in self._sources(part):
-            test = self._is_candidate(part, source, filtered=True)
-            tests = takes_part + ([] if test is None else [test])
-            bit = _number(1 << (names.FLAGS_AT + source.bit))
-            bits = bits.bitwiseOR(F.when(reduce(and_, tests), bit).otherwise(_number(0)) if tests else bit)
-        if packing.kinds and part.types:
-            numbers = {
-                name: (number, lambda part, number=number: _number(number << packing.kinds_at))
-                for number, name in enumerate(self.kernel.types)
-            }
-            bits = bits.bitwiseOR(F.coalesce(part.choose(numbers), _number(0)))
+        # By type, so that a row's type is compared once for all variables.
+        values = {
+            name: (name, lambda part, name=name, number=number: self._flags(part, packing, name, number))
+            for number, name in enumerate(self.kernel.types)
+        }
+        bits = F.coalesce(part.choose(values), _number(names.OWN_COPY))
         if packing.has_key:
             (attribute,) = self.kernel.query.partition.attributes
             key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
             bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), _number(1 << names.KEY_AT)))
         return bits
+
+    def _flags(self, part: Part, packing: Packing, kind: str, number: int) -> Column:
+        """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
+        always, sometimes = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0), []
+        takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
+        for source in self._sources(part):
+            if kind not in source.types:
+                continue
+            bit = 1 << (names.FLAGS_AT + source.bit)
+            tests = takes_part + ([] if self._is_alone(part, source) else self._conditions(part, source))
+            if tests:
+                sometimes.append(F.when(reduce(and_, tests), _number(bit)).otherwise(_number(0)))
+            else:
+                always |= bit
+        return reduce(lambda bits, bit: bits.bitwiseOR(bit), sometimes, _number(always))
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -249,16 +267,17 @@ class Shipper:
         return self._add(self._new(), _Attribute(attribute, dtype, frozenset(types)))
 
     def _shared(self, attribute: str, types: Iterable[str]) -> tuple[str, T.DataType] | None:
-        """A column that holds an attribute as it is, for all these types, and is shipped anyway; and its type."""
+        """A column that is shipped anyway and can hold an attribute as it is, for all these types; and its type."""
         wanted = frozenset(types)
         for column in self.columns:
             value = column.value
             if (
                 isinstance(value, _Attribute)
                 and value.name == attribute
-                and wanted <= value.types
+                and all(attribute in self.schemas[name].names for name in wanted)
                 and all(self.schemas[name][attribute].dataType == value.dtype for name in wanted)
             ):
+                value.types |= wanted
                 return column.name, value.dtype
         return None
 
@@ -341,6 +360,9 @@ class _Attribute:
     def __call__(self, part: Part) -> Column:
         if self.types.isdisjoint(part.types):
             return F.lit(None).cast(self.dtype)
+        if isinstance(self.dtype, FIXED_WIDTH) and self.name in part.columns:
+            # As wide when it is NULL: not worth a look at the type.
+            return _cast(part, self.name, self.dtype)
         return part.choose({kind: ("", lambda part: _cast(part, self.name, self.dtype)) for kind in self.types})
 
 

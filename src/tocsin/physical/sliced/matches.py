@@ -18,7 +18,7 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
-from tocsin.physical.compat import use_own_python
+from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import by_position, overall
 from tocsin.physical.shapes import Shape
@@ -129,7 +129,7 @@ def ship(kernel: Kernel, inputs: Inputs, *, with_digests: bool) -> tuple[Shipmen
     needs = needed(kernel.query, attributes, inputs.id if is_identified else None)
     found = {name: {attribute: shapes[name][attribute] for attribute in needs[name]} for name in needs}
     shipment = Shipper(kernel, inputs, needs, with_digests=with_digests).shipment()
-    use_own_python(shipment.frame)
+    make_ready_for_python(shipment.frame)
     return shipment, found
 
 

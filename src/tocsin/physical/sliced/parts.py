@@ -25,6 +25,7 @@ class Part:
     time_kind: Kind
     type_column: str | None
     name: str | None  # the only type
+    has_others: bool  # rows of types that the pattern does not name are not filtered out
 
     @cached_property
     def columns(self) -> dict[str, tuple[Column, T.DataType]]:
@@ -58,14 +59,16 @@ class Part:
         if not groups:
             return F.lit(None)
         made = {key: values[members[0]][1](self) for key, members in groups.items()}
-        if self.type_column is None or (len(groups) == 1 and sum(map(len, groups.values())) == len(self.types)):
+        if self.type_column is None:
             return next(iter(made.values()))
-        chain = reduce(
-            lambda chain, item: chain.when(self.is_of(item[1]), made[item[0]]),
-            groups.items(),
-            F,
-        )
-        return chain  # type: ignore[return-value]
+        *tested, (last, _) = groups.items()
+        is_complete = not self.has_others and sum(map(len, groups.values())) == len(self.types)
+        if not is_complete:
+            tested = list(groups.items())
+        elif not tested:
+            return made[last]
+        chain = reduce(lambda chain, item: chain.when(self.is_of(item[1]), made[item[0]]), tested, F)
+        return chain.otherwise(made[last]) if is_complete else chain  # type: ignore[return-value]
 
 
 def _input(number: int) -> str:
@@ -77,10 +80,17 @@ def parts_of(inputs: Inputs, *, others: bool) -> list[Part]:
     streams = tuple(inputs.streams.values())
     first = streams[0]
     if first.type_column is not None:
-        return [Part(first.frame, streams, first.schema, first.time, first.time_kind, first.type_column, None)]
+        return [Part(first.frame, streams, first.schema, first.time, first.time_kind, first.type_column, None, others)]
     return [
         Part(
-            one.frame, (one,) if one.type in inputs.streams else (), one.schema, one.time, one.time_kind, None, one.type
+            one.frame,
+            (one,) if one.type in inputs.streams else (),
+            one.schema,
+            one.time,
+            one.time_kind,
+            None,
+            one.type,
+            False,
         )
         for one in (*streams, *(inputs.others.values() if others else ()))
     ]
