@@ -137,6 +137,8 @@ def test_matches_that_straddle_slices_are_found_once_also_before_the_epoch(
     ("column", "values"),
     [
         ("int", [1, -1, 2**31 - 1, -(2**31), 0, None]),
+        ("smallint", [1, -1, 2**15 - 1, -(2**15), 0, None]),
+        ("tinyint", [1, -1, 127, -128, 0, None]),
         ("bigint", [1, 2**63 - 1, None]),
         ("string", ["p", "", "é", None]),
         ("double", [0.0, -0.0, float("nan"), None]),
@@ -159,7 +161,12 @@ def test_partitions_are_by_value_and_null_is_one_only_for_partition_by(
 
     expected = sorted((x[0], y[0]) for x in rows for y in later if same(x[1], y[1]))
     text = "PATTERN SEQ(A a, B b) {} WITHIN 10 SECONDS"
-    assert pairs(search(text.format("PARTITION BY k"), inputs), "a", "b") == expected
+    found = search(text.format("PARTITION BY k"), inputs)
+    assert pairs(found, "a", "b") == expected
+    # A key may travel in the bits of a row: it comes back as it was.
+    keys = {repr(row["a"]["k"]) for row in found.collect()} | {repr(row["b"]["k"]) for row in found.collect()}
+    assert keys == {repr(values[number]) for pair in expected for number in (pair[0], pair[1] - 100)}
+    assert found.schema["a"].dataType["k"].dataType == inputs["A"].schema["k"].dataType  # type: ignore[index]
     known = sorted((x, y) for x, y in expected if values[x] is not None)
     assert pairs(search(text.format("WHERE [k]"), inputs), "a", "b") == known
 
@@ -169,7 +176,11 @@ def test_keys_of_different_integer_types_meet(light: SparkSession) -> None:
         "A": light.createDataFrame([(1, 7), (2, 8)], "ts bigint, k int"),
         "B": light.createDataFrame([(3, 7), (4, 9)], "ts bigint, k bigint"),
     }
-    assert pairs(search("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 1 SECOND", inputs), "a", "b") == [(1, 3)]
+    text = "PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 1 SECOND"
+    assert pairs(search(text, inputs), "a", "b") == [(1, 3)]
+    narrow = {"A": inputs["A"], "B": inputs["B"].withColumn("k", F.col("k").cast("tinyint"))}
+    (row,) = search(text, narrow).collect()
+    assert (row["a"]["k"], row["b"]["k"]) == (7, 7)
 
 
 # --- what comes out -------------------------------------------------------------------------------

@@ -54,10 +54,13 @@ def lists(
         The carried columns each of them needs.
     """
     codes, slice_of = _codes(rows)
-    sorted_by = rows.ts if rows.order is None else rows.order
+    sorted_by = rows.order
+    if sorted_by is None:
+        # Within a slice, so that the numbers are small; the difference is right even where the product overflows.
+        sorted_by = rows.ts if rows.slice is None else rows.ts - rows.slice * rows.width_us
     members: dict[str, tuple[Integers, Integers]] = {}
     for source in sources:
-        chosen = np.flatnonzero((rows.flags >> source.bit) & 1).astype(np.int64, copy=False)
+        chosen = np.flatnonzero(rows.flags & (1 << source.bit)).astype(np.int64, copy=False)
         order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
         chosen = chosen if order is None else chosen[order]
         members[source.variable] = chosen, codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
@@ -120,14 +123,36 @@ def _order(code: Integers | None, value: Integers) -> Integers | None:
         return None
     if code is None:
         return None if bool(np.all(value[1:] >= value[:-1])) else np.argsort(value, kind="stable")
-    low, high = int(value.min()), int(value.max())
-    least, most = int(code.min()), int(code.max())
-    shift = (high - low).bit_length()
-    if (most - least).bit_length() + shift <= BITS:
-        # One packed number sorts much faster than two.
-        packed = ((code - least) << shift) | (value - low)
-        return None if bool(np.all(packed[1:] >= packed[:-1])) else np.argsort(packed, kind="stable")
-    return np.lexsort((value, code))
+    (value, value_bits), (code, code_bits) = _small(value), _small(code)
+    if code_bits + value_bits > BITS:
+        return np.lexsort((value, code))
+    # One packed number sorts much faster than two, and faster still when it holds the place it came from.
+    packed = (code << value_bits) | value
+    if bool(np.all(packed[1:] >= packed[:-1])):
+        return None
+    place_bits = (len(packed) - 1).bit_length()
+    if code_bits + value_bits + place_bits > BITS:
+        return np.argsort(packed, kind="stable")
+    ordered = np.sort((packed << place_bits) | np.arange(len(packed)))
+    return np.bitwise_and(ordered, (1 << place_bits) - 1, out=ordered)
+
+
+def _small(numbers: Integers) -> tuple[Integers, int]:
+    """Numbers of the same order that are as small as can be had quickly, and how many bits the largest has.
+
+    Examples
+    --------
+    >>> _small(np.array([1_008, 1_000, 1_024]))
+    (array([1, 0, 3]), 2)
+    """
+    low, high = int(numbers.min()), int(numbers.max())
+    if (high - low).bit_length() > BITS:
+        return numbers, BITS + 1
+    above = numbers - low
+    # Times are often whole seconds, and keys even numbers: bits that are 0 in all of them are not needed.
+    used = int(np.bitwise_or.reduce(above))
+    zeros = (used & -used).bit_length() - 1 if used else 0
+    return (above >> zeros if zeros else above), used.bit_length() - zeros
 
 
 def _owned(groups: Integers, width_us: int, slice_of: Decode | None) -> tuple[Integers, Integers]:

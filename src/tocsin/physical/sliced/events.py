@@ -31,8 +31,8 @@ from tocsin.physical.sliced.parts import Part, parts_of
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.values import TIMES, Kind, Value, kind_of, value_of
 
-NARROW = (T.ByteType, T.ShortType, T.IntegerType)
-FIXED_WIDTH = (
+NARROW: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
+FIXED_WIDTH: tuple[type[T.DataType], ...] = (
     *NARROW,
     T.LongType,
     T.FloatType,
@@ -99,7 +99,8 @@ class Shipper:
     def shipment(self) -> Shipment:
         """What travels, and what it means."""
         kernel = self.kernel
-        gathered = tuple(self._gathered(name) for name in self.needs)
+        packing = self._packing(sum(1 for attributes in kernel.wants.values() if attributes))
+        gathered = tuple(self._gathered(name, packing) for name in self.needs)
         wants = {
             name: tuple(
                 (attribute, self._attribute(attribute, self.schemas[name][attribute].dataType, [name]))
@@ -108,7 +109,6 @@ class Shipper:
             for name, attributes in kernel.wants.items()
             if attributes
         }
-        packing = self._packing(len(wants))
         time, micros = self._time()
         for number, one in enumerate(gathered):
             if not one.columns:  # counted only: any column that every event has tells how many there are
@@ -206,11 +206,12 @@ class Shipper:
                 hint="split it into several patterns.",
             )
         attributes = kernel.query.partition.attributes
-        fits = len(attributes) == 1 and packing.size <= names.KEY_AT
-        is_narrow = fits and all(
-            isinstance(part.columns[attributes[0]][1], NARROW) for part in self.parts if attributes[0] in part.columns
-        )
-        return replace(packing, has_key=is_narrow)
+        if len(attributes) != 1 or packing.size > names.KEY_AT:
+            return packing
+        widths = [
+            NARROW.get(type(part.columns[attributes[0]][1]), 0) for part in self.parts if attributes[0] in part.columns
+        ]
+        return replace(packing, key_bits=max(widths) if widths and all(widths) else 0)
 
     def _bits(self, part: Part, packing: Packing) -> Column:
         # By type, so that a row's type is compared once for all variables.
@@ -249,13 +250,16 @@ class Shipper:
     def _new(self) -> str:
         return names.column(len(self.columns))
 
-    def _gathered(self, variable: str) -> Gathered:
+    def _gathered(self, variable: str, packing: Packing) -> Gathered:
         shape, types = self.shapes[variable], self.types[variable]
-        return Gathered(
-            variable,
-            tuple(self._attribute(name, shape[name], types) for name in self.needs[variable]),
-            self.kernel.query.variables[variable].iterated,
-        )
+        columns = []
+        for name in self.needs[variable]:
+            is_key = packing.has_key and name == self.kernel.query.partition.attributes[0]
+            if is_key and NARROW.get(type(shape[name])) == packing.key_bits:
+                columns.append(names.KEY)
+            else:
+                columns.append(self._attribute(name, shape[name], types))
+        return Gathered(variable, tuple(columns), self.kernel.query.variables[variable].iterated)
 
     def _attribute(self, attribute: str, dtype: T.DataType, types: Iterable[str]) -> str:
         """A column with an attribute of these types; one column serves all variables that ask for the same."""

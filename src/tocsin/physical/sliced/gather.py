@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Bag, Integers, Matches
-from tocsin.physical.sliced.layout import END, FIRST_HALF, SECOND_HALF, START, Gathered, Layout, member, variable
-from tocsin.physical.sliced.rows import array_of
+from tocsin.physical.sliced.layout import END, FIRST_HALF, KEY, SECOND_HALF, START, Gathered, Layout, member, variable
+from tocsin.physical.sliced.rows import array_of, key_of
 
 MOST_AT_ONCE = 1 << 16
 
@@ -39,7 +39,9 @@ class Gatherer:
     def __init__(self, table: pa.Table, layout: Layout) -> None:
         self.gathered = layout.gathered
         names = {name for one in layout.gathered for name in one.columns}
-        self.columns = {name: array_of(table, name) for name in names}
+        self.columns = {
+            name: key_of(table, layout.packing.key_bits) if name == KEY else array_of(table, name) for name in names
+        }
 
     def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
         """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""

@@ -1,6 +1,6 @@
 """What is shipped of every event, and what each column means. Known to the driver and to the workers.
 
-Every column costs about 0.2 µs a row between Spark and Python, so small things share one BIGINT, the *bits* of a row:
+Every column costs time in the shuffle and on the way to Python, so small things share one BIGINT, the *bits* of a row:
 
 ======  ==============================================================================
 0–1     which slice the row is for: 0 the one before its own, 1 its own, 2 the next
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 BITS = "__tocsin_bits"
 TIME = "__tocsin_us"
 TYPE = "__tocsin_type"
+KEY = "__tocsin_key"  # never shipped: read from the bits
 TEXT = "__tocsin_text"
 START, END = "__tocsin_start", "__tocsin_end"
 FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
@@ -54,13 +55,18 @@ class Packing:
         How many bits say what the event may be bound to.
     kinds
         How many bits hold the number of its type; 0 when nobody asks.
-    has_key
-        Whether the partition's key is there too.
+    key_bits
+        How wide the partition's key is that is there too; 0: it is not.
     """
 
     sources: int
     kinds: int = 0
-    has_key: bool = False
+    key_bits: int = 0
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the partition's key is there."""
+        return self.key_bits > 0
 
     @property
     def kinds_at(self) -> int:
@@ -82,7 +88,7 @@ class Gathered:
     name
         The variable.
     columns
-        The shipped columns of its attributes, in the order of the struct's fields.
+        The shipped columns of its attributes, or `KEY`, in the order of the struct's fields.
     is_iterated
         Whether it is an array of structs.
     """

@@ -50,6 +50,14 @@ def array_of(table: pa.Table, name: str) -> pa.Array:
     return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
+def key_of(table: pa.Table, width: int) -> pa.Array:
+    """The partition's key, of 8, 16 or 32 bits, from the bits of the rows."""
+    bits = integers(array_of(table, BITS))
+    dtype = {8: np.int8, 16: np.int16, 32: np.int32}[width]
+    is_null = (bits >> KEY_AT) & 1 == 1
+    return pa.array((bits >> (KEY_AT + 1)).astype(dtype), mask=is_null if is_null.any() else None)
+
+
 def integers(array: pa.Array) -> Integers:
     """An array without NULLs as 64-bit numbers; of the same memory where it holds them already."""
     if not pa.types.is_int64(array.type):

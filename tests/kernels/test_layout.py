@@ -1,0 +1,41 @@
+"""Sorting the candidates of a variable: packed, packed with places, or as two numbers, always the same stable order."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.kernels.layout import _order, _small
+
+WIDTHS = st.sampled_from([1, 3, 20, 40, 61, 63])
+
+
+@st.composite
+def numbers(draw: st.DrawFn, size: int) -> np.ndarray:
+    """Numbers of some width, perhaps all multiples of a power of two, anywhere in 64 bits."""
+    width = draw(WIDTHS)
+    zeros = draw(st.integers(0, width - 1))
+    low = draw(st.sampled_from([0, -5, -(2**63)]))
+    found = draw(st.lists(st.integers(0, 2 ** (width - zeros) - 1), min_size=size, max_size=size))
+    return np.array([low + (one << zeros) for one in found], np.int64)
+
+
+@given(st.data())
+def test_rows_are_sorted_by_group_and_time_and_otherwise_as_they_come(data: st.DataObject) -> None:
+    size = data.draw(st.integers(0, 12))
+    code, value = data.draw(numbers(size)), data.draw(numbers(size))
+    expected = sorted(range(size), key=lambda row: (code[row], value[row], row))
+    order = _order(code, value)
+    assert (list(range(size)) if order is None else order.tolist()) == expected
+    alone = _order(None, value)
+    expected = sorted(range(size), key=lambda row: (value[row], row))
+    assert (list(range(size)) if alone is None else alone.tolist()) == expected
+
+
+@given(st.integers(1, 12).flatmap(numbers))
+def test_small_numbers_keep_the_order_and_say_their_size(found: np.ndarray) -> None:
+    small, bits = _small(found)
+    assert np.array_equal(np.argsort(small, kind="stable"), np.argsort(found, kind="stable"))
+    if bits <= 63:
+        assert small.min() == 0 and int(small.max()).bit_length() <= bits
