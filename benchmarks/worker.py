@@ -7,6 +7,7 @@ job that killed it.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ def run(settings: Settings, jobs: list[Job], records: Path) -> None:
         workload = by_name[job.workload]
         ready[job] = calibrate(workload, job.rows, seed=settings.seed, cache=data / "thresholds")
         files_of(workload.stream, job.rows, root=data, seed=settings.seed, layout=settings.layout, time=settings.time)
+    _keep_to(jobs[0].cores)
     spark = session.start(
         cores=jobs[0].cores, partitions=settings.partitions, memory=settings.memory, scratch=data / "spark"
     )
@@ -58,6 +60,12 @@ def run(settings: Settings, jobs: list[Job], records: Path) -> None:
             say(_summary(record) + f"  ({time.perf_counter() - began:.0f} s)")
     finally:
         spark.stop()
+
+
+def _keep_to(cores: int) -> None:
+    """Use only so many processors, where the system can be told: the JVM's other threads and Python would take more."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def _summary(record: dict) -> str:

@@ -220,7 +220,10 @@ class Pattern:
                 f"There is no engine `{engine}`.", hint=errors.did_you_mean(engine, ENGINES, "engines")
             )
         options = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
-        return self._prepare(inputs, time, tie, type, id, strategy, **options).matches()
+        prepared = self._prepare(inputs, time, tie, type, id, strategy, **options)
+        if prepared.choice.warning is not None:
+            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", prepared.choice.warning), stacklevel=2)
+        return prepared.matches()
 
     def analyze(
         self,
@@ -350,22 +353,23 @@ class Pattern:
         a     b   1 µs   9.999999 s
         <BLANKLINE>
         == Rules ==
-        tried without effect: fold_constants, drop_idle_absences, share_keys
+        tried without effect: fold_constants, drop_idle_absences, partition_by_keys, share_keys
         <BLANKLINE>
         == Statistics ==
         none: the strategy is the default; `analyze(inputs)` measures them with a job
         <BLANKLINE>
         == Strategy ==
-        join: one join of two events, or none, needs no Python
+        kernel: one scan and one shuffle find any number of events, where every join reads and shuffles again
         strategy           cost
-        join       chosen  not known
-        kernel             not known
-        clustered               not possible: it is not known whether the input lies in order of time; `analyze` tells
-        native joins: every match once, no sliding window
+        join               not known
+        kernel     chosen  not known
+        clustered          not possible: it is not known whether the input lies in order of time; `analyze` tells
+        sliced kernel: one shuffle, then a compiled search
           scan A a
-          join B b
-               on time buckets of 9.999999 s
-               b.ts - a.ts in [1 µs, 9.999999 s]
+          scan B b
+          shuffle by time slices of 160 s
+               with copies of events up to 10 s after a slice
+          search
         """
         if mode not in EXPLAIN_MODES:
             raise errors.InvalidOptionError(

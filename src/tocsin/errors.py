@@ -443,6 +443,7 @@ WARNINGS: dict[str, str] = {
     "COMPOSITE_ITERATION": "A condition across all copies of an iteration, where one copy may have been meant.",
     "CONTRADICTORY_BRANCH": "One alternative of the pattern can never match.",
     "PARTITION_CONTIGUITY": "`contiguous` counts the events of all partitions.",
+    "EXPLOSION_EXPECTED": "By the statistics, one start has more matches than the limit.",
 }
 
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from tocsin.kernels import hashes
 from tocsin.kernels.model import Bag, Matches
 from tocsin.physical import identity
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
 from tocsin.reference.identity import hash_fields
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -165,8 +166,8 @@ def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
         "c": identity.bag(F.col("c1"), F.col("c2")),
     }
     frame = spark.createDataFrame(rows, schema)
-    hashed = frame.select(*identity.hashes(F.col("s"), F.col("e"), events))
-    by_spark = sorted(row[0] for row in identity.with_match_id(hashed).select(identity.MATCH_ID).collect())
+    hashed = select(frame, *identity.hashes(F.col("s"), F.col("e"), events))
+    by_spark = sorted(row[0] for row in select(identity.numbered(hashed), identity.match_id()).collect())
     ((_, first, second),) = hashes.match_halves([found], digests)
     both = zip(first.tolist(), second.tolist(), strict=True)
     assert sorted(f"{one & (2**64 - 1):016x}{other & (2**64 - 1):016x}" for one, other in both) == by_spark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -98,3 +99,21 @@ def chained_queries(draw: st.DrawFn, features: Features) -> alg.Query:
     ]
     where = ex.all_of(*([tree.where_clause] if tree.where_clause is not None else []), *equal)
     return translate(replace(tree, where_clause=where)).query
+
+
+@st.composite
+def keyed_queries(draw: st.DrawFn, features: Features) -> alg.Query:
+    """Queries whose conditions equate an attribute of all variables, or of all but one; and of those under NOT."""
+    tree = draw(queries(features).filter(lambda tree: len(translate(tree).query.variables) >= 2))
+    query = translate(tree).query
+    path = draw(st.sampled_from(["k", "k", "k", "x", "v"]))
+    order = draw(st.permutations(list(query.variables)))
+    pairs = [*pairwise(order), *((name, draw(st.sampled_from(order))) for name in alg.negated_variables(query.pattern))]
+    if draw(st.integers(0, 4)) == 0:
+        pairs.pop(draw(st.integers(0, len(pairs) - 1)))
+    equal = [
+        ex.Comparison("=", ex.Attribute(one, (path,)), ex.Attribute(other, (path,)))
+        for one, other in draw(st.permutations(pairs))
+    ]
+    where = [*([tree.where_clause] if tree.where_clause is not None else []), *equal]
+    return translate(replace(tree, where_clause=ex.all_of(*where))).query if where else query

@@ -7,22 +7,24 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.optimizer.queries import SCHEMAS, Streams, chained_queries, constant_queries
+from tests.optimizer.queries import SCHEMAS, Streams, chained_queries, constant_queries, keyed_queries
 
 import tocsin
 from tocsin import reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.constants import folded
 from tocsin.optimizer.dead import dead_variables
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import RULES
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
+from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
 from tocsin.optimizer.spine import where_of
 from tocsin.testing.compare import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, streams
+from tocsin.testing.strategies import EVERYTHING, LANGUAGE, streams
 
 EXAMPLES = settings(max_examples=80)
 
@@ -53,6 +55,18 @@ def test_dropping_idle_absences_changes_no_result(query: alg.Query, stream: Stre
 @given(chained_queries(EVERYTHING), streams())
 def test_sharing_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
     assert_same_result(share_keys(query, SCHEMAS), query, stream)
+
+
+@settings(max_examples=200)
+@given(keyed_queries(replace(LANGUAGE, policies=False)), streams())
+def test_partitioning_by_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(partition_by_keys(query, SCHEMAS), query, stream)
+
+
+@EXAMPLES
+@given(keyed_queries(LANGUAGE), streams())
+def test_partitioning_by_keys_changes_no_result_under_policies(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(partition_by_keys(query, SCHEMAS), query, stream)
 
 
 @EXAMPLES
@@ -159,6 +173,59 @@ def test_no_equality_is_added_where_it_gains_nothing_or_might_be_wrong(text: str
 def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
     query = query_of("PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k")
     assert share_keys(query) == query
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("PATTERN SEQ(A a, B b) WHERE a.k = b.k", ""),
+        ("PATTERN SEQ(A a, B b, C c) WHERE c.k = a.k AND a.x > 1 AND b.k = a.k", "a.x > 1"),
+        ("PATTERN SEQ(A a, B+ b) WHERE a.k = b.k AND b.k = b.k", ""),
+        ("PATTERN OR(SEQ(A a, B b), SEQ(A a, C c)) WHERE a.k = b.k AND a.k = c.k", ""),
+        ("PATTERN SEQ(A a, B b, NOT C c) WHERE a.k = b.k AND c.k = b.k AND c.x > a.x WITHIN 5 SECONDS", ""),
+        ("PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x = b.x", ""),
+        ("PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.v = b.v PARTITION BY x", "a.v = b.v"),
+    ],
+)
+def test_what_all_variables_have_in_common_becomes_a_partition(text: str, left: str) -> None:
+    query = partition_by_keys(query_of(text), SCHEMAS)
+    assert "k" in query.partition.same
+    assert " AND ".join(print_expression(conjunct) for conjunct in where_of(query)) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, B b, C c) WHERE a.k = b.k",
+        "PATTERN SEQ(A a, B? b) WHERE a.k = b.k",
+        "PATTERN OR(SEQ(A a, B b), C c) WHERE a.k = b.k",
+        "PATTERN SEQ(A a, NOT C c, B b) WHERE a.k = b.k WITHIN 5 SECONDS",
+        "PATTERN SEQ(A a, NOT C c, B b, D? d) WHERE a.k = b.k AND a.k = d.k AND c.k = d.k WITHIN 5 SECONDS",
+        "PATTERN SEQ(A a, B b) WHERE a.k = b.k SEMANTICS next",
+        "PATTERN SEQ(A a, B b) WHERE a.k = b.k AFTER MATCH SKIP PAST LAST",
+        "PATTERN SEQ(A a, B b) WHERE a.k = b.k OUTPUT longest",
+        "PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 5 SECONDS WITH TIMEOUTS",
+        "PATTERN SEQ(A a, B b) WHERE a.v = b.v",
+        "PATTERN SEQ(A a, B+ b) WHERE a.k = b[1].k",
+    ],
+    ids=[
+        "one free",
+        "one alone",
+        "one alone in a branch",
+        "free absence",
+        "absence of an optional key",
+        "next",
+        "after match",
+        "output",
+        "time-outs",
+        "doubles",
+        "the first only",
+    ],
+)
+def test_a_partition_is_not_made_where_it_could_change_a_result(text: str) -> None:
+    query = query_of(text)
+    assert partition_by_keys(query, SCHEMAS) == query
+    assert partition_by_keys(query_of("PATTERN SEQ(A a, B b) WHERE a.k = b.k")).partition == alg.Partition()
 
 
 def test_every_rule_is_in_the_registry_under_the_name_of_its_module() -> None:

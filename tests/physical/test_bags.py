@@ -13,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where
 from tocsin.reference.conditions import interpret
 from tocsin.reference.outputs import _returned
 from tocsin.reference.stream import Event
@@ -171,7 +172,7 @@ def computed(
     rows = [(number, match["a"], match["b"], match["c"]) for number, match in enumerate(matches)]
     frame = spark.createDataFrame(rows, schema)
     out = [compiler.output(one.expression).alias(one.name) for one in query.returns]
-    return query, sorted(frame.select("row", *out).collect(), key=lambda row: row["row"])
+    return query, sorted(select(frame, F.col("row"), *out).collect(), key=lambda row: row["row"])
 
 
 def plain(value: Any) -> Any:
@@ -283,7 +284,7 @@ def test_having_keeps_the_matches_for_which_it_is_true(spark: SparkSession, sche
         {"a": None, "b": [one_event(), event], "c": None},
     ]
     rows = [(number, match["a"], match["b"], match["c"]) for number, match in enumerate(matches)]
-    kept = spark.createDataFrame(rows, schema).filter(Compiler(bindings(schema)).condition(having))
+    kept = where(spark.createDataFrame(rows, schema), Compiler(bindings(schema)).condition(having))
     expected = [number for number, match in enumerate(matches) if interpret(having, bags_of(match), {}) is True]
     assert sorted(row["row"] for row in kept.collect()) == expected == [0]
 
@@ -293,6 +294,6 @@ def test_a_bag_is_returned_under_the_names_of_its_attributes_whatever_its_fields
 ) -> None:
     frame = spark.sql("SELECT ARRAY(NAMED_STRUCT('f0', 1, 'f1', 'x')) AS held UNION ALL SELECT ARRAY()")
     bag = Bag(F.col("held"), {"X": ("f0", T.IntegerType()), "x": ("f1", T.StringType())})
-    rows = frame.select(bag.event.alias("b"), bag.attributes(("x",)).alias("x")).collect()
+    rows = select(frame, bag.event.alias("b"), bag.attributes(("x",)).alias("x")).collect()
     assert sorted(repr(plain(row.b)) for row in rows) == ["None", "[{'X': 1, 'x': 'x'}]"]
     assert sorted(repr(row.x) for row in rows) == ["None", "['x']"]

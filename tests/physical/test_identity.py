@@ -6,10 +6,12 @@ import struct
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.functions import desc, rand
 
 import tocsin
 from tocsin.physical import identity
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
 
 MASK = 2**64 - 1
 P1, P2, P3, P4, P5 = (
@@ -124,8 +126,8 @@ def test_ids_do_not_depend_on_how_the_rows_are_spread(spark: SparkSession) -> No
     text = "PATTERN SEQ(A a, A b) WHERE a.x = b.x WITHIN 3 US"
     expected = ids(text, {"A": frame.coalesce(1)})
     assert len(set(expected)) == len(expected) > 100
-    assert ids(text, {"A": frame.repartition(7, F.rand(1))}) == expected
-    assert ids(text, {"A": frame.orderBy(F.desc("ts"))}) == expected
+    assert ids(text, {"A": frame.repartition(7, rand(1))}) == expected
+    assert ids(text, {"A": frame.orderBy(desc("ts"))}) == expected
 
 
 def test_null_and_absent_values_never_look_alike(spark: SparkSession) -> None:
@@ -222,7 +224,7 @@ def test_arrays_of_digests_are_hashed_as_their_elements(spark: SparkSession) -> 
         "d": identity.absent(),
         "e": identity.one(F.col("end"), F.col("end")),
     }
-    found = frame.select(*identity.hashes(F.col("start"), F.col("end"), events)).collect()
+    found = select(frame, *identity.hashes(F.col("start"), F.col("end"), events)).collect()
     for salt in (1, 2):
         prefix = (salt, '["a","b","c","d","e"]', 1, 2)
         expected = [
@@ -235,5 +237,5 @@ def test_arrays_of_digests_are_hashed_as_their_elements(spark: SparkSession) -> 
 
 def test_an_id_written_by_spark_from_its_halves_has_all_its_digits(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, -1), (-(2**63), 255)], "a bigint, b bigint").coalesce(1)
-    texts = [row[0] for row in frame.select(identity.text(F.col("a"), F.col("b"))).collect()]
+    texts = [row[0] for row in select(frame, identity.text(F.col("a"), F.col("b"))).collect()]
     assert texts == ["0000000000000001ffffffffffffffff", "800000000000000000000000000000ff"]

@@ -184,3 +184,9 @@ def test_equal_instants_in_many_slices_are_counted_once(light: SparkSession) -> 
 )
 def test_a_count_that_is_more_than_the_closed_form_is_not_claimed(text: str) -> None:
     assert not can_count(tocsin.pattern(text).query)
+
+
+def test_a_query_that_window_aggregates_cannot_count_is_refused(light: SparkSession) -> None:
+    events = light.createDataFrame([], "ts bigint, type string")
+    with pytest.raises(errors.UnsupportedError):
+        tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 1 SECOND").match(events, strategy="count")

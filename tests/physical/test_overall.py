@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import tocsin
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.inputs import resolve
 from tocsin.physical.overall import by_position, overall
+from tocsin.physical.sql import functions as F
 from tocsin.testing import assert_same_rows
 
 EVENT = (

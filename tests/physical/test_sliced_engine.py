@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ def compiled(text: str) -> Any:
 @pytest.mark.parametrize(
     ("text", "strategy"),
     [
-        (SEQ, "join"),
+        ("PATTERN A a", "join"),
+        (SEQ, "kernel"),
         ("PATTERN SEQ(A a, B+ b) WITHIN 10 SECONDS", "kernel"),
         ("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS SEMANTICS next", "kernel"),
         ("PATTERN SEQ(A a, B b, C c) WITHIN 10 SECONDS", "kernel"),
@@ -46,6 +48,23 @@ def test_the_strategy_that_is_asked_for_runs(inputs: dict[str, DataFrame]) -> No
     prepared = prepare(tocsin.pattern(SEQ).query, inputs, strategy="kernel")
     assert prepared.strategy == "kernel"
     assert prepared.describe().startswith("sliced kernel")
+
+
+def test_an_explosion_that_statistics_foretell_is_a_warning(inputs: dict[str, DataFrame]) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B+ b) WITHIN 10 SECONDS")
+    few, many = (tocsin.Statistics.of(rates={"A": rate, "B": rate}) for rate in (0.1, 100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pattern.match(inputs, statistics=few)
+    with pytest.warns(errors.TocsinWarning, match=r"\[EXPLOSION_EXPECTED\] `b` repeats over about 1 000 events"):
+        pattern.match(inputs, statistics=many)
+
+
+def test_an_equality_of_all_variables_splits_the_events_like_a_key(inputs: dict[str, DataFrame]) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE a.ts = b.ts WITHIN 10 SECONDS")
+    shown = str(pattern.explain(inputs))
+    assert "partition_by_keys: an attribute that all events of a match share splits the stream" in shown
+    assert "shuffle by key ts and time slices of 160 s" in shown
 
 
 @pytest.mark.parametrize(

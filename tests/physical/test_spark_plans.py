@@ -42,26 +42,26 @@ def test_a_bounded_pattern_never_joins_everything_with_everything(
 ) -> None:
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
     try:
-        shown = physical_plan(tocsin.pattern(text).match(inputs), capsys)
+        shown = physical_plan(tocsin.pattern(text).match(inputs, strategy="join"), capsys)
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     assert not any(word in shown for word in EVERYTHING_WITH_EVERYTHING)
 
 
 def test_an_unbounded_pattern_without_a_key_joins_by_its_order(inputs: dict[str, DataFrame], capsys: Any) -> None:
-    shown = physical_plan(tocsin.pattern("PATTERN SEQ(A a, B b)").match(inputs), capsys)
+    shown = physical_plan(tocsin.pattern("PATTERN SEQ(A a, B b)").match(inputs, strategy="join"), capsys)
     assert any(word in shown for word in EVERYTHING_WITH_EVERYTHING)
 
 
 @pytest.mark.parametrize("text", ["PATTERN SEQ(A a, B b) PARTITION BY k", "PATTERN SEQ(A a, B b) WHERE [k]"])
 def test_a_key_alone_makes_an_equi_join(text: str, inputs: dict[str, DataFrame], capsys: Any) -> None:
-    shown = physical_plan(tocsin.pattern(text).match(inputs), capsys)
+    shown = physical_plan(tocsin.pattern(text).match(inputs, strategy="join"), capsys)
     assert not any(word in shown for word in EVERYTHING_WITH_EVERYTHING)
 
 
 def test_conditions_on_one_event_reach_the_files(inputs: dict[str, DataFrame], capsys: Any) -> None:
     text = "PATTERN SEQ(A a, B b) WHERE a.x > 5 AND b.k = 3 AND a.ts >= TIMESTAMP '1970-01-01 00:00:02' WITHIN 1 HOUR"
-    shown = physical_plan(tocsin.pattern(text).match(inputs), capsys)
+    shown = physical_plan(tocsin.pattern(text).match(inputs, strategy="join"), capsys)
     pushed = [line for line in shown.splitlines() if line.startswith("PushedFilters")]
     assert any("GreaterThan(x,5)" in line and "GreaterThanOrEqual(ts" in line for line in pushed)
     assert any("EqualTo(k,3)" in line for line in pushed)
@@ -70,7 +70,7 @@ def test_conditions_on_one_event_reach_the_files(inputs: dict[str, DataFrame], c
 
 def test_columns_that_nothing_needs_are_not_read(inputs: dict[str, DataFrame], capsys: Any) -> None:
     text = "PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 1 HOUR RETURN a.x"
-    shown = physical_plan(tocsin.pattern(text).match(inputs, id="k"), capsys)
+    shown = physical_plan(tocsin.pattern(text).match(inputs, id="k", strategy="join"), capsys)
     schemas = [line for line in shown.splitlines() if line.startswith("ReadSchema")]
     assert len(schemas) == 2
     assert not any("note" in line for line in schemas)
@@ -80,5 +80,5 @@ def test_an_id_column_saves_the_shuffle_of_the_matches(
     inputs: dict[str, DataFrame], spark: SparkSession, tmp_path: Path, capsys: Any
 ) -> None:
     pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 1 HOUR")
-    assert "Window" in physical_plan(pattern.match(inputs), capsys)
-    assert "Window" not in physical_plan(pattern.match(inputs, id="k"), capsys)
+    assert "Window" in physical_plan(pattern.match(inputs, strategy="join"), capsys)
+    assert "Window" not in physical_plan(pattern.match(inputs, id="k", strategy="join"), capsys)

@@ -15,6 +15,7 @@ from tocsin.optimizer.text import planner_sections
 from tocsin.physical.claims import STRATEGIES, claims, refusals, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
+from tocsin.physical.sliced.describe import describe_query
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
@@ -27,7 +28,7 @@ def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
     refusal = unsupported(prepared.query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    parts = planner_sections(optimize(prepared.query).fired, prepared.options.statistics, prepared.choice)
+    parts = planner_sections(prepared.fired, prepared.options.statistics, prepared.choice)
     parts["Strategy"] += f"\n{prepared.describe()}"
     return parts
 
@@ -60,6 +61,8 @@ def plan_without_inputs(
             sliding=choice.strategy == "sliding-window",
         )
         parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
+    if choice.strategy == "kernel":
+        parts["Strategy"] += f"\n{describe_query(better.query, choice.slice_us if statistics else None)}"
     return parts
 
 

@@ -14,6 +14,7 @@ from tocsin.kernels.matches import concatenate
 from tocsin.kernels.model import Carried, Matches, Rows, Source
 from tocsin.kernels.policies import apply
 from tocsin.kernels.policies.selection import NextTest, conditions_of_next
+from tocsin.kernels.reach import Reach, reach_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import Runner
 from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
@@ -24,14 +25,12 @@ from tocsin.language.ast import Output, Selection, Skip
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 
 
-@dataclass(frozen=True)
-class Kernel:
+@dataclass(frozen=True, kw_only=True)
+class Kernel(Reach):
     """A compiled query. It can be pickled; the code is made where it runs.
 
     Attributes
     ----------
-    query
-        The query.
     sources
         Its variables, negated ones included.
     carried
@@ -40,33 +39,12 @@ class Kernel:
         The event types of the pattern, sorted; `Rows.kinds` counts in it.
     wants
         By event type, the attributes that `Rows.event` must know.
-    needs_order
-        Whether positions matter: then `Rows.order` is needed.
-    counts_every_event
-        Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
-        included (R17).
-    crosses_partitions
-        Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
-    can_slice
-        Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
-    back_us, ahead_us
-        How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
-    owns_by_end
-        Whether a slice owns the matches that end in it, not those that start in it.
     """
 
-    query: alg.Query
     sources: tuple[Source, ...]
     carried: tuple[Carried, ...]
     types: tuple[str, ...]
     wants: Mapping[str, tuple[str, ...]]
-    needs_order: bool
-    counts_every_event: bool
-    crosses_partitions: bool
-    can_slice: bool
-    back_us: int
-    ahead_us: int
-    owns_by_end: bool
     conditions: Conditions
     selects: bool  # whether the loops apply the selection policy themselves
 
@@ -139,28 +117,12 @@ def kernel(bound: BoundQuery) -> Kernel:
     without(core, found.residual_absences)
     sources = sources_of(query, core, found)
     selects = _selects(query, core, found)
-    is_ranked = query.after_match.skip is not Skip.REUSE
-    per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
-    window = query.window_us
-    looks_back = any(
-        isinstance(bound_.anchor, alg.Whole) for absence in alg.absences_in(core) for bound_ in absence.lower
-    )
-    contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
     return Kernel(
-        query=query,
+        **vars(reach_of(query)),
         sources=sources,
         carried=found.carried,
         types=tuple(sorted(alg.event_types(core))),
         wants=_wants(query, found, sources, selects),
-        needs_order=query.selection is not Selection.ANY or is_ranked or query.output not in (Output.ALL, Output.COUNT),
-        counts_every_event=contiguous,
-        crosses_partitions=query.selection is Selection.CONTIGUOUS and bool(query.partition.attributes),
-        can_slice=window is not None and not is_ranked,
-        # A match of span < W that starts in the slice ends before `hi + W`; one that ends in it starts after `lo − W`.
-        # An absence before a match looks W back from its end, one after it W ahead of its start: no further than that.
-        back_us=window if window is not None and (per_end or looks_back) else 0,
-        ahead_us=0 if window is None else window,
-        owns_by_end=per_end,
         conditions=found,
         selects=selects,
     )

@@ -1,11 +1,12 @@
-"""The choice of a strategy: by cost where there are statistics, by the table of defaults where there are none.
+"""The choice of a strategy: by cost where there are statistics, the kernel nearly always where there are none.
 
 Engines say what they can run; the choice says what is best of it. Nothing here changes a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,65 +22,27 @@ from tocsin.optimizer.spine import is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, KERNEL, CLUSTERED = "join", "count", "kernel", "clustered"
-MOST_EDGES = 0.1  # of the input that lies within one span of the edges of its parts
+MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
 MOST_MATCHES_PER_START = 1_000_000
 Claim = tuple[str, str | None]
 
 
-@dataclass(frozen=True)
-class Default:
-    """A line of the table of defaults: the first whose question is answered yes decides."""
-
-    question: str
-    applies: Callable[[alg.Query], bool] = field(repr=False)
-    strategy: str
-    reason: str
+def _is_a_filter(query: alg.Query) -> bool:
+    """Whether a match is one event that nothing else decides about."""
+    is_free = query.selection is Selection.ANY and query.after_match.skip is Skip.REUSE and query.output is Output.ALL
+    has_absence = any(True for _ in alg.absences_in(query.pattern))
+    return is_free and not has_absence and not query.timeouts and _is_one_event(query.pattern)
 
 
-def _is_iterated(query: alg.Query) -> bool:
-    return any(kind.iterated for kind in query.variables.values())
-
-
-def _has_policy(query: alg.Query) -> bool:
-    return (
-        query.selection is not Selection.ANY
-        or query.after_match.skip is not Skip.REUSE
-        or query.output is not Output.ALL
-    )
-
-
-def _most_together(query: alg.Query) -> int:
-    """The largest number of variables one match can bind."""
-
-    def size(node: alg.Node) -> int:
-        match node:
-            case alg.Event() | alg.NextOf():
-                return 1
-            case alg.Any():
-                return max(map(size, node.parts))
-        return sum(map(size, node.children()))
-
-    return size(query.pattern)
-
-
-DEFAULTS: tuple[Default, ...] = (
-    Default("does a variable repeat?", _is_iterated, KERNEL, "an iteration is searched, not joined"),
-    Default(
-        "is there an absence?",
-        lambda query: any(True for _ in alg.absences_in(query.pattern)),
-        KERNEL,
-        "an absence is decided in the same pass as the match",
-    ),
-    Default("is there a policy?", _has_policy, KERNEL, "a policy looks at neighbouring events and matches"),
-    Default("time-outs?", lambda query: query.timeouts, KERNEL, "a time-out is a match that nothing extends"),
-    Default(
-        "are three or more events bound together?",
-        lambda query: _most_together(query) >= 3,
-        KERNEL,
-        "one shuffle finds any number of variables, where every join shuffles again",
-    ),
-    Default("otherwise", lambda query: True, JOIN, "one join of two events, or none, needs no Python"),
-)
+def _is_one_event(node: alg.Node) -> bool:
+    match node:
+        case alg.Event():
+            return True
+        case alg.Any():
+            return all(map(_is_one_event, node.parts))
+        case alg.Within() | alg.Filter():
+            return _is_one_event(node.part)
+    return False
 
 
 @dataclass(frozen=True)
@@ -171,7 +134,7 @@ def choose(
     claims
         `(strategy, refusal)` for each strategy there is; the refusal is None when it can run the query.
     statistics
-        What is known of the data; without it the table of defaults decides.
+        What is known of the data; without it the kernel is chosen, unless a filter is enough.
     strategy
         The one the user wants, or `"auto"`. What it refuses is for the caller to raise.
     span_us
@@ -194,7 +157,7 @@ def choose(
     >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
     >>> choice = choose(query, network(query), [("join", None), ("kernel", None)])
     >>> choice.strategy, choice.reason
-    ('join', 'one join of two events, or none, needs no Python')
+    ('kernel', 'one scan and one shuffle find any number of events, where every join reads and shuffles again')
     """
     known = dict(claims)
     span = span_us if span_us is not None else longest_span_us(query, network)
@@ -261,9 +224,9 @@ def _not_clustered(statistics: Statistics | None, span_us: int | None) -> str | 
 
 
 def _edges(statistics: Statistics, span_us: int) -> float:
-    """The share of the input within one span of the edges of its parts."""
+    """The share of the input near the edges of its parts: less than two spans from the first or the last event."""
     parts = statistics.layout.parts if statistics.layout is not None else 1
-    return min(1.0, 2 * span_us * (parts - 1) / statistics.duration_us)
+    return min(1.0, 4 * span_us * parts / statistics.duration_us)
 
 
 def _cost(
@@ -304,12 +267,13 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         best = min(priced, key=lambda name: priced[name])
         others = [name for name in priced if name != best]
         return best, "the cheapest by the statistics" if others else "the only one that runs it"
-    default = next(line for line in DEFAULTS if line.applies(query))
-    if default.strategy in able:
-        return default.strategy, default.reason
-    fallback = next((name for name in (KERNEL, JOIN) if name in able), next(iter(able)))
-    refusal = next((option.refusal for option in options if option.strategy == default.strategy), None)
-    return fallback, f"{default.strategy} would be the default, but: {refusal or 'it is not there'}"
+    if JOIN in able and _is_a_filter(query):
+        return JOIN, "a match is one event: nothing is joined, and no event is sent anywhere"
+    if KERNEL in able:
+        return KERNEL, "one scan and one shuffle find any number of events, where every join reads and shuffles again"
+    fallback = JOIN if JOIN in able else next(iter(able))
+    refusal = next((option.refusal for option in options if option.strategy == KERNEL), None)
+    return fallback, f"{KERNEL} would be the default, but: {refusal or 'it is not there'}"
 
 
 def explosion(estimate: Estimate, most: float = MOST_MATCHES_PER_START) -> str | None:
@@ -325,8 +289,10 @@ def explosion(estimate: Estimate, most: float = MOST_MATCHES_PER_START) -> str |
         name = max(worst.variables, key=lambda each: estimate.per_window(worst, each, heaviest=True))
         why = f"`{name}` has"
     number = spaced(estimate.per_window(worst, name, heaviest=True))
+    matches = "more matches than can be counted"
+    if math.isfinite(estimate.most_per_start):
+        matches = f"some {spaced(estimate.most_per_start)} matches"
     return (
-        f"{why} about {number} events in a window, which makes some {spaced(estimate.most_per_start)} matches from one "
-        f"start; the limit is {spaced(most)}. Use `SEMANTICS next`, bound the iteration (`{{1,5}}`), or take a "
-        "smaller window."
+        f"{why} about {number} events in a window, which makes {matches} from one start; the limit is {spaced(most)}. "
+        "Use `SEMANTICS next`, bound the iteration (`{1,5}`), or take a smaller window."
     )

@@ -28,18 +28,19 @@ MILLION = 1_000_000
 class Speeds:
     """CPU-seconds per million rows, and per run where it says so."""
 
-    scan: float = 0.21
-    shuffle: float = 0.15
-    shuffle_column: float = 0.05
-    sort: float = 0.5
-    slice: float = 0.1
-    hand_over: float = 0.13
-    hand_over_column: float = 0.13
-    search: float = 0.07  # sorting and walking a row in the kernel
+    scan: float = 0.2
+    shuffle: float = 0.2
+    shuffle_column: float = 0.06
+    sort: float = 0.6
+    slice: float = 0.05
+    hand_over: float = 0.05
+    hand_over_column: float = 0.03
+    search: float = 0.2  # sorting and walking a row in the kernel
     test: float = 0.05  # a partial match tried in the kernel
     probe: float = 0.1  # a pair tried in a join
-    match: float = 0.8  # a match built, by whichever way
-    python: float = 1.0  # per run: workers start and load the kernel
+    match: float = 0.4  # a match built, by whichever way
+    pass_on: float = 1.7  # a match of the clustered kernel sent through the second pass
+    python: float = 0.5  # per run: workers load the kernel
     stage: float = 0.2  # per run and shuffle
 
 
@@ -115,7 +116,7 @@ def kernel_cost(
     parts["hand-over"] = sent * (speeds.hand_over + width * speeds.hand_over_column) + speeds.python
     tested = sum(_tested(estimate, closure) for closure in estimate.network.alternatives)
     parts["search"] = sent * speeds.search + tested / MILLION * speeds.test
-    parts["matches"] = estimate.matches / MILLION * speeds.match
+    parts["matches"] = estimate.matches / MILLION * (speeds.match if shuffles else speeds.match + speeds.pass_on)
     return Cost(parts)
 
 

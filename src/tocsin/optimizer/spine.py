@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
 
 PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent, alg.Filter, alg.Within)
@@ -53,6 +54,15 @@ def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Nod
             part = map_nodes(node.part, change)
             return change(node if part is node.part else replace(node, part=part))
     return change(node)
+
+
+def plain_equality(conjunct: ex.Expression) -> frozenset[Member] | None:
+    """The two attributes that a conjunct equates, of every event of their variables; None when it is not that."""
+    match conjunct:
+        case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right):
+            if left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN:
+                return frozenset({(left.variable, left.path), (right.variable, right.path)})
+    return None
 
 
 def is_plain_choice(conjunct: ex.Expression) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tocsin.analysis.durations import format_us, table
+from tocsin.analysis.durations import table
 from tocsin.optimizer.choose import Choice, Option
 from tocsin.optimizer.rules import RULES, Rule
 from tocsin.optimizer.statistics import Statistics, spaced
@@ -53,10 +53,9 @@ def choice_text(choice: Choice) -> str:
     lines = [f"{choice.strategy or 'none'}: {choice.reason}"]
     if choice.options:
         lines.append(table(("strategy", "", "cost"), [_row(option, choice) for option in choice.options]))
-    lines += [f"join order: {', '.join(order)}" for order in choice.join_orders.values() if len(order) > 1]
-    if choice.slice_us is not None and choice.strategy != "join":
-        lines.append(f"time slices: {format_us(choice.slice_us)}")
-    if choice.prefilter is not None:
+    if choice.strategy == "join":
+        lines += [f"join order: {', '.join(order)}" for order in choice.join_orders.values() if len(order) > 1]
+    if choice.strategy == "join" and choice.prefilter is not None:
         lines.append(f"prefilter: only events near one of `{choice.prefilter}`")
     if choice.matches is not None and choice.matches_per_start is not None:
         per_start = spaced(choice.matches_per_start)

@@ -20,8 +20,7 @@ from itertools import pairwise
 from operator import and_, or_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
@@ -34,6 +33,9 @@ from tocsin.optimizer.statistics import KeyStatistics, Layout, Statistics, TypeS
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs, Stream
 from tocsin.physical.joins.times import micros
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import aggregate, select
 from tocsin.physical.values import Kind, null, value_of
 
 SAMPLE = 0.05
@@ -41,6 +43,7 @@ MOST_SAMPLED = 10_000  # keys of one partition
 FEWEST_SAMPLED = 100  # below, the heaviest key of the sample says nothing
 SEED = 42
 INPUT, PART = "__tocsin_input", "__tocsin_part"
+PART_FIELDS = {INPUT: "input", "first": "first", "last": "last"}
 TIME, HIT, HASH, SAMPLED = "__tocsin_us_", "__tocsin_is_", "__tocsin_key_", "__tocsin_sampled"
 Path = tuple[str, ...]
 
@@ -137,7 +140,8 @@ class _Survey:
             _either(here[kind].hash(paths) for kind, paths in wanted.items() if kind in here)
             for wanted in self.values.values()
         ]
-        return frame.select(
+        return select(
+            frame,
             F.lit(number).alias(INPUT),
             # A task may read several files, not in order of time; a plan that searches them where they lie minds runs
             # of time, not tasks.
@@ -156,7 +160,9 @@ class _Survey:
 
     def _per_part(self, rows: DataFrame) -> DataFrame:
         times = [F.col(f"{TIME}{place}") for place in range(len(self.types))]
-        return rows.groupBy(INPUT, PART).agg(
+        return aggregate(
+            rows,
+            [F.col(INPUT), F.col(PART)],
             F.count(F.lit(1)).alias("rows"),
             F.min(_least(times)).alias("first"),
             F.max(_greatest(times)).alias("last"),
@@ -165,26 +171,31 @@ class _Survey:
                 for place in range(len(self.types))
                 for name, measure in (("count", F.count), ("first", F.min), ("last", F.max))
             ),
-            *(F.sum(f"{HIT}{place}").alias(f"hits{place}") for place in range(len(self.variables))),
-            *(F.hll_sketch_agg(f"{HASH}{place}").alias(f"sketch{place}") for place in range(1 + len(self.values))),
-            F.slice(F.collect_list(SAMPLED), 1, MOST_SAMPLED).alias("sampled"),
+            *(F.sum(F.col(f"{HIT}{place}")).alias(f"hits{place}") for place in range(len(self.variables))),
+            *(
+                F.hll_sketch_agg(F.col(f"{HASH}{place}")).alias(f"sketch{place}")
+                for place in range(1 + len(self.values))
+            ),
+            F.slice(F.collect_list(F.col(SAMPLED)), 1, MOST_SAMPLED).alias("sampled"),
         )
 
     def _together(self, parts: DataFrame) -> DataFrame:
-        return parts.agg(
-            F.sum("rows").alias("rows"),
+        return aggregate(
+            parts,
+            [],
+            F.sum(F.col("rows")).alias("rows"),
             *(
-                measure(f"{name}{place}").alias(f"{name}{place}")
+                measure(F.col(f"{name}{place}")).alias(f"{name}{place}")
                 for place in range(len(self.types))
                 for name, measure in (("count", F.sum), ("first", F.min), ("last", F.max))
             ),
-            *(F.sum(f"hits{place}").alias(f"hits{place}") for place in range(len(self.variables))),
+            *(F.sum(F.col(f"hits{place}")).alias(f"hits{place}") for place in range(len(self.variables))),
             *(
-                F.hll_sketch_estimate(F.hll_union_agg(f"sketch{place}")).alias(f"distinct{place}")
+                F.hll_sketch_estimate(F.hll_union_agg(F.col(f"sketch{place}"))).alias(f"distinct{place}")
                 for place in range(1 + len(self.values))
             ),
-            F.flatten(F.collect_list("sampled")).alias("sampled"),
-            F.collect_list(F.struct(F.col(INPUT).alias("input"), "first", "last")).alias("parts"),
+            F.flatten(F.collect_list(F.col("sampled"))).alias("sampled"),
+            F.collect_list(F.struct(*(F.col(name).alias(alias) for name, alias in PART_FIELDS.items()))).alias("parts"),
         )
 
     # --- the answer -------------------------------------------------------------------------------

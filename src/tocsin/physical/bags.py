@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.language import expressions as ex
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind, Value, null
 
 # Every sum of 64-bit integers fits, and one more digit, which Spark wants for the sum of two, still fits 38.

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.physical import functions, instants
 from tocsin.physical.bags import Bag, Binding
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, meet, null, value_of, whole
 
 __all__ = ["Bag", "Binding", "Compiler", "arithmetic", "compare", "like_pattern", "negative"]
@@ -74,7 +74,7 @@ class Compiler:
             case ex.Date():
                 return Value(F.lit(node.value.isoformat()).cast("date"), Kind.DATE)
             case ex.Interval():
-                return Value(F.lit(node.microseconds).cast("bigint"), Kind.INTERVAL)
+                return Value(F.bigint(node.microseconds), Kind.INTERVAL)
             case ex.Attribute():
                 return value_of(*self.typed(node))
             case ex.Aggregate():
@@ -136,11 +136,8 @@ class Compiler:
         results = [self.value(result) for _, result in node.branches]
         otherwise = Value(null(), Kind.NULL) if node.otherwise is None else self.value(node.otherwise)
         columns, kind, in_micros = meet(*results, otherwise)
-        chosen = reduce(
-            lambda chain, item: chain.when(*item),
-            zip((self.condition(test) for test, _ in node.branches), columns[:-1], strict=True),
-            F,
-        )
+        tests = [self.condition(test) for test, _ in node.branches]
+        chosen = F.cases(zip(tests, columns[:-1], strict=True))
         return Value(chosen.otherwise(columns[-1]), kind, in_micros)
 
     def _aggregate(self, node: ex.Aggregate) -> Value:
@@ -215,7 +212,7 @@ def negative(value: Value) -> Value:
     """`-x`."""
     if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
         return Value(F.negative(value.column), value.kind)
-    return Value(F.try_subtract(F.lit(0).cast("bigint"), value.number), value.kind)
+    return Value(F.try_subtract(F.bigint(0), value.number), value.kind)
 
 
 def arithmetic(op: str, left: Value, right: Value) -> Value:

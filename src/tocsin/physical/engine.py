@@ -18,6 +18,7 @@ from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
 from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.claims import STRATEGIES, claims, refused_by_clustered, refused_by_counts, refused_by_kernels
 from tocsin.physical.inputs import Inputs, resolve
@@ -80,6 +81,7 @@ class Prepared:
     inputs: Inputs
     distances: Network
     options: Options = field(default_factory=Options)
+    fired: tuple[Rule, ...] = ()
 
     @property
     def query(self) -> alg.Query:
@@ -127,7 +129,8 @@ class Prepared:
                 "Matching on a streaming DataFrame does not run yet.",
                 hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
             )
-        log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
         if self.strategy == "kernel":
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
@@ -207,8 +210,8 @@ def prepare(
     names = {stream.time for stream in found.streams.values()}
     is_integer = found.time_kind is Kind.INTEGER
     distances = network(query, common_clock(names), integer_time=is_integer)
-    better = replace(bound, query=optimize(query, bound.schemas).query)
-    return Prepared(better, found, distances, options)
+    better, fired = optimize(query, bound.schemas)
+    return Prepared(replace(bound, query=better), found, distances, options, fired)
 
 
 def planned(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from tocsin import errors
 from tocsin.language import expressions as ex
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind, Value, meet, null, whole
 
 MOST_DIGITS = 38  # of a DECIMAL
@@ -45,7 +44,7 @@ def call(node: ex.Call, arguments: Sequence[Value], *, compare: Compare, arithme
             return Value(F.concat(*(argument.column for argument in arguments)), Kind.STRING)
         case "substring":
             bounds = [argument.column.try_cast("int") for argument in arguments[1:]]
-            return Value(F.substr(first.column, *bounds), Kind.STRING)
+            return Value(F.substring(first.column, *bounds), Kind.STRING)
         case "coalesce":
             columns, kind, in_micros = meet(*arguments)
             return Value(F.coalesce(*columns), kind, in_micros)
@@ -64,7 +63,7 @@ def _absolute(value: Value) -> Value:
     if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
         return Value(F.abs(number), value.kind)
     # The least BIGINT has no opposite.
-    return Value(F.when(number < 0, F.try_subtract(F.lit(0).cast("bigint"), number)).otherwise(number), value.kind)
+    return Value(F.when(number < 0, F.try_subtract(F.bigint(0), number)).otherwise(number), value.kind)
 
 
 def _next_whole(function: Callable[[Column], Column], value: Value) -> Value:

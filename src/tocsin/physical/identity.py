@@ -31,16 +31,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.physical import instants
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.values import Kind, kind_of
 
 FIRST_DIGEST, SECOND_DIGEST = "__tocsin_digest1", "__tocsin_digest2"
 FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"
-ORDINAL, MATCH_ID = "__tocsin_ordinal", "__tocsin_match_id"
+ORDINAL = "__tocsin_ordinal"
 SALTS = (1, 2)
 NULLS_PER_WORD = 63
 # Spark's own formats keep milliseconds only, so that different rows would look alike.
@@ -51,14 +53,6 @@ JSON_OPTIONS = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 Typed = Mapping[str, tuple[Column, T.DataType]]
-
-
-@dataclass(frozen=True)
-class Event:
-    """An event: its type, and its own columns with their types by name."""
-
-    type: str
-    columns: Typed
 
 
 @dataclass(frozen=True)
@@ -73,18 +67,27 @@ class Digests:
     second: Column | None = None
 
 
-def digests(event: Event, *, id: str | None = None) -> list[Column]:
-    """The columns `__tocsin_digest1` and `__tocsin_digest2` of an event: all that a match must know of it."""
-    columns = event.columns if id is None else {id: event.columns[id]}
+def names_of(type: str, columns: Iterable[str], *, id: str | None = None) -> Column:
+    """The names of step 1: an event's type and its columns, or only the `id` column."""
+    return _listed([type, *(sorted(columns) if id is None else [id])])
+
+
+def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Column]:
+    """The columns `__tocsin_digest1` and `__tocsin_digest2` of an event: all that a match must know of it.
+
+    `names` is a literal, or where one frame holds events of several types what is chosen by type: all else of them is
+    the same.
+    """
+    hashed = columns if id is None else {id: columns[id]}
     return [
-        _digest(salt, [event.type], columns).alias(name)
-        for salt, name in zip(SALTS, (FIRST_DIGEST, SECOND_DIGEST), strict=True)
+        _digest(salt, names, hashed).alias(alias)
+        for salt, alias in zip(SALTS, (FIRST_DIGEST, SECOND_DIGEST), strict=True)
     ]
 
 
 def one(first: Column, second: Column) -> Digests:
     """A variable that holds one event."""
-    return Digests(_number(1), first, second)
+    return Digests(F.bigint(1), first, second)
 
 
 def at_most_one(first: Column, second: Column) -> Digests:
@@ -99,7 +102,7 @@ def bag(first: Column, second: Column) -> Digests:
 
 def absent() -> Digests:
     """A variable that is not bound."""
-    return Digests(_number(0))
+    return Digests(F.bigint(0))
 
 
 def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -> list[Column]:
@@ -107,7 +110,7 @@ def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -
     names = sorted(variables)
     both: list[Column] = []
     for number, (salt, alias) in enumerate(zip(SALTS, (FIRST_HASH, SECOND_HASH), strict=True)):
-        values = [_number(salt), _names(names), start_us, end_us]
+        values = [F.bigint(salt), _listed(names), start_us, end_us]
         for name in names:
             held = variables[name]
             share = (held.first, held.second)[number]
@@ -116,15 +119,19 @@ def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -
     return both
 
 
-def with_match_id(frame: DataFrame, *, id: str | None = None) -> DataFrame:
-    """Adds `__tocsin_match_id` to matches that carry their hashes; without an `id`, this shuffles the matches."""
-    ordinal = _number(0)
-    if id is None:
-        equal = Window.partitionBy(FIRST_HASH, SECOND_HASH).orderBy(FIRST_HASH)
-        frame = frame.withColumn(ORDINAL, F.row_number().over(equal).cast("bigint") - 1)
-        ordinal = F.col(ORDINAL)
-    halves = [F.xxhash64(_number(salt), FIRST_HASH, SECOND_HASH, ordinal) for salt in SALTS]
-    return frame.withColumn(MATCH_ID, text(*halves))
+def numbered(frame: DataFrame, *, id: str | None = None) -> DataFrame:
+    """Matches that carry their hashes, with a number for those that are equal; without an `id`, this shuffles them."""
+    if id is not None:
+        return frame
+    first, second = F.col(FIRST_HASH), F.col(SECOND_HASH)
+    number = F.row_number().over([first, second], first).cast("bigint") - 1
+    return with_columns(frame, number.alias(ORDINAL))
+
+
+def match_id(*, id: str | None = None) -> Column:
+    """The `match_id` of `numbered` matches."""
+    ordinal = F.col(ORDINAL) if id is None else F.bigint(0)
+    return text(*(F.xxhash64(F.bigint(salt), F.col(FIRST_HASH), F.col(SECOND_HASH), ordinal) for salt in SALTS))
 
 
 def text(first: Column, second: Column) -> Column:
@@ -132,25 +139,20 @@ def text(first: Column, second: Column) -> Column:
     return F.concat(*(F.lpad(F.lower(F.hex(half)), 16, "0") for half in (first, second)))
 
 
-def _number(value: int) -> Column:
-    return F.lit(int(value)).cast("bigint")
-
-
-def _names(names: Iterable[str]) -> Column:
+def _listed(names: Iterable[str]) -> Column:
     return F.lit(json.dumps(list(names), ensure_ascii=False, separators=(",", ":")))
 
 
-def _digest(salt: int, prefix: list[str], columns: Typed) -> Column:
-    names = sorted(columns)
-    typed = [columns[name] for name in names]
+def _digest(salt: int, names: Column, columns: Typed) -> Column:
+    typed = [columns[name] for name in sorted(columns)]
     values = [_written(column, dtype, salt) for column, dtype in typed]
-    return F.xxhash64(_number(salt), _names(prefix + names), *_nulls([column for column, _ in typed]), *values)
+    return F.xxhash64(F.bigint(salt), names, *_nulls([column for column, _ in typed]), *values)
 
 
 def _nulls(columns: list[Column]) -> Iterator[Column]:
     for begin in range(0, len(columns), NULLS_PER_WORD):
         bits = [
-            F.when(column.isNull(), _number(1 << place)).otherwise(_number(0))
+            F.when(column.isNull(), F.bigint(1 << place)).otherwise(F.bigint(0))
             for place, column in enumerate(columns[begin : begin + NULLS_PER_WORD])
         ]
         yield reduce(lambda word, bit: word.bitwiseOR(bit), bits)
@@ -159,7 +161,7 @@ def _nulls(columns: list[Column]) -> Iterator[Column]:
 def _written(column: Column, dtype: T.DataType, salt: int) -> Column:
     if isinstance(dtype, T.StructType):
         fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
-        return F.when(column.isNotNull(), _digest(salt, [], fields))
+        return F.when(column.isNotNull(), _digest(salt, _listed(sorted(fields)), fields))
     match kind_of(dtype):
         case Kind.INTEGER | Kind.BOOLEAN:
             return column.cast("bigint")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -44,13 +44,13 @@ def micros_of_date(column: Column) -> Column:
 def micros_of_interval(column: Column) -> Column:
     """Microseconds of a day-time interval, which may have fewer fields than INTERVAL DAY TO SECOND."""
     column = column.cast("interval day to second")
-    days = F.extract(F.lit("DAY"), column).cast("bigint")
-    minutes = days * 1440 + F.extract(F.lit("HOUR"), column) * 60 + F.extract(F.lit("MINUTE"), column)
+    days = F.extract("DAY", column).cast("bigint")
+    minutes = days * 1440 + F.extract("HOUR", column) * 60 + F.extract("MINUTE", column)
     return minutes * 60_000_000 + _second_micros(column)
 
 
 def _second_micros(column: Column) -> Column:
-    return (F.extract(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
+    return (F.extract("SECOND", column) * 1_000_000).cast("bigint")
 
 
 def instant_of_micros(micros: Column) -> Column:

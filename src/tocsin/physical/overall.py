@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -23,6 +22,9 @@ from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced.text import text_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import aggregate, select, where, with_columns
 from tocsin.physical.values import Kind, Value, value_of
 
 PLACE, ITEM, MATCHES = "__tocsin_place", "__tocsin_item", "__tocsin_matches"
@@ -106,9 +108,11 @@ class _Overall:
     def rows(self) -> DataFrame:
         keys, parts = self._keys, self._parts
         columns = [key.column.alias(_key(number)) for number, key in enumerate(keys.values())]
-        rows = self.frame.select(*columns, *(part.column.alias(part.name) for part in parts))
+        rows = select(self.frame, *columns, *(part.column.alias(part.name) for part in parts))
         rows = self._one_below_the_other(rows)
-        groups = rows.groupBy(*(_key(number) for number in range(len(keys)))).agg(
+        groups = aggregate(
+            rows,
+            self._key_columns,
             F.count_if(F.col(PLACE) == 0).alias(MATCHES),
             *(column.alias(f"{part.name}_{number}") for part in parts for number, column in enumerate(_combined(part))),
         )
@@ -117,14 +121,15 @@ class _Overall:
         known[ex.Aggregate("count", None)] = Value(F.col(MATCHES), Kind.INTEGER)
         compiler = Compiler({}, known)
         if self.query.having is not None:
-            groups = groups.filter(compiler.condition(self.query.having))
-        return groups.select(
+            groups = where(groups, compiler.condition(self.query.having))
+        return select(
+            groups,
             *(
                 (keys[one.expression].output if one.expression in keys else compiler.output(one.expression)).alias(
                     one.name
                 )
                 for one in self.query.returns
-            )
+            ),
         )
 
     @cached_property
@@ -142,6 +147,10 @@ class _Overall:
                 value = Value(after, before.kind, before.in_micros)
                 found[expression] = _Key(before.column, value, value.output)
         return found
+
+    @property
+    def _key_columns(self) -> list[Column]:
+        return [F.col(_key(number)) for number in range(len(self._keys))]
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -187,16 +196,18 @@ class _Overall:
     def _one_below_the_other(self, rows: DataFrame) -> DataFrame:
         arrays = [part.name for part in self._parts if part.is_array]
         if not arrays:
-            return rows.withColumn(PLACE, F.lit(0))
-        keys = [_key(number) for number in range(len(self._keys))]
-        others = [part.name for part in self._parts if not part.is_array]
-        exploded = rows.select(
-            *keys, *others, F.posexplode_outer(F.arrays_zip(*map(F.col, arrays))).alias(PLACE, ITEM)
-        ).withColumn(PLACE, F.coalesce(F.col(PLACE), F.lit(0)))
-        return exploded.select(
+            return with_columns(rows, F.lit(0).alias(PLACE))
+        keys = self._key_columns
+        others = [F.col(part.name) for part in self._parts if not part.is_array]
+        exploded = select(
+            rows, *keys, *others, F.posexplode_outer(F.arrays_zip(*map(F.col, arrays))).alias(PLACE, ITEM)
+        )
+        place = F.coalesce(F.col(PLACE), F.lit(0))
+        return select(
+            exploded,
             *keys,
-            PLACE,
-            *(F.when(F.col(PLACE) == 0, F.col(name)).alias(name) for name in others),
+            place.alias(PLACE),
+            *(F.when(place == 0, F.col(part.name)).alias(part.name) for part in self._parts if not part.is_array),
             *(F.col(ITEM).getField(name).alias(name) for name in arrays),
         )
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tocsin.physical import instants
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 
 
 class Kind(Enum):

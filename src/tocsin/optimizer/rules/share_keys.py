@@ -14,7 +14,7 @@ from tocsin.analysis.keys import Equality, KeyClass, Member, keys
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.rules.rule import Schemas
-from tocsin.optimizer.spine import is_plain, map_nodes, where_of
+from tocsin.optimizer.spine import is_plain, map_nodes, plain_equality, where_of
 
 
 def share_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
@@ -41,7 +41,7 @@ def share_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     if not set(alg.event_types(query.pattern)) <= set(schemas):
         return query
     order = list(query.variables)
-    written = {_pair(conjunct) for conjunct in where_of(query)} - {None}
+    written = {plain_equality(conjunct) for conjunct in where_of(query)} - {None}
     added = [
         equality
         for each in keys(query, schemas).classes
@@ -59,14 +59,6 @@ def share_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
         return node
 
     return replace(query, pattern=map_nodes(query.pattern, change))
-
-
-def _pair(conjunct: ex.Expression) -> frozenset[Member] | None:
-    match conjunct:
-        case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right):
-            if left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN:
-                return frozenset({(left.variable, left.path), (right.variable, right.path)})
-    return None
 
 
 def _missing(known: KeyClass, written: set[frozenset[Member]], order: list[str]) -> list[Equality]:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.shapes import Shape
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Value, null
 
 
@@ -26,7 +26,7 @@ class Copies(Bag):
     @property
     def size(self) -> Column:
         """How many events there are."""
-        return F.lit(len(self.copies)).cast("bigint")
+        return F.bigint(len(self.copies))
 
     @cached_property
     def event(self) -> Column:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
@@ -20,10 +19,12 @@ from tocsin.physical.joins import times
 from tocsin.physical.joins.bag import copies_of
 from tocsin.physical.joins.model import Anti, Branch, Join, Limit, Pair, Prefilter, Scan, Sliding, Span, Way
 from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import join_on, select, where, with_columns
 from tocsin.physical.values import Value, meet, value_of
 
-NEAR, BUCKET = "__tocsin_near", "__tocsin_bucket"
-WINDOW, OTHER_WINDOW = "__tocsin_window", "__tocsin_other_window"
+NEAR, BUCKET, WINDOW = "near", "bucket", "window"
 START, END = "__tocsin_start", "__tocsin_end"
 ABSENT = "not"  # the label of an absent event's columns: no two are ever in one row
 
@@ -45,10 +46,19 @@ class Source:
         """The name of one of its columns."""
         return f"__tocsin_{self.label}_{suffix}"
 
+    def column(self, suffix: object) -> Column:
+        """One of its columns."""
+        return F.col(self.name(suffix))
+
     @property
     def micros(self) -> Column:
         """The time of its event."""
-        return F.col(self.name("us"))
+        return self.column("us")
+
+    @property
+    def micros_of_time(self) -> Column:
+        """The same, before it is a column."""
+        return times.micros(F.col(self.column_of(self.stream.time)), self.stream.time_kind)
 
     def key(self, attribute: str) -> Value:
         """An attribute that partitions."""
@@ -99,11 +109,12 @@ class BranchFrame:
         end = times.greatest(self._micros(self.branch.lasts))
         if self.sliding is not None:
             # Every window that holds the match has found it: the one its start belongs to reports it.
-            joined = joined.filter(F.col(WINDOW) == times.floor_div(start, self.sliding.slide_us))
+            joined = where(joined, self._first.column(WINDOW) == times.floor_div(start, self.sliding.slide_us))
         if self.query.having is not None:
-            joined = joined.filter(self.compiler.condition(self.query.having))
+            joined = where(joined, self.compiler.condition(self.query.having))
         kind = self.inputs.time_kind
-        return joined.select(
+        return select(
+            joined,
             Value(start, kind, in_micros=True).output.alias(START),
             Value(end, kind, in_micros=True).output.alias(END),
             *identity.hashes(start, end, self._digests()),
@@ -120,25 +131,32 @@ class BranchFrame:
             )
         return found
 
+    @property
+    def _first(self) -> Source:
+        return self.sources[self.branch.scan.variable]
+
     # --- scans ------------------------------------------------------------------------------------
 
     def events(self, scan: Scan) -> DataFrame:
         """The events of a variable that pass what concerns them alone."""
         return self._rows(self.sources[scan.variable], scan, self.compiler)
 
-    def _scan(self, scan: Scan) -> DataFrame:
+    def _scan(self, scan: Scan, *more: Column) -> DataFrame:
         source = self.sources[scan.variable]
-        frame = self.events(scan)
         columns = {
             field.name: (F.col(source.name(number)), field.dataType)
             for number, field in enumerate(source.stream.schema.fields)
         }
         # The digests are made here, so that columns nobody asks for need not travel.
-        first, second = identity.digests(identity.Event(source.stream.type, columns), id=self.inputs.id)
-        return frame.withColumns({source.name("d1"): first, source.name("d2"): second})
+        id = self.inputs.id
+        first, second = identity.digests(identity.names_of(source.stream.type, columns, id=id), columns, id=id)
+        digests = [first.alias(source.name("d1")), second.alias(source.name("d2"))]
+        if scan.prefilter is None:
+            return self._rows(source, scan, self.compiler, *digests, *more)
+        return with_columns(self.events(scan), *digests, *more)
 
-    def _rows(self, source: Source, scan: Scan, compiler: Compiler) -> DataFrame:
-        """The events that pass what concerns them alone, with their time."""
+    def _rows(self, source: Source, scan: Scan, compiler: Compiler, *more: Column) -> DataFrame:
+        """The events that pass what concerns them alone, with their time, and more columns before any prefilter."""
         stream = source.stream
         names = stream.schema.names
         frame = stream.frame.toDF(*(source.name(number) for number in range(len(names))))
@@ -148,9 +166,8 @@ class BranchFrame:
             conditions.insert(0, F.col(source.column_of(stream.type_column)) == F.lit(stream.type))
         conditions += [source.key(name).column.isNotNull() for name in self.query.partition.same]
         conditions += [compiler.condition(condition) for condition in scan.conditions]
-        rows = frame.filter(reduce(and_, conditions)).withColumn(
-            source.name("us"), times.micros(time, stream.time_kind)
-        )
+        micros = source.micros_of_time.alias(source.name("us"))
+        rows = with_columns(where(frame, reduce(and_, conditions)), micros, *more)
         return rows if scan.prefilter is None else self._prefiltered(rows, source, scan.prefilter, compiler)
 
     def _prefiltered(self, rows: DataFrame, source: Source, prefilter: Prefilter, compiler: Compiler) -> DataFrame:
@@ -160,49 +177,51 @@ class BranchFrame:
         attributes = [*self.query.partition.attributes]
         for key in prefilter.keys:
             attributes += [one.path[0] for one in ex.references_in(key) if one.variable == near.anchor]
-        events = (
-            self._rows(rare, replace(found, prefilter=None), self.compiler)
-            .withColumn(NEAR, F.explode(times.buckets(rare.micros, near.low_us, near.high_us, near.width_us)))
-            .select(NEAR, *(rare.column_of(name) for name in dict.fromkeys(attributes)))
-            .distinct()
-        )
-        conditions = [F.col(NEAR) == F.col(BUCKET), *self._same_partition(rare, source)]
+        events = select(
+            self._rows(rare, replace(found, prefilter=None), self.compiler),
+            F.explode(times.buckets(rare.micros, near.low_us, near.high_us, near.width_us)).alias(source.name(NEAR)),
+            *(F.col(rare.column_of(name)) for name in dict.fromkeys(attributes)),
+        ).distinct()
+        conditions = [_meets(source), *self._same_partition(rare, source)]
         conditions += [compiler.condition(key) for key in prefilter.keys]
-        placed = rows.withColumn(BUCKET, times.bucket(source.micros, near.width_us))
-        return placed.join(F.broadcast(events), reduce(and_, conditions), "left_semi").drop(BUCKET)
+        placed = _placed(rows, source, times.bucket(source.micros, near.width_us))
+        kept = join_on(placed, events.hint("broadcast"), reduce(and_, conditions), "left_semi")
+        return kept.drop(source.name(BUCKET))
 
-    def _in_windows(self, scan: Scan, name: str = WINDOW) -> DataFrame:
-        frame = self._scan(scan)
+    def _in_windows(self, scan: Scan, *more: Column) -> DataFrame:
+        frame, source = self._scan(scan, *more), self.sources[scan.variable]
         if self.sliding is None:
             return frame
-        return frame.withColumn(name, F.explode(times.windows(self.sources[scan.variable].micros, self.sliding)))
+        return with_columns(frame, F.explode(times.windows(source.micros, self.sliding)).alias(source.name(WINDOW)))
 
     # --- joins ------------------------------------------------------------------------------------
 
     def _join(self, joined: DataFrame, join: Join) -> DataFrame:
         source = self.sources[join.scan.variable]
-        other = self._in_windows(join.scan, OTHER_WINDOW)
+        near, more = join.near, list[Column]()
+        if near is not None and not join.copies_scan:
+            more.append(times.bucket(source.micros_of_time, near.width_us).alias(source.name(BUCKET)))
+        other = self._in_windows(join.scan, *more)
         conditions: list[Column] = []
-        if join.near is not None:
-            anchor = self.sources[join.near.anchor]
-            low, high, width = join.near.low_us, join.near.high_us, join.near.width_us
+        if near is not None:
+            anchor = self.sources[near.anchor]
+            low, high, width = near.low_us, near.high_us, near.width_us
             if join.copies_scan:
-                other = other.withColumn(NEAR, F.explode(times.buckets(source.micros, -high, -low, width)))
-                joined = joined.withColumn(BUCKET, times.bucket(anchor.micros, width))
+                other = _looking(other, source, times.buckets(source.micros, -high, -low, width))
+                joined = _placed(joined, source, times.bucket(anchor.micros, width))
             else:
-                joined = joined.withColumn(NEAR, F.explode(times.buckets(anchor.micros, low, high, width)))
-                other = other.withColumn(BUCKET, times.bucket(source.micros, width))
-            conditions += [F.col(NEAR) == F.col(BUCKET), times.is_near(source.micros, anchor.micros, join.near)]
+                joined = _looking(joined, source, times.buckets(anchor.micros, low, high, width))
+            conditions += [_meets(source), times.is_near(source.micros, anchor.micros, near)]
         if self.sliding is not None:
-            conditions.append(F.col(WINDOW) == F.col(OTHER_WINDOW))
-        conditions += self._same_partition(self.sources[self.branch.scan.variable], source)
+            conditions.append(self._first.column(WINDOW) == source.column(WINDOW))
+        conditions += self._same_partition(self._first, source)
         conditions += [self.compiler.condition(condition) for condition in join.keys + join.conditions]
         conditions += map(self._before, join.before)
         if join.span is not None:
             conditions.append(self._is_within(join.span))
         if not conditions:
             return joined.crossJoin(other)
-        return joined.join(other, reduce(and_, conditions), "inner").drop(NEAR, BUCKET, OTHER_WINDOW)
+        return join_on(joined, other, reduce(and_, conditions), "inner")
 
     def _same_partition(self, one: Source, other: Source) -> Iterable[Column]:
         """PARTITION BY takes NULL for a key like any other, `[k]` does not (R11)."""
@@ -230,16 +249,14 @@ class BranchFrame:
         conditions: list[Column] = []
         near = absence.near
         if near is not None:
-            others = others.withColumn(
-                NEAR, F.explode(times.buckets(source.micros, -near.high_us, -near.low_us, near.width_us))
-            )
-            joined = joined.withColumn(BUCKET, times.bucket(self.sources[near.anchor].micros, near.width_us))
-            conditions.append(F.col(NEAR) == F.col(BUCKET))
-        conditions += self._same_partition(self.sources[self.branch.scan.variable], source)
+            others = _looking(others, source, times.buckets(source.micros, -near.high_us, -near.low_us, near.width_us))
+            joined = _placed(joined, source, times.bucket(self.sources[near.anchor].micros, near.width_us))
+            conditions.append(_meets(source))
+        conditions += self._same_partition(self._first, source)
         conditions += [compiler.condition(condition) for condition in absence.keys + absence.conditions]
         conditions += [self._is_beyond(source.micros, limit) for limit in absence.lower]
         conditions += [self._is_before(source.micros, limit) for limit in absence.upper]
-        return joined.join(others, reduce(and_, conditions, F.lit(True)), how).drop(BUCKET)
+        return join_on(joined, others, reduce(and_, conditions, F.lit(True)), how).drop(source.name(BUCKET))
 
     def _absent_shape(self, name: str) -> Shape:
         types = [each.type for each in alg.absences_in(self.query.pattern) if each.variable == name]
@@ -265,18 +282,14 @@ class BranchFrame:
         flags: dict[Anti, str] = {}
         for absence in dict.fromkeys(absence for way in ways for absence in way.absences):
             flag = flags[absence] = f"__tocsin_blocked_{len(flags)}"
-            blocked = self._by_absence(joined, absence, "left_semi").withColumn(flag, F.lit(True))
-            free = self._by_absence(joined, absence, "left_anti").withColumn(flag, F.lit(False))
+            blocked = with_columns(self._by_absence(joined, absence, "left_semi"), F.lit(True).alias(flag))
+            free = with_columns(self._by_absence(joined, absence, "left_anti"), F.lit(False).alias(flag))
             joined = blocked.unionByName(free)
-        return joined.filter(
-            reduce(
-                or_,
-                (
-                    reduce(and_, [*map(self._before, way.before), *(~F.col(flags[each]) for each in way.absences)])
-                    for way in ways
-                ),
-            )
+        allowed = (
+            reduce(and_, [*map(self._before, way.before), *(~F.col(flags[each]) for each in way.absences)])
+            for way in ways
         )
+        return where(joined, reduce(or_, allowed))
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -290,6 +303,21 @@ class BranchFrame:
     def _is_within(self, span: Span) -> Column:
         start, end = times.least(self._micros(span.firsts)), times.greatest(self._micros(span.lasts))
         return times.minus(end, start) < F.lit(min(span.window_us, 2**63 - 1))
+
+
+def _looking(frame: DataFrame, source: Source, buckets: Column) -> DataFrame:
+    """Each row once for every time bucket it looks into, when `source` is joined."""
+    return with_columns(frame, F.explode(buckets).alias(source.name(NEAR)))
+
+
+def _placed(frame: DataFrame, source: Source, bucket: Column) -> DataFrame:
+    """Each row with the time bucket it lies in, when `source` is joined."""
+    return with_columns(frame, bucket.alias(source.name(BUCKET)))
+
+
+def _meets(source: Source) -> Column:
+    """Whether one row looks into the time bucket in which the other lies."""
+    return source.column(NEAR) == source.column(BUCKET)
 
 
 def _source(stream: Stream, label: str, shape: Shape) -> Source:

@@ -18,8 +18,7 @@ from __future__ import annotations
 from functools import reduce
 from math import factorial
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
@@ -31,6 +30,9 @@ from tocsin.physical.joins.copies import copy_name, instances
 from tocsin.physical.joins.frames import shapes_of
 from tocsin.physical.joins.model import Branch, Scan
 from tocsin.physical.joins.plan import conjuncts_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import aggregate, select, where, with_columns
 
 # A slice is this many windows wide: a sixteenth of the instants is in two of them.
 WINDOWS_PER_SLICE = 16
@@ -53,12 +55,14 @@ def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     node = _repeat(query)
     at_instants = _instants(query, inputs)
     powers = {degree: _power_sum(query, degree) for degree in range(1, node.most or 1)}
-    sized = at_instants.withColumns({f"__tocsin_p{degree}": column for degree, column in powers.items()})
+    sized = with_columns(at_instants, *(column.alias(f"__tocsin_p{degree}") for degree, column in powers.items()))
     if query.window_us is not None:
         # Only the slice an instant lies in counts the matches that start there.
-        sized = sized.filter(F.col(SLICE) == times.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
+        sized = where(sized, F.col(SLICE) == times.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
     scaled = _scaled({degree: F.col(f"__tocsin_p{degree}") for degree in powers})
-    totals = sized.agg(
+    totals = aggregate(
+        sized,
+        [],
         F.count_if(F.lit(True)).alias(EVENTS),
         *(
             F.try_sum(F.try_multiply(F.col(EVENTS), scaled[later])).alias(f"__tocsin_total{later}")
@@ -71,10 +75,10 @@ def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     ]
     whole = reduce(F.try_add, parts).try_cast("bigint")
     # The number is right or the job fails: a NULL here would be an overflow nobody sees (SEMANTICS §9).
-    checked = F.when(F.col(EVENTS) == 0, F.lit(0).cast("bigint")).otherwise(
+    checked = F.when(F.col(EVENTS) == 0, F.bigint(0)).otherwise(
         F.coalesce(whole, F.raise_error(F.lit("COUNT(*) is beyond 64 bits.")).cast("bigint"))
     )
-    return totals.select(*(checked.alias(returned.name) for returned in query.returns))
+    return select(totals, *(checked.alias(returned.name) for returned in query.returns))
 
 
 def _repeat(query: alg.Query) -> alg.Repeat:
@@ -95,16 +99,14 @@ def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
     frame = BranchFrame(query, Branch(scan, (), bags=bags), inputs, shapes_of(query, inputs), {})
     source = frame.sources[copy]
     keys = [source.key(name).column.alias(_key(name)) for name in query.partition.attributes]
-    found = (
-        frame.events(scan)
-        .groupBy(*keys, source.micros.alias(INSTANT))
-        .agg(F.count_if(F.lit(True)).cast(EXACT).alias(EVENTS))
-    )
+    number = F.count_if(F.lit(True)).cast(EXACT).alias(EVENTS)
+    found = aggregate(frame.events(scan), [*keys, source.micros.alias(INSTANT)], number)
     if query.window_us is None:
         return found
     width = _slice_us(query.window_us)
     first = times.floor_div(times.plus(F.col(INSTANT), 1 - query.window_us), width)
-    return found.withColumn(SLICE, F.explode(F.sequence(first, times.floor_div(F.col(INSTANT), width))))
+    slices = F.explode(F.sequence(first, times.floor_div(F.col(INSTANT), width)))
+    return with_columns(found, slices.alias(SLICE))
 
 
 def _key(attribute: str) -> str:
@@ -116,16 +118,16 @@ def _slice_us(window_us: int) -> int:
 
 
 def _power_sum(query: alg.Query, degree: int) -> Column:
-    keys = [_key(name) for name in query.partition.attributes]
+    keys = [F.col(_key(name)) for name in query.partition.attributes]
     window_us = query.window_us
     if window_us == 1:
         return F.lit(0).cast(EXACT)  # no later instant is inside the window
+    power = F.sum(reduce(F.try_multiply, [F.col(EVENTS)] * degree))
     if window_us is None:
-        later = Window.partitionBy(*keys).orderBy(INSTANT).rangeBetween(1, Window.unboundedFollowing)
+        later = power.over(keys, F.col(INSTANT), later_by=(1, None))
     else:
-        later = Window.partitionBy(*keys, SLICE).orderBy(INSTANT).rangeBetween(1, window_us - 1)
-    power = reduce(F.try_multiply, [F.col(EVENTS)] * degree)
-    return F.coalesce(F.sum(power).over(later), F.lit(0).cast(EXACT)).cast(EXACT)
+        later = power.over([*keys, F.col(SLICE)], F.col(INSTANT), later_by=(1, window_us - 1))
+    return F.coalesce(later, F.lit(0).cast(EXACT)).cast(EXACT)
 
 
 def _scaled(powers: dict[int, Column]) -> dict[int, Column]:

@@ -7,8 +7,9 @@ clash, whatever the session's rules on case:
 `__tocsin_3_us`      time of the third variable's event in microseconds
 `__tocsin_3_d1`      the first of its digests, for `match_id`; `__tocsin_3_d2` the second
 `__tocsin_3_7`       its seventh column
-`__tocsin_near`      the time buckets an event looks into; `__tocsin_bucket` the one it lies in
-`__tocsin_window`    the sliding window a row lies in
+`__tocsin_3_near`    a time bucket that a row looks into when the third variable is joined
+`__tocsin_3_bucket`  the one that a row of the other side lies in
+`__tocsin_3_window`  the sliding window its event lies in
 `__tocsin_out_2`     the second output column
 ===================  ======================================================================
 """
@@ -19,7 +20,6 @@ from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -31,6 +31,8 @@ from tocsin.physical.joins.bag import copies_of
 from tocsin.physical.joins.branches import END, START, BranchFrame, out
 from tocsin.physical.joins.model import Plan
 from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
 
 
 def matches(query: alg.Query, plan: Plan, inputs: Inputs) -> DataFrame:
@@ -53,9 +55,9 @@ def matches(query: alg.Query, plan: Plan, inputs: Inputs) -> DataFrame:
     if not frames:
         raise errors.InternalError("A plan without branches.", where=query.pattern.where)
     united = reduce(lambda one, other: one.unionByName(other), frames)
-    named = identity.with_match_id(united, id=inputs.id)
-    return named.select(
-        F.col(identity.MATCH_ID).alias("match_id"),
+    return select(
+        identity.numbered(united, id=inputs.id),
+        identity.match_id(id=inputs.id).alias("match_id"),
         F.col(START).alias("start"),
         F.col(END).alias("end"),
         *(F.col(out(number)).alias(returned.name) for number, returned in enumerate(returns)),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from tocsin.physical import instants
 from tocsin.physical.joins.model import Nearness, Sliding
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind
 
 
@@ -23,7 +22,7 @@ def micros(time: Column, kind: Kind) -> Column:
 def bucket(time: Column, width_us: int) -> Column:
     """The time bucket an event lies in."""
     # Integer division rounds towards zero, which makes the bucket around zero wider and no match less: it is monotonic.
-    return F.call_function("div", time, F.lit(width_us))
+    return time.div(width_us)
 
 
 def buckets(time: Column, low_us: int, high_us: int, width_us: int) -> Column:
@@ -39,9 +38,7 @@ def windows(time: Column, sliding: Sliding) -> Column:
 
 def floor_div(time: Column, width_us: int) -> Column:
     """Division that rounds down, also below zero."""
-    return F.call_function("div", time, F.lit(width_us)) - F.when(F.pmod(time, F.lit(width_us)) == 0, 0).when(
-        time < 0, 1
-    ).otherwise(0)
+    return time.div(width_us) - F.when(F.pmod(time, F.lit(width_us)) == 0, 0).when(time < 0, 1).otherwise(0)
 
 
 def plus(time: Column, offset_us: int) -> Column:

@@ -34,8 +34,7 @@ A part of the result that is read without the rest (`limit`) may come without th
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra.text import to_text
@@ -48,6 +47,9 @@ from tocsin.physical.sliced.events import Shipment
 from tocsin.physical.sliced.matches import Found, Options
 from tocsin.physical.sliced.slices import slice_of, slice_of_copy, with_copies
 from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import repartition
 
 DEFAULTS = Options()
 
@@ -77,13 +79,13 @@ def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_
     found = shipment.frame.mapInArrow(inside, both)
     sent = with_copies(found, both.names, kernel, shipment.micros, width)
     # Copies put the bits last, which is why columns are taken by name.
-    return Found(sent.repartition(_slice(shipment, width)).mapInArrow(across, schema), shapes)
+    return Found(repartition(sent, _slice(shipment, width)).mapInArrow(across, schema), shapes)
 
 
 def _slice(shipment: Shipment, width: int) -> Column:
     """Where a row goes: an event to its slice, a match to that of its start, and all runs to one."""
     return (
         F.when(F.col(names.BITS).isNotNull(), slice_of_copy(shipment.micros, width))
-        .when(F.col(ORIGIN) >= 0, F.lit(0).cast("bigint"))
+        .when(F.col(ORIGIN) >= 0, F.bigint(0))
         .otherwise(slice_of(F.col(names.START), width))
     )

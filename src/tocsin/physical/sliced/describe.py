@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Source
+from tocsin.kernels.reach import Reach, reach_of
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.spine import own_conditions
 from tocsin.physical.sliced.width import width_us
 
 
 def describe(kernel: Kernel, slice_us: int | None = None) -> str:
     """What is filtered before the shuffle, how rows are split, and what the kernel does."""
-    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(kernel, slice_us)])
+    return _sliced(kernel, kernel.sources, slice_us)
+
+
+def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
+    """The same, as far as the query alone tells, without the types of its attributes.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE b.x > 5 PARTITION BY k WITHIN 10 SECONDS").query
+    >>> print(describe_query(query))
+    sliced kernel: one shuffle, then a compiled search
+      scan A a
+      scan B b  where b.x > 5
+      shuffle by key k and time slices of 160 s
+           with copies of events up to 10 s after a slice
+      search
+    """
+    positive = {name: kind.types for name, kind in query.variables.items()}
+    negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
+    sources = [
+        Source(name, tuple(filter(None, types)), name in negated, bit, own_conditions(query, name))
+        for bit, (name, types) in enumerate((positive | negated).items())
+    ]
+    return _sliced(reach_of(query), sources, slice_us)
+
+
+def _sliced(reach: Reach, sources: Iterable[Source], slice_us: int | None) -> str:
+    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, sources, slice_us)])
 
 
 def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
@@ -23,7 +54,7 @@ def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     return "\n".join(
         [
             "clustered kernel: a compiled search where the input lies",
-            *_scans(kernel),
+            *_scans(kernel.sources),
             "  search every partition of the input",
             f"  shuffle the matches, and the events less than {format_us(2 * window)} from an edge of a partition,",
             f"       by time slices of {format_us(width)}",
@@ -32,25 +63,25 @@ def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     )
 
 
-def _scans(kernel: Kernel) -> Iterator[str]:
-    positive_first = sorted(kernel.sources, key=lambda source: source.is_negated)
+def _scans(sources: Iterable[Source]) -> Iterator[str]:
+    positive_first = sorted(sources, key=lambda source: source.is_negated)
     yield from (f"  scan {_source(source)}" for source in positive_first)
 
 
-def _lines(kernel: Kernel, slice_us: int | None) -> Iterator[str]:
-    yield from _scans(kernel)
-    if kernel.counts_every_event:
+def _lines(reach: Reach, sources: Iterable[Source], slice_us: int | None) -> Iterator[str]:
+    yield from _scans(sources)
+    if reach.counts_every_event:
         yield "  every other event is read too: contiguity counts it"
-    keys = ", ".join(kernel.query.partition.attributes)
-    width = width_us(kernel, slice_us)
-    by = [f"key {keys}"] if keys and not kernel.crosses_partitions else []
+    keys = ", ".join(reach.query.partition.attributes)
+    width = width_us(reach, slice_us)
+    by = [f"key {keys}"] if keys and not reach.crosses_partitions else []
     by += [f"time slices of {format_us(width)}"] if width is not None else []
     yield f"  shuffle by {' and '.join(by)}" if by else "  one task: no key and no window splits the events"
-    if width is not None and (kernel.ahead_us or kernel.back_us):
-        reach = f"{format_us(kernel.ahead_us)} after" if kernel.ahead_us else ""
-        back = f"{format_us(kernel.back_us)} before" if kernel.back_us else ""
-        yield f"       with copies of events up to {' and '.join(filter(None, (back, reach)))} a slice"
-    yield "  search" + "".join(f", {step}" for step in _steps(kernel))
+    if width is not None and (reach.ahead_us or reach.back_us):
+        ahead = f"{format_us(reach.ahead_us)} after" if reach.ahead_us else ""
+        back = f"{format_us(reach.back_us)} before" if reach.back_us else ""
+        yield f"       with copies of events up to {' and '.join(filter(None, (back, ahead)))} a slice"
+    yield "  search" + "".join(f", {step}" for step in _steps(reach.query))
 
 
 def _source(source: Source) -> str:
@@ -59,8 +90,7 @@ def _source(source: Source) -> str:
     return f"{negated}{' | '.join(source.types)} {source.variable}" + (f"  where {conditions}" if conditions else "")
 
 
-def _steps(kernel: Kernel) -> Iterator[str]:
-    query = kernel.query
+def _steps(query: alg.Query) -> Iterator[str]:
     if query.selection is not Selection.ANY:
         yield f"select {query.selection.value}"
     if query.after_match.skip is not Skip.REUSE:

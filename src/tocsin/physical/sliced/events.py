@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
@@ -29,6 +28,9 @@ from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
 from tocsin.physical.sliced.text import text_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where
 from tocsin.physical.values import TIMES, Kind, Value, kind_of, value_of
 
 NARROW: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
@@ -134,7 +136,8 @@ class Shipper:
         )
 
     def _select(self, part: Part, packing: Packing) -> DataFrame:
-        return part.renamed.filter(self._filter(part)).select(
+        return select(
+            where(part.renamed, self._filter(part)),
             *(column.value(part).alias(column.name) for column in self.columns),
             self._bits(part, packing).alias(names.BITS),
         )
@@ -219,11 +222,11 @@ class Shipper:
             name: (name, lambda part, name=name, number=number: self._flags(part, packing, name, number))
             for number, name in enumerate(self.kernel.types)
         }
-        bits = F.coalesce(part.choose(values), _number(names.OWN_COPY))
+        bits = F.coalesce(part.choose(values), F.bigint(names.OWN_COPY))
         if packing.has_key:
             (attribute,) = self.kernel.query.partition.attributes
             key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
-            bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), _number(1 << names.KEY_AT)))
+            bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
         return bits
 
     def _flags(self, part: Part, packing: Packing, kind: str, number: int) -> Column:
@@ -236,10 +239,10 @@ class Shipper:
             bit = 1 << (names.FLAGS_AT + source.bit)
             tests = takes_part + ([] if self._is_alone(part, source) else self._conditions(part, source))
             if tests:
-                sometimes.append(F.when(reduce(and_, tests), _number(bit)).otherwise(_number(0)))
+                sometimes.append(F.when(reduce(and_, tests), F.bigint(bit)).otherwise(F.bigint(0)))
             else:
                 always |= bit
-        return reduce(lambda bits, bit: bits.bitwiseOR(bit), sometimes, _number(always))
+        return reduce(lambda bits, bit: bits.bitwiseOR(bit), sometimes, F.bigint(always))
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -335,14 +338,22 @@ class Shipper:
         return value.column
 
     def _digest(self, number: int) -> str:
-        def digest(part: Part, kind: str) -> Column:
-            return identity.digests(identity.Event(kind, part.columns), id=self.inputs.id)[number]
-
-        values = {
-            kind: (kind, lambda part, kind=kind: digest(part, kind))
-            for kind in {kind for name in self.kernel.query.variables for kind in self.types[name]}
+        id = self.inputs.id
+        positive = {kind for name in self.kernel.query.variables for kind in self.types[name]}
+        names_by_kind = {
+            kind: (kind, lambda part, kind=kind: identity.names_of(kind, part.columns, id=id)) for kind in positive
         }
-        return self._add(self._new(), lambda part: F.coalesce(part.choose(values), _number(0)))
+
+        def digest(part: Part) -> Column:
+            own = positive.intersection(part.types)
+            if not own:
+                return F.bigint(0)
+            # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
+            made = identity.digests(part.choose(names_by_kind), part.columns, id=id)[number]
+            is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
+            return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
+
+        return self._add(self._new(), digest)
 
     def _type(self) -> str:
         def value(part: Part) -> Column:
@@ -375,10 +386,6 @@ def _cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
         return F.lit(None).cast(dtype)
     column, own = part.columns[attribute]
     return column if own == dtype else column.cast(dtype)
-
-
-def _number(value: int) -> Column:
-    return F.lit(int(value)).cast("bigint")
 
 
 def _micros(time: Column, kind: Kind) -> Column:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
@@ -28,6 +27,9 @@ from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import Task
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where, with_columns
 from tocsin.physical.values import Value
 
 
@@ -86,16 +88,17 @@ def matches(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, find
     compiler = Compiler(bindings)
     frame = found.frame
     if query.having is not None:
-        frame = frame.filter(compiler.condition(query.having))
+        frame = where(frame, compiler.condition(query.having))
     returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
     if by_id:
-        hashed = frame.withColumns(_hashes(kernel, inputs, found.shapes))
-        frame = identity.with_match_id(hashed, id=inputs.id)
-        match_id = F.col(identity.MATCH_ID)
+        hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
+        frame = identity.numbered(hashed, id=inputs.id)
+        match_id = identity.match_id(id=inputs.id)
     else:
         match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
     kind = inputs.time_kind
-    return frame.select(
+    return select(
+        frame,
         match_id.alias("match_id"),
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
@@ -174,35 +177,29 @@ def _is_identified_after(kernel: Kernel, inputs: Inputs) -> bool:
     return inputs.id is not None and all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
 
 
-def _hashes(kernel: Kernel, inputs: Inputs, shapes: dict[str, Shape]) -> dict[str, Column]:
+def _hashes(kernel: Kernel, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
     """The hashes of a match from the ids of its events."""
     assert inputs.id is not None
     types = {source.variable: source.types[0] for source in kernel.sources}
     digests: dict[str, identity.Digests] = {}
     for number, (name, shape) in enumerate(shapes.items()):
-        held, place = F.col(names.variable(number)), list(shape).index(inputs.id)
-        pair = [
-            _digest(
-                held,
-                place,
-                shape[inputs.id],
-                types[name],
-                inputs.id,
-                which,
-                is_iterated=kernel.query.variables[name].iterated,
-            )
-            for which in (0, 1)
-        ]
-        digests[name] = (identity.bag if kernel.query.variables[name].iterated else identity.at_most_one)(*pair)
-    both = identity.hashes(F.col(names.START), F.col(names.END), digests)
-    return dict(zip((identity.FIRST_HASH, identity.SECOND_HASH), both, strict=True))
+        held, kind = F.col(names.variable(number)), kernel.query.variables[name]
+        place = list(shape).index(inputs.id)
+        pair = [_digest(place, shape[inputs.id], types[name], inputs.id, which) for which in (0, 1)]
+        if kind.iterated:
+            digests[name] = identity.bag(*(F.transform(held, digest) for digest in pair))
+        elif kind.optional:
+            digests[name] = identity.at_most_one(*(F.when(held.isNotNull(), digest(held)) for digest in pair))
+        else:
+            digests[name] = identity.one(*(digest(held) for digest in pair))
+    return identity.hashes(F.col(names.START), F.col(names.END), digests)
 
 
-def _digest(
-    held: Column, place: int, dtype: T.DataType, kind: str, id: str, which: int, *, is_iterated: bool
-) -> Column:
+def _digest(place: int, dtype: T.DataType, type: str, id: str, which: int) -> Callable[[Column], Column]:
+    """From the struct of an event to one of its digests."""
+
     def digest(event: Column) -> Column:
         columns = {id: (event.getField(names.member(place)), dtype)}
-        return identity.digests(identity.Event(kind, columns), id=id)[which]
+        return identity.digests(identity.names_of(type, columns, id=id), columns, id=id)[which]
 
-    return F.transform(held, digest) if is_iterated else F.when(held.isNotNull(), digest(held))
+    return digest

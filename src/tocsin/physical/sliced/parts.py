@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.physical.inputs import Inputs, Stream
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind
 
 
@@ -46,9 +47,7 @@ class Part:
         """Whether a row is of one of these types; None when all rows are."""
         if self.type_column is None:
             return None
-        column = self.columns[self.type_column][0]
-        wanted = sorted(types)
-        return column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
+        return _is_one_of(self.columns[self.type_column][0], types)
 
     def choose(self, values: Mapping[str, tuple[Hashable, Callable[[Part], Column]]]) -> Column:
         """For the events of each type its value; equal keys mean the same value, which is written once."""
@@ -67,8 +66,14 @@ class Part:
             tested = list(groups.items())
         elif not tested:
             return made[last]
-        chain = reduce(lambda chain, item: chain.when(self.is_of(item[1]), made[item[0]]), tested, F)
-        return chain.otherwise(made[last]) if is_complete else chain  # type: ignore[return-value]
+        column = self.columns[self.type_column][0]
+        chosen = F.cases((_is_one_of(column, members), made[key]) for key, members in tested)
+        return chosen.otherwise(made[last]) if is_complete else chosen
+
+
+def _is_one_of(column: Column, values: Iterable[str]) -> Column:
+    wanted = sorted(values)
+    return column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
 
 
 def _input(number: int) -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tocsin.kernels.kernel import Kernel
 from tocsin.physical.sliced.layout import BITS, OWN_COPY
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import repartition, select
 
 LEAST_US, MOST_US = -(2**63), 2**63 - 1
 
@@ -25,9 +27,9 @@ def distribute(
     """Send every event to all tasks that need it; `columns` are those of the frame."""
     by = [] if kernel.crosses_partitions else list(keys)
     if width is None:
-        return frame.repartition(*by) if by else frame.repartition(1)
+        return repartition(frame, *by) if by else frame.repartition(1)
     # No number of partitions: adaptive execution may then join small ones.
-    return with_copies(frame, columns, kernel, micros, width).repartition(*by, slice_of_copy(micros, width))
+    return repartition(with_copies(frame, columns, kernel, micros, width), *by, slice_of_copy(micros, width))
 
 
 def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Kernel, micros: Column, width: int) -> DataFrame:
@@ -54,12 +56,12 @@ def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Kernel, micros
     else:
         copies = F.when(copied_ahead, F.array(own, after)).otherwise(sent)
     others = [F.col(name) for name in columns if name != BITS]
-    return frame.select(*others, F.explode(copies).alias(BITS))
+    return select(frame, *others, F.explode(copies).alias(BITS))
 
 
 def slice_of(micros: Column, width: int) -> Column:
     """The number of the slice that owns a time: `floor(ts / width)`."""
-    towards_zero = F.call_function("div", micros, F.lit(width))
+    towards_zero = micros.div(width)
     is_below = (micros < 0) & (F.pmod(micros, F.lit(width)) > 0)
     return towards_zero - F.when(is_below, 1).otherwise(0)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tocsin.physical import instants
 from tocsin.physical.identity import JSON_OPTIONS
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind, kind_of
 
 Typed = Mapping[str, tuple[Column, T.DataType]]
@@ -77,5 +77,5 @@ def _two_digits(digits: Column) -> Column:
 
 
 def _trimmed(column: Column) -> Column:
-    text = F.rtrim(column.cast("string"), F.lit("0"))
+    text = F.rtrim(column.cast("string"), "0")
     return F.when(text.endswith("."), F.concat(text, F.lit("0"))).otherwise(text)
