@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.kernels.layout import _order, _small
+import tocsin
+from tocsin import errors, reference
+from tocsin.kernels.layout import LEAST, MOST, _order, _small
 
 WIDTHS = st.sampled_from([1, 3, 20, 40, 61, 63])
 
@@ -39,3 +42,19 @@ def test_small_numbers_keep_the_order_and_say_their_size(found: np.ndarray) -> N
     assert np.array_equal(np.argsort(small, kind="stable"), np.argsort(found, kind="stable"))
     if bits <= 63:
         assert small.min() == 0 and int(small.max()).bit_length() <= bits
+
+
+@pytest.mark.parametrize("ends", [(LEAST, 0), (LEAST, LEAST + 1), (0, MOST), (LEAST + 5, MOST)])
+@pytest.mark.parametrize("pattern", ["AND(A a, A b)", "SEQ(A a, A b)", "SEQ(A a, A+ b)", "SEQ(NOT A n, A a, A b)"])
+def test_events_at_an_end_of_time_are_events_like_any_other(pattern: str, ends: tuple[int, int]) -> None:
+    times = sorted({end + step for end in ends for step in (-2, -1, 0, 1, 2) if LEAST <= end + step <= MOST})
+    rows = [{"ts": time} for time in times]
+    text = f"PATTERN {pattern} WITHIN 3 US"
+    found = tocsin.pattern(text).match({"A": rows}, engine="local")
+    expected = reference.evaluate(tocsin.pattern(text).query, {"A": rows})
+    assert sorted(found["match_id"].to_pylist()) == sorted(row["match_id"] for row in expected)
+
+
+def test_both_ends_of_time_at_once_are_refused_where_nothing_cuts_the_time_between() -> None:
+    with pytest.raises(errors.UnsupportedError, match="both ends"):
+        tocsin.pattern("PATTERN AND(A a, A b)").match({"A": [{"ts": LEAST}, {"ts": MOST}]}, engine="local")

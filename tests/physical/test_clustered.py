@@ -229,7 +229,7 @@ def test_no_events_are_no_matches(spark: SparkSession) -> None:
 
 def test_auto_takes_it_for_input_that_is_known_to_lie_in_order(spark: SparkSession) -> None:
     frame = partitioned(spark, [[]])
-    query = compiled("PATTERN SEQ(A a, B b, C c) WITHIN 10 SECONDS").query
+    query = compiled("PATTERN SEQ(A a, B b, C c) WITHIN 100 MILLISECONDS").query
     known = Statistics.of(
         {"A": 1_000_000, "B": 1_000_000, "C": 1_000_000}, duration=100_000 * SECOND, clustered=10_000 * SECOND
     )

@@ -61,10 +61,10 @@ def test_an_explosion_that_statistics_foretell_is_a_warning(inputs: dict[str, Da
 
 
 def test_an_equality_of_all_variables_splits_the_events_like_a_key(inputs: dict[str, DataFrame]) -> None:
-    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE a.ts = b.ts WITHIN 10 SECONDS")
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 SECONDS")
     shown = str(pattern.explain(inputs))
     assert "partition_by_keys: an attribute that all events of a match share splits the stream" in shown
-    assert "shuffle by key ts and time slices of 160 s" in shown
+    assert "shuffle by key k and time slices of 160 s" in shown
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.errors import UnsupportedError
 from tocsin.kernels.model import Integers, Rows, Source
 
 BITS = 63
+LEAST, MOST = -(2**63), 2**63 - 1
+MARGIN = 2
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class Lists:
     ----------
     groups
         How many groups there are.
+    bases
+        For each group, what its times count from: small numbers sort faster, and the ends of 64 bits are left free for
+        "before all" and "after all".
     arrays
         What generated functions take, by parameter name.
     rows
@@ -33,6 +39,7 @@ class Lists:
     """
 
     groups: int
+    bases: Integers
     arrays: dict[str, NDArray[Any]]
     rows: dict[str, Integers]
 
@@ -54,10 +61,10 @@ def lists(
         The carried columns each of them needs.
     """
     codes, slice_of = _codes(rows)
-    sorted_by = rows.order
-    if sorted_by is None:
-        # Within a slice, so that the numbers are small; the difference is right even where the product overflows.
-        sorted_by = rows.ts if rows.slice is None else rows.ts - rows.slice * rows.width_us
+    base = _base(rows) if rows.slice is None else 0
+    # From the start of the slice; the difference is right even where the product overflows.
+    times = rows.ts - (base if rows.slice is None else rows.slice * rows.width_us)
+    sorted_by = times if rows.order is None else rows.order
     members: dict[str, tuple[Integers, Integers]] = {}
     for source in sources:
         chosen = np.flatnonzero(rows.flags & (1 << source.bit)).astype(np.int64, copy=False)
@@ -66,13 +73,15 @@ def lists(
         members[source.variable] = chosen, codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
     known = [_distinct(code) for source in sources if not source.is_negated for code in [members[source.variable][1]]]
     groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
-    made = Lists(len(groups), {}, {})
-    made.arrays["own_low"], made.arrays["own_high"] = _owned(groups, rows.width_us, slice_of)
+    starts = np.full(len(groups), base) if slice_of is None else slice_of(groups) * rows.width_us
+    made = Lists(len(groups), starts, {}, {})
+    low, high = (LEAST, MOST) if slice_of is None else (0, rows.width_us - 1)
+    made.arrays["own_low"], made.arrays["own_high"] = np.full(len(groups), low), np.full(len(groups), high)
     for source in sources:
         name = numbers[source.variable]
         chosen, code = members[source.variable]
         made.rows[source.variable] = chosen
-        made.arrays[f"ts_{name}"] = rows.ts[chosen]
+        made.arrays[f"ts_{name}"] = times[chosen]
         made.arrays.update(bounds(name, code, groups))
         if rows.order is not None:
             made.arrays[f"pos_{name}"] = rows.order[chosen]
@@ -155,15 +164,13 @@ def _small(numbers: Integers) -> tuple[Integers, int]:
     return (above >> zeros if zeros else above), used.bit_length() - zeros
 
 
-def _owned(groups: Integers, width_us: int, slice_of: Decode | None) -> tuple[Integers, Integers]:
-    """The first and the last time each group owns."""
-    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    if slice_of is None:
-        return np.full(len(groups), least), np.full(len(groups), most)
-    numbers = slice_of(groups)
-    if len(groups) and max(abs(int(numbers.min())), abs(int(numbers.max()))) < (most // width_us) - 1:
-        return numbers * width_us, (numbers + 1) * width_us - 1
-    # Near the ends of time: as Python integers, which do not overflow.
-    low = [max(number * width_us, least) for number in numbers.tolist()]
-    high = [min((number + 1) * width_us - 1, most) for number in numbers.tolist()]
-    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+def _base(rows: Rows) -> int:
+    """What times count from without slices: 0, or a little less when the very first instants occur."""
+    if not len(rows.ts) or int(rows.ts.min()) >= LEAST + MARGIN:
+        return 0
+    if int(rows.ts.max()) > MOST - 2 * MARGIN:
+        raise UnsupportedError(
+            "Events lie at both ends of the times that 64 bits can hold, and the query does not cut the time between.",
+            hint="add `WITHIN`, or correct the time of these events.",
+        )
+    return -MARGIN

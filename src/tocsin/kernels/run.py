@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.algebra import nodes as alg
 from tocsin.errors import TooManyMatchesError
 from tocsin.kernels import compile
-from tocsin.kernels.layout import Lists, bounds
+from tocsin.kernels.layout import LEAST, Lists, bounds
 from tocsin.kernels.matches import picked
 from tocsin.kernels.model import Bag, Integers, Matches
 from tocsin.kernels.search.frame import Setting
@@ -134,22 +134,29 @@ class Runner:
     def _as_matches(self, found: Found, lists: Lists) -> Matches:
         events: dict[str, Integers | Bag] = {}
         floors: dict[str, Integers | Bag] = {}
+        bases = lists.bases[found.arrays["out_group"][: found.count]]
         for variable, kind in self.program.kinds.items():
             short, rows = self.setting.numbers[variable], lists.rows[variable]
             if kind.iterated:
                 offsets, indices = _bag(found, short, f"out_{short}")
                 events[variable] = Bag(offsets, rows[indices])
                 if self.setting.with_floors:
-                    floors[variable] = Bag(*_bag(found, short, f"out_floor_{short}"))
+                    offsets, times = _bag(found, short, f"out_floor_{short}")
+                    floors[variable] = Bag(offsets, _from_base(times, np.repeat(bases, np.diff(offsets))))
                 continue
             nothing = np.full(found.count, -1)
             indices = found.arrays.get(f"out_{short}", nothing)[: found.count]
             padded = rows if len(rows) else np.full(1, -1)
             events[variable] = np.where(indices >= 0, padded[indices], -1)
             if self.setting.with_floors:
-                floors[variable] = found.arrays.get(f"out_floor_{short}", nothing)[: found.count]
-        start, end = found.arrays["out_start"][: found.count], found.arrays["out_end"][: found.count]
+                floors[variable] = _from_base(found.arrays.get(f"out_floor_{short}", nothing)[: found.count], bases)
+        start, end = (found.arrays[name][: found.count] + bases for name in ("out_start", "out_end"))
         return Matches(start, end, events, floors)
+
+
+def _from_base(floors: Integers, bases: Integers) -> Integers:
+    """Floors as times; one that is no time, because anything may come first, stays what it is."""
+    return np.where(floors == LEAST, LEAST, floors + bases)
 
 
 def _iterated(program: Program) -> list[str]:

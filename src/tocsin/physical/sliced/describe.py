@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
-from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import Source
 from tocsin.kernels.reach import Reach, reach_of
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.spine import own_conditions
 from tocsin.physical.sliced.width import width_us
+
+if TYPE_CHECKING:  # a query is described where there are no arrays, too
+    from tocsin.kernels.kernel import Kernel
+    from tocsin.kernels.model import Source
+
+
+class _Scan(NamedTuple):
+    """What of a source is shown."""
+
+    variable: str
+    types: tuple[str, ...]
+    is_negated: bool
+    conditions: tuple[ex.Expression, ...]
 
 
 def describe(kernel: Kernel, slice_us: int | None = None) -> str:
@@ -37,15 +50,15 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
     """
     positive = {name: kind.types for name, kind in query.variables.items()}
     negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
-    sources = [
-        Source(name, tuple(filter(None, types)), name in negated, bit, own_conditions(query, name))
-        for bit, (name, types) in enumerate((positive | negated).items())
+    scans = [
+        _Scan(name, tuple(filter(None, types)), name in negated, own_conditions(query, name))
+        for name, types in (positive | negated).items()
     ]
-    return _sliced(reach_of(query), sources, slice_us)
+    return _sliced(reach_of(query), scans, slice_us)
 
 
-def _sliced(reach: Reach, sources: Iterable[Source], slice_us: int | None) -> str:
-    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, sources, slice_us)])
+def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> str:
+    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, scans, slice_us)])
 
 
 def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
@@ -63,13 +76,13 @@ def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     )
 
 
-def _scans(sources: Iterable[Source]) -> Iterator[str]:
-    positive_first = sorted(sources, key=lambda source: source.is_negated)
+def _scans(scans: Iterable[_Scan | Source]) -> Iterator[str]:
+    positive_first = sorted(scans, key=lambda source: source.is_negated)
     yield from (f"  scan {_source(source)}" for source in positive_first)
 
 
-def _lines(reach: Reach, sources: Iterable[Source], slice_us: int | None) -> Iterator[str]:
-    yield from _scans(sources)
+def _lines(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> Iterator[str]:
+    yield from _scans(scans)
     if reach.counts_every_event:
         yield "  every other event is read too: contiguity counts it"
     keys = ", ".join(reach.query.partition.attributes)
@@ -84,7 +97,7 @@ def _lines(reach: Reach, sources: Iterable[Source], slice_us: int | None) -> Ite
     yield "  search" + "".join(f", {step}" for step in _steps(reach.query))
 
 
-def _source(source: Source) -> str:
+def _source(source: _Scan | Source) -> str:
     conditions = " AND ".join(map(print_expression, source.conditions))
     negated = "NOT " if source.is_negated else ""
     return f"{negated}{' | '.join(source.types)} {source.variable}" + (f"  where {conditions}" if conditions else "")
