@@ -229,8 +229,8 @@ def test_explain_shows_no_joins_of_what_cannot_be_joined() -> None:
 
 
 def test_explain_calls_the_time_column_by_its_name() -> None:
-    assert "b.at - a.at in [1 µs, 599.999999 s]" in tocsin.pattern(TEXT).explain(time="at")
-    assert "b.ts - a.at in" in tocsin.pattern(TEXT).explain(time={"Login": "at", "Transfer": "ts"})
+    assert "b.at - a.at in [1 µs, 599.999999 s]" in tocsin.pattern(TEXT).explain(time="at", strategy="join")
+    assert "b.ts - a.at in" in tocsin.pattern(TEXT).explain(time={"Login": "at", "Transfer": "ts"}, strategy="join")
     with pytest.raises(errors.InvalidOptionError):
         tocsin.pattern(TEXT).explain(time=5)  # type: ignore[arg-type]
 
