@@ -320,7 +320,7 @@ class Pattern:
         strategy: str = "auto",
         statistics: Statistics | None = None,
     ) -> Report:
-        """Tell how the query is understood and run: its plan, and with inputs Spark's own.
+        r"""Tell how the query is understood and run: its plan, and with inputs Spark's own.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Pattern:
         Examples
         --------
         >>> report = pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS").explain()
-        >>> print(report.partition("== Strategy ==\\n")[2])
+        >>> print(report.partition("== Strategy ==\n")[2])
         kernel: one scan and one shuffle find any number of events, where every join reads and shuffles again
         strategy           cost
         join               not known
