@@ -38,7 +38,7 @@ class Copies(Loops):
             writer.line(f"{chosen} = -1")
             with writer.block(f"while {index} < z_{name}:"):
                 writer.line(f"{time} = ts_{name}[{index}]")
-                self._stop_copies(inner, time, index, name, number, is_outermost)
+                self._stop_copies(node.least, inner, time, index, name, number, is_outermost)
                 self._step()
                 tests = [
                     condition
@@ -71,9 +71,19 @@ class Copies(Loops):
         if not is_many:
             writer.line(f"{self._single(variable)} = -1")
 
-    def _stop_copies(self, inner: State, time: str, index: str, name: str, number: str, is_outermost: bool) -> None:
+    def _stop_copies(
+        self, least: int, inner: State, time: str, index: str, name: str, number: str, is_outermost: bool
+    ) -> None:
         writer = self.writer
-        if self.setting.window_us is not None:
+        if least > 1:
+            # As many candidates as are still missing must lie in the window: with fewer, no choice is long enough.
+            far = self.checks.fresh("far")
+            writer.line(f"{far} = {index} + max({least - 1} - {number}, 0)")
+            in_time = f" or ts_{name}[{far}] > {inner.latest}" if self.setting.window_us is not None else ""
+            with writer.block(f"if {far} >= z_{name}{in_time}:"):
+                writer.line(f"{index} = z_{name}")
+                writer.line("break")
+        elif self.setting.window_us is not None:
             with writer.block(f"if {time} > {inner.latest}:"):
                 writer.line(f"{index} = z_{name}")
                 writer.line("break")
