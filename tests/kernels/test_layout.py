@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.kernels.layout import LEAST, MOST, _order, _small
+from tocsin.kernels.layout import _order, _small
+from tocsin.kernels.search.helpers import LEAST, MOST
 
 WIDTHS = st.sampled_from([1, 3, 20, 40, 61, 63])
 
@@ -58,3 +59,15 @@ def test_events_at_an_end_of_time_are_events_like_any_other(pattern: str, ends: 
 def test_both_ends_of_time_at_once_are_refused_where_nothing_cuts_the_time_between() -> None:
     with pytest.raises(errors.UnsupportedError, match="both ends"):
         tocsin.pattern("PATTERN AND(A a, A b)").match({"A": [{"ts": LEAST}, {"ts": MOST}]}, engine="local")
+
+
+@pytest.mark.parametrize("pattern", ["A{3} a", "A{3,4} a", "SEQ(A{2} a, B b)", "SEQ(B b, A{3} a)"])
+@pytest.mark.parametrize("selection", ["any", "next"])
+@pytest.mark.parametrize("first", [0, -1_000_000])
+def test_just_enough_candidates_are_enough(pattern: str, selection: str, first: int) -> None:
+    rows = {"A": [{"ts": first + time} for time in (1, 2, 3, 9, 20, 20, 21)], "B": [{"ts": first + 4}, {"ts": first}]}
+    text = f"PATTERN {pattern} WITHIN 5 US SEMANTICS {selection}"
+    found = tocsin.pattern(text).match(rows, engine="local")
+    expected = reference.evaluate(tocsin.pattern(text).query, rows)
+    assert len(expected) > 0
+    assert sorted(found["match_id"].to_pylist()) == sorted(row["match_id"] for row in expected)

@@ -119,7 +119,7 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
     """
     equal = [pair for conjunct in _conditions(query.pattern) for pair in _equality(conjunct)]
     order = list(query.variables)
-    bound = _bound_together(query)
+    bound = bound_together(query)
     kinds = query.variables
 
     def kinds_of(member: Member) -> set[Kind]:
@@ -161,24 +161,25 @@ def _of_absent(absence: alg.Absent) -> Iterator[tuple[Path, Member]]:
 
 
 @dataclass(frozen=True)
-class _Bound:
+class Bound:
     """A set of variables that some matches bind, and those of them that carry an equality on."""
 
     variables: frozenset[str]
     sure: frozenset[str]
 
 
-def _bound_together(query: alg.Query) -> list[_Bound]:
+def bound_together(query: alg.Query) -> list[Bound]:
+    """The sets of variables that matches bind; one of all where there are too many, of which only some are sure."""
     try:
         sets = {frozenset(each.variables) for each in alternatives(query.pattern) if each.types}
-        return [_Bound(names, names) for names in sets]
+        return [Bound(names, names) for names in sets]
     except TooManyAlternativesError:
         kinds = query.variables
         sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
-        return [_Bound(frozenset(kinds), sure)]
+        return [Bound(frozenset(kinds), sure)]
 
 
-def _always(equal: list[Equality], exact: set[Equality], bound: list[_Bound], order: list[str]) -> set[Equality]:
+def _always(equal: list[Equality], exact: set[Equality], bound: list[Bound], order: list[str]) -> set[Equality]:
     """Pairs of attributes of different variables that are equal whenever both variables are bound."""
     members = dict.fromkeys(member for pair in equal for member in pair)
     ordered = sorted(members, key=lambda member: order.index(member[0]) if member[0] in order else len(order))
@@ -192,7 +193,7 @@ def _always(equal: list[Equality], exact: set[Equality], bound: list[_Bound], or
     }
 
 
-def _closure(equal: list[Equality], exact: set[Equality], bound: _Bound) -> set[Equality]:
+def _closure(equal: list[Equality], exact: set[Equality], bound: Bound) -> set[Equality]:
     """All equalities that follow from those between bound variables, through the sure ones."""
     known = {(one, other) for one, other in exact if {one[0], other[0]} <= bound.variables}
     known |= {(other, one) for one, other in known}
@@ -203,7 +204,7 @@ def _closure(equal: list[Equality], exact: set[Equality], bound: _Bound) -> set[
     return known | {(one, other) for one, other in equal if {one[0], other[0]} <= bound.variables}
 
 
-def _classes(pairs: set[Equality], bound: list[_Bound], order: list[str]) -> tuple[KeyClass, ...]:
+def _classes(pairs: set[Equality], bound: list[Bound], order: list[str]) -> tuple[KeyClass, ...]:
     """The pairs gathered into classes; a class is what is connected by pairs."""
     found: list[set[Member]] = []
     for pair in sorted(pairs):
@@ -217,7 +218,7 @@ def _classes(pairs: set[Equality], bound: list[_Bound], order: list[str]) -> tup
     return tuple(sorted(classes, key=lambda each: (not each.covers_all, order.index(each.members[0][0]))))
 
 
-def _covers(equalities: Iterable[Equality], bound: list[_Bound], order: list[str]) -> bool:
+def _covers(equalities: Iterable[Equality], bound: list[Bound], order: list[str]) -> bool:
     known = {frozenset({one[0], other[0]}) for one, other in equalities}
     return len(order) > 1 and all(
         frozenset(pair) in known for each in bound for pair in combinations(each.variables, 2)

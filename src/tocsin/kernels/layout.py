@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.model import Integers, Rows, Source
+from tocsin.kernels.search.helpers import LEAST, MOST
 
 BITS = 63
-LEAST, MOST = -(2**63), 2**63 - 1
 MARGIN = 2
 
 
@@ -170,7 +170,7 @@ def _base(rows: Rows) -> int:
         return 0
     if int(rows.ts.max()) > MOST - 2 * MARGIN:
         raise UnsupportedError(
-            "Events lie at both ends of the times that 64 bits can hold, and the query does not cut the time between.",
-            hint="add `WITHIN`, or correct the time of these events.",
+            "Events lie at both ends of the times that 64 bits can hold, and one search would have to see them all.",
+            hint="correct the time of these events, or leave them out.",
         )
     return -MARGIN

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from tocsin.algebra import nodes as alg
 from tocsin.errors import TooManyMatchesError
 from tocsin.kernels import compile
-from tocsin.kernels.layout import LEAST, Lists, bounds
+from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import picked
 from tocsin.kernels.model import Bag, Integers, Matches
 from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.function import DEEP, DONE, FULL, STEPS_PER_MATCH, TOO_MANY, Function, function
+from tocsin.kernels.search.helpers import LEAST
 from tocsin.kernels.search.program import Program, Table
 
 # How many matches one call may give, and how long matches may be, at first.

@@ -13,12 +13,11 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
 from tocsin.analysis.temporal import Network
-from tocsin.language.ast import Output, Selection, Skip
 from tocsin.optimizer.cost import SPEEDS, Cost, Speeds, join_cost, kernel_cost
 from tocsin.optimizer.estimate import Estimate
 from tocsin.optimizer.order import Order, join_order
 from tocsin.optimizer.slices import prefilter, slice_width_us
-from tocsin.optimizer.spine import is_plain
+from tocsin.optimizer.spine import is_free, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, KERNEL, CLUSTERED = "join", "count", "kernel", "clustered"
@@ -29,9 +28,8 @@ Claim = tuple[str, str | None]
 
 def _is_a_filter(query: alg.Query) -> bool:
     """Whether a match is one event that nothing else decides about."""
-    is_free = query.selection is Selection.ANY and query.after_match.skip is Skip.REUSE and query.output is Output.ALL
     has_absence = any(True for _ in alg.absences_in(query.pattern))
-    return is_free and not has_absence and not query.timeouts and _is_one_event(query.pattern)
+    return is_free(query) and not has_absence and _is_one_event(query.pattern)
 
 
 def _is_one_event(node: alg.Node) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
+from tocsin.language.ast import Output, Selection, Skip
 
 PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent, alg.Filter, alg.Within)
 
@@ -15,6 +16,16 @@ PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent
 def is_plain(query: alg.Query) -> bool:
     """Whether a pattern is made of SASE+'s operators only, whose variables hold just what their events bind."""
     return all(isinstance(node, PLAIN_NODES) for node in query.pattern.walk())
+
+
+def is_free(query: alg.Query) -> bool:
+    """Whether a match depends on its own events only: no policy compares it with others, and none is a time-out."""
+    return (
+        query.selection is Selection.ANY
+        and query.after_match.skip is Skip.REUSE
+        and query.output in (Output.ALL, Output.COUNT)
+        and not query.timeouts
+    )
 
 
 def where_of(query: alg.Query) -> tuple[ex.Expression, ...]:

@@ -11,14 +11,12 @@ from dataclasses import replace
 from itertools import combinations
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import TooManyAlternativesError, alternatives
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.keys import Path, keys
+from tocsin.analysis.keys import Path, bound_together, keys
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
 from tocsin.optimizer.rules.rule import Schemas
-from tocsin.optimizer.spine import is_plain, map_nodes, plain_equality
+from tocsin.optimizer.spine import is_free, is_plain, map_nodes, plain_equality
 
 # What is equal by `=` is one key, and the other way round; of other types, as doubles, this is not so sure.
 EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE})
@@ -42,7 +40,7 @@ def partition_by_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     >>> split.partition.same, split.pattern == alg.Within(alg.Sequence((a, b)), 10)
     (('k',), True)
     """
-    if schemas is None or not is_plain(query) or not _is_free(query):
+    if schemas is None or not is_plain(query) or not is_free(query):
         return query
     found = tuple(name for name in _shared(query, schemas) if _is_exact(query, name, schemas))
     if not found:
@@ -51,19 +49,10 @@ def partition_by_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     return replace(query, partition=partition, pattern=map_nodes(query.pattern, lambda node: _without(node, found)))
 
 
-def _is_free(query: alg.Query) -> bool:
-    return (
-        query.selection is Selection.ANY
-        and query.after_match.skip is Skip.REUSE
-        and query.output in (Output.ALL, Output.COUNT)
-        and not query.timeouts
-    )
-
-
 def _shared(query: alg.Query, schemas: Schemas) -> Iterator[str]:
     """The attributes that all events of a match have in common by conditions, those that would break it included."""
-    together = _bound_together(query)
-    if any(len(names) < 2 for names in together):
+    together = bound_together(query)
+    if any(len(each.sure) < 2 for each in together):
         return
     classes = keys(query, schemas).classes
     for path in dict.fromkeys(path for each in classes for _, path in each.members if len(path) == 1):
@@ -73,18 +62,9 @@ def _shared(query: alg.Query, schemas: Schemas) -> Iterator[str]:
             for one, other in each.equalities
             if one[1] == other[1] == path
         }
-        connects = all(frozenset(pair) in equal for names in together for pair in combinations(names, 2))
+        connects = all(frozenset(pair) in equal for each in together for pair in combinations(each.variables, 2))
         if connects and all(_agrees(query, absence, path) for absence in alg.absences_in(query.pattern)):
             yield path[0]
-
-
-def _bound_together(query: alg.Query) -> list[tuple[str, ...]]:
-    """The sets of variables that a match may bind; one of all where there are too many, of which some may be free."""
-    try:
-        return [tuple(each.variables) for each in alternatives(query.pattern) if each.types]
-    except TooManyAlternativesError:
-        kinds = query.variables
-        return [tuple(kinds), tuple(name for name, kind in kinds.items() if not kind.optional)]
 
 
 def _agrees(query: alg.Query, absence: alg.Absent, path: Path) -> bool:
