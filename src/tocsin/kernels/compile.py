@@ -22,7 +22,7 @@ import numpy as np
 
 from tocsin.kernels.expressions import numeric
 from tocsin.kernels.search import helpers
-from tocsin.kernels.search.function import DEEP, DONE, FULL, STEPS_PER_MATCH, TOO_MANY
+from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
 
 log = logging.getLogger(__name__)
 CONSTANTS = {
@@ -33,7 +33,7 @@ CONSTANTS = {
     "FULL": FULL,
     "DEEP": DEEP,
     "TOO_MANY": TOO_MANY,
-    "STEPS_PER_MATCH": STEPS_PER_MATCH,
+    "TOO_LONG": TOO_LONG,
 }
 HEADER = "from tocsin.kernels.jitted import *  # noqa: F403\n\n\n"
 Search = Callable[..., tuple[int, int, int, int]]

@@ -16,7 +16,7 @@ from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import picked
 from tocsin.kernels.model import Bag, Integers, Matches
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.function import DEEP, DONE, FULL, STEPS_PER_MATCH, TOO_MANY, Function, function
+from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY, Function, function
 from tocsin.kernels.search.helpers import LEAST
 from tocsin.kernels.search.program import Program, Table
 
@@ -25,7 +25,9 @@ ROOM, LITTLE_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 6
 # Fewer candidates than this are searched by plain Python while numba would still be compiling; a search that turns out
 # to be long is begun again with the compiled function.
 FEW_ROWS = 20_000
-FEW_MATCHES = 2_000
+FEW_MATCHES, FEW_STEPS = 2_000, 100_000
+# A start that finds nothing may still try exponentially many partial matches: these take a second or less.
+MOST_STEPS, STEPS_PER_MATCH = 64_000_000, 64
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -60,31 +62,35 @@ class Runner:
     def _calls(self, made: Function, lists: Lists, arrays: Arrays) -> Iterator[Found]:
         """Call a function until it has visited every group."""
         given = [arrays["own_low"], arrays["own_high"], *(arrays[name] for name in made.parameters)]
+        given += [np.empty(len(arrays[like]) * width, np.int64) for like, width in made.works.values()]
         is_small = self.jit is False or (self.jit is None and sum(map(len, lists.rows.values())) < FEW_ROWS)
         search = compile.plain(made.text) if is_small else compile.fast(made.text)
-        most = min(self.most, FEW_MATCHES) if is_small and self.jit is None else self.most
+        most = (self.most, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
+        few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
+        limits = few if is_small and self.jit is None else most
         room, depth = LITTLE_ROOM if is_small else ROOM, DEPTH
         group, begin, status = 0, 0, -1
         while status != DONE:
             stacks = [np.empty(depth, np.int64) for _ in made.stacks]
             outputs = {name: np.empty(room, np.int64) for name in made.outputs}
             status, group, begin, count = map(
-                int, search(lists.groups, group, begin, most, *given, *stacks, *outputs.values())
+                int, search(lists.groups, group, begin, *limits, *given, *stacks, *outputs.values())
             )
-            if status == TOO_MANY and most == self.most:
-                raise self._too_many()
-            if status == TOO_MANY:
-                search, most, room = compile.fast(made.text), self.most, ROOM
+            if status in (TOO_MANY, TOO_LONG):
+                if limits[status == TOO_LONG] == most[status == TOO_LONG]:
+                    raise self._too_many(status, *most)
+                search, limits, room = compile.fast(made.text), most, ROOM
             depth *= 2 if status == DEEP else 1
             room *= 2 if status == FULL and not count else 1
             yield Found(outputs, count)
 
-    def _too_many(self) -> TooManyMatchesError:
+    def _too_many(self, status: int, matches: int, steps: int) -> TooManyMatchesError:
         iterated = _iterated(self.program)
         part = f"the iteration of {', '.join(f'`{name}`' for name in iterated)}" if iterated else "the pattern"
+        has_many, takes_long = f"has more than {matches:,} matches", f"was not searched to its end in {steps:,} steps"
+        problem = has_many if status == TOO_MANY else takes_long
         return TooManyMatchesError(
-            f"From one event on, {part} has more than {self.most:,} matches, or {STEPS_PER_MATCH} times as "
-            "many steps do not find them.",
+            f"From one event on, {part} {problem}.",
             hint="`SEMANTICS next` takes the next event only; a bounded iteration such as `{1,5}`, a shorter window or "
             "a stricter condition has fewer matches; where a number is enough, aggregate the events themselves. "
             "`max_matches_per_start=` moves the limit.",

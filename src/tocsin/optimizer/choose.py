@@ -22,7 +22,7 @@ from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, KERNEL, CLUSTERED = "join", "count", "kernel", "clustered"
 MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
-MOST_MATCHES_PER_START = 1_000_000
+MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.search.chains import Chains, between_neighbours
 from tocsin.kernels.search.conditions import Candidate, is_lasting, is_testable_next
 from tocsin.kernels.search.loops import Loops
 from tocsin.kernels.search.state import Held, Many, One, State, Then
@@ -24,16 +25,18 @@ class Copies(Loops):
         number, cursors, bag = self._stack()
         is_many = self.kinds[variable].iterated
         what: Held = Many(bag, "0", number) if is_many else One(self._single(variable), is_sure=False)
+        chains = self._chains(node, variable, state)
         with self._levels(number, cursors):
             inner = self._level_state(state, number, name, bag)
             with writer.block(f"if {cursors}[{number}] < 0:"):
+                if chains is not None:
+                    chains.make_when_hard()
                 if not is_many:
                     writer.line(f"{self._single(variable)} = {bag}[0] if {number} > 0 else -1")
                 self._arrive(node, inner, {variable: what}, number, cursors, f"z_{name}", then, own=variable)
                 with writer.block(f"if {cursors}[{number}] < 0:"):
                     writer.line(f"{cursors}[{number}] = {self._next_start(name, inner, number, bag, is_outermost)}")
-            index, time = self.checks.fresh("i"), self.checks.fresh("t")
-            chosen = self.checks.fresh("chosen")
+            index, time, chosen = (self.checks.fresh(stem) for stem in ("i", "t", "chosen"))
             writer.line(f"{index} = {cursors}[{number}]")
             writer.line(f"{chosen} = -1")
             with writer.block(f"while {index} < z_{name}:"):
@@ -41,13 +44,12 @@ class Copies(Loops):
                 self._stop_copies(node.least, inner, time, index, name, number, is_outermost)
                 self._step()
                 tests = [
-                    condition
-                    for test in self._tests_of_next(inner, variable)
-                    if (condition := self._next_test(test, inner, what, variable, index, number))
+                    *self.kind_test(variable, event.type, index),
+                    *self._owned_at_first(state, time, number),
+                    *([chains.goes_on(index, number, inner.latest)] if chains is not None else []),
+                    *self._next_tests(inner, what, variable, index, number),
                 ]
-                owned = self._owned_at_first(state, time, number)
-                kinds = self.kind_test(variable, event.type, index)
-                with writer.condition(*kinds, *owned, *tests):
+                with writer.condition(*tests):
                     writer.line(f"{chosen} = {index}")
                     writer.line("break")
                 writer.line(f"{index} += 1")
@@ -70,6 +72,18 @@ class Copies(Loops):
                 self._ascend(number)
         if not is_many:
             writer.line(f"{self._single(variable)} = -1")
+
+    def _chains(self, node: alg.Repeat, variable: str, state: State) -> Chains | None:
+        """A look ahead, where it can spare a walk its dead ends: not under policies, which keep a first that fits."""
+        tests = tuple(test for test in state.tests if between_neighbours(test, variable))
+        window = self.setting.window_us
+        if not tests or window is None or node.least < 3 or self.setting.selection is not Selection.ANY:
+            return None
+        chains = Chains(self.writer, self.checks, variable, self.setting.numbers[variable], node.least, window, tests)
+        self.works[chains.table] = (f"ts_{chains.name}", chains.length)
+        self.stack(chains.pair)
+        self.beginnings |= dict.fromkeys(chains.beginnings)
+        return chains
 
     def _stop_copies(
         self, least: int, inner: State, time: str, index: str, name: str, number: str, is_outermost: bool
@@ -111,10 +125,13 @@ class Copies(Loops):
             test for test in state.tests if ex.variables_in(test.conjunct) <= known and is_testable_next(test, variable)
         ]
 
-    def _next_test(self, test: Test, state: State, what: Held, variable: str, index: str, number: str) -> str:
-        if isinstance(what, One):
-            return self.checks.check(test, {**state.held, variable: One(index, is_sure=True)})
-        return self.checks.check(test, {**state.held, variable: what}, Candidate(variable, index, number))
+    def _next_tests(self, state: State, what: Held, variable: str, index: str, number: str) -> list[str]:
+        """The conditions under which the event at `index` may be the next one."""
+        is_single = isinstance(what, One)
+        held = {**state.held, variable: One(index, is_sure=True) if is_single else what}
+        candidate = None if is_single else Candidate(variable, index, number)
+        tests = self._tests_of_next(state, variable)
+        return [condition for test in tests if (condition := self.checks.check(test, held, candidate))]
 
     def _arrive(
         self,
@@ -178,7 +195,7 @@ class Copies(Loops):
         writer = self.writer
         writer.line("steps += 1")
         with writer.block("if steps > most_steps:"):
-            writer.line("return TOO_MANY, g, at, mark")
+            writer.line("return TOO_LONG, g, at, mark")
 
     def _level_state(self, state: State, number: str, name: str, bag: str, *, is_table: bool = False) -> State:
         """The state with `number` copies chosen, recomputed whenever the walk comes to a level."""

@@ -66,7 +66,9 @@ class Frame:
     parameters: dict[str, None] = field(default_factory=dict)
     stacks: dict[str, None] = field(default_factory=dict)
     outputs: dict[str, None] = field(default_factory=dict)
+    works: dict[str, tuple[str, int]] = field(default_factory=dict)  # array → numbers per entry of another array
     declarations: dict[str, None] = field(default_factory=dict)
+    beginnings: dict[str, None] = field(default_factory=dict)  # lines at the start of every group
 
     def __post_init__(self) -> None:
         self.checks = Checks(self.writer, self.setting.columns)

@@ -3,7 +3,8 @@
 The function visits the groups (a partition, or a slice of one) from `group` on, and in the first of them the outermost
 candidates from `begin` on. It stops at the end, or with a status: `FULL` when the arrays for matches are, `DEEP` when a
 match is longer than the stacks, to be called again where it stopped; `TOO_MANY` when one start has more than `most`
-matches or takes too many steps. It gives the status, where to go on, and how many matches are complete up to there.
+matches, `TOO_LONG` when its iterations take more than `most_steps` steps. It gives the status, where to go on, and how
+many matches are complete up to there.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ from tocsin.kernels.search.picks import Picks
 from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
-DONE, FULL, DEEP, TOO_MANY = 0, 1, 2, 3
-FIXED_PARAMETERS = ("groups", "group", "begin", "most", "own_low", "own_high")
-# A start that finds nothing may still try exponentially many partial matches.
-STEPS_PER_MATCH = 64
+DONE, FULL, DEEP, TOO_MANY, TOO_LONG = 0, 1, 2, 3, 4
+FIXED_PARAMETERS = ("groups", "group", "begin", "most", "most_steps", "own_low", "own_high")
 
 
 @dataclass
 class Function:
-    """The text of a function, the arrays it takes, those it works with and those it fills."""
+    """The text of a function, the arrays it takes, those it works with and those it fills.
+
+    `stacks` are as long as matches are, `works` so many times as long as the parameter they name.
+    """
 
     text: str
     parameters: tuple[str, ...]
+    works: dict[str, tuple[str, int]]
     stacks: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -64,18 +67,18 @@ class _FunctionWriter(Picks):
         body = writer.lines
         writer.lines = []
         writer.depth = 0
-        names = ", ".join((*FIXED_PARAMETERS, *self.parameters, *self.stacks, *self.outputs))
+        names = ", ".join((*FIXED_PARAMETERS, *self.parameters, *self.works, *self.stacks, *self.outputs))
         writer.line("@compiled")
         writer.line(f"def search({names}):")
         writer.depth = 1
         for name in ("count", "found", "steps", "mark", "at"):
             writer.line(f"{name} = 0")
-        writer.line("most_steps = most * STEPS_PER_MATCH")
         writer.all(self.declarations)
-        writer.line("for g in range(group, groups):")
-        writer.lines += body
+        with writer.block("for g in range(group, groups):"):
+            writer.all(self.beginnings)
+            writer.lines += body
         writer.line("return DONE, groups, 0, count")
-        return Function(writer.text, tuple(self.parameters), tuple(self.stacks), tuple(self.outputs))
+        return Function(writer.text, tuple(self.parameters), self.works, tuple(self.stacks), tuple(self.outputs))
 
     def _list_inputs(self) -> None:
         """The bounds of every list in this group, and a pointer into each that follows the outermost event."""
