@@ -68,8 +68,9 @@ def parser() -> argparse.ArgumentParser:
     add("--most-pairs", type=float, metavar="N", help=f"skip a naive join over more pairs ({default.most_pairs:g})")
     add("--data", metavar="DIR", help=f"where the streams are kept ({default.data})")
     add("--out", type=Path, metavar="DIR", help="where results go (build/bench/<date and time>)")
-    add("--report", type=Path, metavar="RESULT.json", help="print the report of an earlier run and stop")
-    add("--update-docs", type=Path, metavar="RESULT.json", help="write an earlier run into docs/benchmarks.md and stop")
+    earlier: dict[str, Any] = {"type": Path, "nargs": "+", "metavar": "RESULT.json"}
+    add("--report", **earlier, help="print the report of earlier runs and stop; of a job in several, the last counts")
+    add("--update-docs", **earlier, help="write earlier runs into docs/benchmarks.md and stop")
     return made
 
 
@@ -111,10 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{'memory':20} {'':8} memory of the Python workers at each of --rows, each in a session of its own")
         return 0
     if given.report or given.update_docs:
-        result = json.loads((given.report or given.update_docs).read_text(encoding="utf-8"))
+        paths = given.report or given.update_docs
+        result = report.together([json.loads(path.read_text(encoding="utf-8")) for path in paths])
         if given.update_docs:
             report.update_docs(result, DOCS)
-            print(f"{DOCS.relative_to(session.ROOT)} shows {given.update_docs} now.")
+            print(f"{DOCS.relative_to(session.ROOT)} shows {', '.join(map(str, paths))} now.")
         else:
             print(report.markdown(result))
         return 0

@@ -20,6 +20,7 @@ from benchmarks.shapes import Shape, text_of
 from tocsin.errors import InvalidOptionError, UnsupportedError
 
 WORTH_TRYING = 3.0  # a plan that was this much slower than the best one while results were compared is not timed
+SLOW_S = 20.0  # a plan that takes this long is run once more, not in every round: what it shows does not change
 Say = Callable[[str], None]
 
 
@@ -47,6 +48,11 @@ class Entry:
 
     def give_up(self, status: str, reason: str) -> None:
         self.status, self.reason = status, reason
+
+    def take_slow_run_as_time(self) -> None:
+        """Let the run that chose the plan count where further ones would only take time."""
+        if self.status == "ok" and self.tried_s[self.variant] > SLOW_S:
+            self.times_s.append(self.tried_s[self.variant])
 
     def to_dict(self, rows: int) -> dict[str, Any]:
         median = statistics.median(self.times_s) if self.times_s else None
@@ -83,7 +89,9 @@ def measure(
             _prepare(entry, runner, frame, ready, settings)
             say(_words(entry))
         wrong = _compare(entries, ready)
-        running = [entry for entry in entries if entry.status == "ok"]
+        for entry in entries:
+            entry.take_slow_run_as_time()
+        running = [entry for entry in entries if entry.status == "ok" and not entry.times_s]
         for number in range(-settings.warmup, settings.repeat):
             # Each round begins with another contestant, so that none always runs after the same one.
             for entry in running[number % len(running) :] + running[: number % len(running)] if running else []:

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks import svg
 from benchmarks.settings import size
 from benchmarks.targets import verdicts
+from benchmarks.workloads import workloads
 
 BEGIN, END = "<!-- results: written by `python -m benchmarks --update-docs` -->", "<!-- end of results -->"
 COMPARED = ("naive", "hand", "nfa", "limit", "scan")
@@ -25,6 +26,22 @@ SWEEPS = {
     "keys (SEQ)": ("keys", "SEQ7(3), by number of keys", True),
     "keys (ITER)": ("keys", "ITER4^4, by number of keys", True),
 }
+
+
+def together(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several runs as one: of a job that several have, the last counts; the environment is that of the last."""
+    jobs: dict[tuple[Any, ...], Any] = {}
+    for result in results:
+        for record in result["records"]:
+            jobs[tuple(record[name] for name in ("purpose", "rows", "cores", "workload"))] = record
+    commits = dict.fromkeys(result["environment"]["commit"] or "unknown" for result in results)
+    order = {workload.name: number for number, workload in enumerate(workloads())}
+    records = sorted(jobs.values(), key=lambda record: (record["rows"], order.get(record["workload"], len(order))))
+    return {
+        **results[-1],
+        "environment": {**results[-1]["environment"], "commit": ", ".join(commits)},
+        "records": records,
+    }
 
 
 def markdown(result: Mapping[str, Any], *, plots: Iterable[tuple[str, str]] = ()) -> str:

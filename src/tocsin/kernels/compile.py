@@ -3,13 +3,18 @@
 numba needs seconds for a new function, so that it must be worth it, and it keeps what it has compiled only for
 functions that stand in a file: the text is written to one named by its hash, and every process on this machine that
 needs the same function again finds it compiled.
+
+Small tasks begin in plain Python. A worker that gets many of them rents until it has paid the price, and then buys:
+once plain Python has taken as long as the compiled function would cost, it is compiled.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import logging
+import math
 import os
 import sys
 import tempfile
@@ -25,6 +30,11 @@ from tocsin.kernels.search import helpers
 from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
 
 log = logging.getLogger(__name__)
+# Seconds, roughly: to import numba, to read a compiled function from disk, to compile a new one; and plain Python's
+# time for one row.
+IMPORTING, READING, COMPILING, PER_ROW = 0.8, 0.1, 3.0, 1e-5
+_spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
+_ready: set[str] = set()  # texts that this process has compiled
 CONSTANTS = {
     "np": np,
     "LEAST": helpers.LEAST,
@@ -52,12 +62,35 @@ def plain(text: str) -> Search:
     return namespace["search"]  # type: ignore[no-any-return]
 
 
+def is_worth_compiling(text: str, rows: int) -> bool:
+    """Whether plain Python, with a task of so many rows, will have cost as much as the compiled function does."""
+    seconds = _spent.get(text, 0.0) + rows * PER_ROW
+    return text in _ready or (seconds >= READING and seconds >= _price(text))
+
+
+def note_plain(text: str, seconds: float) -> None:
+    """Plain Python has run a function for so long."""
+    _spent[text] = _spent.get(text, 0.0) + seconds
+
+
+def _price(text: str) -> float:
+    if not _version():
+        return math.inf
+    is_kept = any((_folder() / "__pycache__").glob(f"{_name(text)}.*.nbi"))
+    return (READING if is_kept else COMPILING) + (0.0 if "numba" in sys.modules else IMPORTING)
+
+
+def _name(text: str) -> str:
+    return f"tocsin_kernel_{hashlib.sha256((_recipe() + text).encode()).hexdigest()[:32]}"
+
+
 @cache
 def fast(text: str) -> Search:
     """The function as numba compiles it, or as Python runs it where there is no numba."""
     if not has_numba():
         return plain(text)
-    name = f"tocsin_kernel_{hashlib.sha256((_recipe() + text).encode()).hexdigest()[:32]}"
+    _ready.add(text)
+    name = _name(text)
     try:
         path = _written(name, HEADER + text)
     except OSError as problem:
@@ -97,10 +130,16 @@ def _in_memory(text: str) -> Search:
 @cache
 def _recipe() -> str:
     """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
-    import numba
-
     texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, helpers)]
-    return f"1 {numba.__version__} {np.__version__} {hashlib.sha256(b''.join(texts)).hexdigest()}\n"
+    return f"1 {_version()} {np.__version__} {hashlib.sha256(b''.join(texts)).hexdigest()}\n"
+
+
+def _version() -> str:
+    """numba's, without importing it; nothing where it is not installed or not wanted."""
+    try:
+        return importlib.metadata.version("numba") if os.environ.get("TOCSIN_JIT", "1") != "0" else ""
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _written(name: str, text: str) -> Path:

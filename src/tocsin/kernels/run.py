@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,8 @@ from tocsin.kernels.search.program import Program, Table
 
 # How many matches one call may give, and how long matches may be, at first.
 ROOM, LITTLE_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 6
-# Fewer candidates than this are searched by plain Python while numba would still be compiling; a search that turns out
-# to be long is begun again with the compiled function.
+# Fewer candidates than this are searched by plain Python while numba would still be compiling (see `compile`); a search
+# that turns out to be long is begun again with the compiled function.
 FEW_ROWS = 20_000
 FEW_MATCHES, FEW_STEPS = 2_000, 100_000
 # A start that finds nothing may still try exponentially many partial matches: these take a second or less.
@@ -63,7 +64,9 @@ class Runner:
         """Call a function until it has visited every group."""
         given = [arrays["own_low"], arrays["own_high"], *(arrays[name] for name in made.parameters)]
         given += [np.empty(len(arrays[like]) * width, np.int64) for like, width in made.works.values()]
-        is_small = self.jit is False or (self.jit is None and sum(map(len, lists.rows.values())) < FEW_ROWS)
+        rows = sum(map(len, lists.rows.values()))
+        is_large = rows >= FEW_ROWS or compile.is_worth_compiling(made.text, rows)
+        is_small = self.jit is False or (self.jit is None and not is_large)
         search = compile.plain(made.text) if is_small else compile.fast(made.text)
         most = (self.most, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
         few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
@@ -73,13 +76,16 @@ class Runner:
         while status != DONE:
             stacks = [np.empty(depth, np.int64) for _ in made.stacks]
             outputs = {name: np.empty(room, np.int64) for name in made.outputs}
+            began = time.perf_counter()
             status, group, begin, count = map(
                 int, search(lists.groups, group, begin, *limits, *given, *stacks, *outputs.values())
             )
-            if status in (TOO_MANY, TOO_LONG):
-                if limits[status == TOO_LONG] == most[status == TOO_LONG]:
-                    raise self._too_many(status, *most)
-                search, limits, room = compile.fast(made.text), most, ROOM
+            if status in (TOO_MANY, TOO_LONG) and limits[status == TOO_LONG] == most[status == TOO_LONG]:
+                raise self._too_many(status, *most)
+            if is_small:
+                compile.note_plain(made.text, time.perf_counter() - began)
+                if status in (TOO_MANY, TOO_LONG) or (self.jit is None and compile.is_worth_compiling(made.text, 0)):
+                    search, limits, room, is_small = compile.fast(made.text), most, ROOM, False
             depth *= 2 if status == DEEP else 1
             room *= 2 if status == FULL and not count else 1
             yield Found(outputs, count)
