@@ -30,9 +30,9 @@ from tocsin.kernels.search import helpers
 from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
 
 log = logging.getLogger(__name__)
-# Seconds, roughly: to import numba, to read a compiled function from disk, to compile a new one; and plain Python's
-# time for one row.
-IMPORTING, READING, COMPILING, PER_ROW = 0.8, 0.1, 3.0, 1e-5
+# Seconds of plain Python that importing numba, reading a compiled function from disk and compiling a new one are worth,
+# and plain Python's time for one row. The first and third take about twice as long, but every later task has them.
+IMPORTING, READING, COMPILING, PER_ROW = 0.4, 0.1, 1.0, 1e-5
 _spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
 _ready: set[str] = set()  # texts that this process has compiled
 CONSTANTS = {
