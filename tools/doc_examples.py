@@ -7,6 +7,7 @@ the pages instead, to be read over before it is committed. A block is run by its
 python     as Python; what it prints and warns of, and the TocsinError it ends with, stands in the text block right
            below it. Blocks of one page share their names.
 sql        a pattern, which compiles; or the text block right below says what is wrong with it
+acel       the same in ACEL
 case       a case of the format of tests/cases/README.md (`case:` may be left out), judged by the reference
 console    every `$ tocsin …` runs, and prints the lines that follow it
 =========  ==================================================================================================
@@ -112,6 +113,11 @@ def pattern_outputs(example: Example) -> list[Output]:
     return _with_output_below(example, lambda: tocsin.pattern(example.parsed))
 
 
+def formula_outputs(example: Example) -> list[Output]:
+    """The message about a formula, if there is one."""
+    return _with_output_below(example, lambda: tocsin.pattern(example.parsed, language="acel"))
+
+
 def case_outputs(example: Example) -> list[Output]:
     """Nothing, or how the reference differs from what the cases say."""
     text = example.parsed if example.parsed.startswith("case:") else f"case: example\n{example.parsed}"
@@ -119,7 +125,8 @@ def case_outputs(example: Example) -> list[Output]:
     for case in parse_cases(text, f"{example.path}:{example.line}"):
         try:
             with _recorded(errors=False) as printed:
-                rows = tocsin.reference.evaluate(tocsin.pattern(case.pattern), case.inputs(), tie=case.tie)
+                pattern = tocsin.pattern(case.pattern, language=case.language)
+                rows = tocsin.reference.evaluate(pattern, case.inputs(), tie=case.tie)
             problems += case.differences(rows)
             problems += [f"does not warn of {one}" for one in case.warns if one not in printed.getvalue()]
         except tocsin.TocsinError as error:
@@ -150,6 +157,7 @@ def console_outputs(example: Example) -> list[Output]:
 OUTPUTS = {
     "python": python_outputs,
     "sql": pattern_outputs,
+    "acel": formula_outputs,
     "case": case_outputs,
     "console": console_outputs,
 }

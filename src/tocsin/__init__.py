@@ -14,11 +14,13 @@ from tocsin.api import Pattern, pattern, rules
 from tocsin.errors import TocsinError, TocsinWarning
 from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
+from tocsin.language.monoids import Monoid
 from tocsin.optimizer.statistics import Statistics
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Monoid",
     "Pattern",
     "Statistics",
     "TocsinError",

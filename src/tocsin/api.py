@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.analysis.compile import compiled
 from tocsin.analysis.temporal import network
-from tocsin.analysis.translate import translate
 from tocsin.explain.check import checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
+from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
-from tocsin.language.sase.parser import parse
-from tocsin.language.sase.printer import print_query
+from tocsin.language.monoids import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import check_columns, check_rates, collecting, microseconds
+from tocsin.physical.claims import unsupported
 from tocsin.physical.joins.plan import common_clock
 from tocsin.reports import CheckReport, Report, query_html, sections
 
@@ -36,12 +37,17 @@ if TYPE_CHECKING:
 
     from tocsin.physical.engine import Prepared
 
-LANGUAGES = ("sase", "acel")
 ENGINES = ("spark", "local")
 EXPLAIN_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
 
-def pattern(query: str | Draft | ast.Query, *, language: str = "sase", name: str | None = None) -> Pattern:
+def pattern(
+    query: str | Draft | ast.Query,
+    *,
+    language: str = "sase",
+    name: str | None = None,
+    aggregates: Mapping[str, Monoid] | None = None,
+) -> Pattern:
     """Compile a query: syntax, names and structure are checked, and all problems are shown at once.
 
     Parameters
@@ -49,9 +55,12 @@ def pattern(query: str | Draft | ast.Query, *, language: str = "sase", name: str
     query
         The text of a query, or one made with `tocsin.builder`.
     language
-        The language of a text: `"sase"`.
+        The language of a text: `"sase"` or `"acel"`.
     name
         What messages call the text, such as the name of its file.
+    aggregates
+        Aggregates of your own that the text uses, `{"product": tocsin.Monoid(zero=1, combine=operator.mul)}`. The
+        reference evaluator runs them.
 
     Returns
     -------
@@ -80,31 +89,13 @@ def pattern(query: str | Draft | ast.Query, *, language: str = "sase", name: str
     ... ''')
     >>> p.query.window_us
     600000000
+    >>> tocsin.pattern("(Login AS l ; Transfer AS t) FILTER t[amount > 1000]", language="acel").query.variables["t"]
+    Kind(types=('Transfer',), iterated=False, optional=False)
     """
-    if isinstance(query, str):
-        _check_language(language)
-        text, tree = query, parse(query, name or "<pattern>")
-    else:
-        tree = query.query if isinstance(query, Draft) else query
-        if not isinstance(tree, ast.Query):
-            raise errors.InvalidOptionError(
-                f"A pattern is a text or a query made with `tocsin.builder`, not a {type(query).__name__}.",
-                hint="write `tocsin.pattern('PATTERN SEQ(A a, B b) WITHIN 10 MINUTES')`.",
-            )
-        text = print_query(tree)
-    translation = translate(tree)
+    text, tree, translation = compiled(query, language, name or "<pattern>", registered(aggregates))
     for warning in translation.warnings:
         python_warnings.warn(warning, stacklevel=2)
     return Pattern(text, tree, translation.query, translation.warnings)
-
-
-def _check_language(language: str) -> None:
-    if language == "acel":
-        raise errors.UnsupportedError("ACEL text cannot be read yet.", hint="write the pattern in SASE+.")
-    if language not in LANGUAGES:
-        raise errors.InvalidOptionError(
-            f"There is no language `{language}`.", hint=errors.did_you_mean(language, LANGUAGES, "languages")
-        )
 
 
 def rules(text: str, *, name: str | None = None) -> NoReturn:
@@ -137,7 +128,7 @@ class Pattern:
     """
 
     text: str
-    tree: ast.Query
+    tree: ast.Query | acel.Query
     query: alg.Query
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
@@ -219,6 +210,9 @@ class Pattern:
             raise errors.InvalidOptionError(
                 f"There is no engine `{engine}`.", hint=errors.did_you_mean(engine, ENGINES, "engines")
             )
+        refusal = unsupported(self.query)
+        if refusal is not None:
+            raise refusal
         options = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
         prepared = self._prepare(inputs, time, tie, type, id, strategy, **options)
         if prepared.choice.warning is not None:

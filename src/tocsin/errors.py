@@ -316,6 +316,12 @@ class MisplacedPartitionError(QueryBindingError):
     condition = "MISPLACED_PARTITION"
 
 
+class MisplacedBagPredicateError(QueryBindingError):
+    """`same`, `increasing` or `decreasing` below OR, NOT or inside an expression (R27)."""
+
+    condition = "MISPLACED_BAG_PREDICATE"
+
+
 class AggregateNotAllowedError(QueryBindingError):
     """An aggregate where none can stand, such as inside another."""
 
@@ -442,6 +448,8 @@ WARNINGS: dict[str, str] = {
     "SLIDE_IGNORED": "The slide of a window changes nothing: every match is reported once.",
     "COMPOSITE_ITERATION": "A condition across all copies of an iteration, where one copy may have been meant.",
     "CONTRADICTORY_BRANCH": "One alternative of the pattern can never match.",
+    "EMPTY_INTERSECTION": "ACEL's AND of formulas that no match can satisfy both.",
+    "TIED_EVENTS": "Events of one instant in a formula that goes by their order, and no columns that order them.",
     "PARTITION_CONTIGUITY": "`contiguous` counts the events of all partitions.",
     "EXPLOSION_EXPECTED": "By the statistics, one start has more matches than the limit.",
 }

@@ -38,7 +38,7 @@ def schemas_of(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, s
 def compiled(case: Case) -> alg.Query:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.TocsinWarning)
-        return tocsin.pattern(case.pattern, name=f"{case.file}:{case.line}").query
+        return tocsin.pattern(case.pattern, language=case.language, name=f"{case.file}:{case.line}").query
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

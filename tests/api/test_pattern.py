@@ -58,8 +58,6 @@ def test_options_are_named() -> None:
 
 
 def test_languages_that_come_later_say_so() -> None:
-    with pytest.raises(errors.UnsupportedError, match="ACEL"):
-        tocsin.pattern("A ; B", language="acel")
     with pytest.raises(errors.UnsupportedError, match="PARTElang"):
         tocsin.rules("rule r: ...")
     with pytest.raises(errors.InvalidOptionError, match="did you mean `sase`"):

@@ -121,17 +121,39 @@ def test_a_pattern_can_come_from_stdin() -> None:
     assert "<stdin>:1:9" in refused("check", "-", stdin="PATTERN QES(A a)")
 
 
-@pytest.mark.parametrize(("ending", "word"), [("acel", "ACEL"), ("parte", "PARTElang")])
-def test_the_ending_tells_the_language(tmp_path: Path, ending: str, word: str) -> None:
-    path = tmp_path / f"p.{ending}"
-    path.write_text("A ; B")
+def test_the_ending_tells_the_language(tmp_path: Path) -> None:
+    path = tmp_path / "p.parte"
+    path.write_text("rule r: ...")
     shown = refused("check", str(path))
     assert "[NOT_YET_SUPPORTED]" in shown
-    assert word in shown
+    assert "PARTElang" in shown
+
+
+def test_a_formula_of_acel_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "p.acel"
+    path.write_text("AGG y[top <- max(t.amount)](Login ; Transfer+ AS t) FILTER y[top > 1000] WITHIN 10 MINUTES")
+    without = tocsin("check", str(path))
+    assert without.exit_code == 0, without.output
+    assert "reference only: AGG does not run on Spark yet." in without.stdout
+    schemas = ["--schema", "Login=ts timestamp", "--schema", "Transfer=ts timestamp, amount double"]
+    result = tocsin("check", str(path), *schemas)
+    assert result.exit_code == 0, result.output
+    assert "struct<top:double>" in result.stdout
+    path.write_text("Transfer AS t FILTER t[amuont > 1000]")
+    shown = refused("check", str(path), *schemas)
+    assert "[UNKNOWN_ATTRIBUTE]" in shown
+    assert f"at {path}:1:24" in shown
+
+
+def test_what_spark_does_not_run_is_refused_before_it_starts(tmp_path: Path) -> None:
+    path = tmp_path / "p.acel"
+    path.write_text("Login ; Transfer")
+    shown = refused("run", str(path), "--input", "Login=nowhere.csv")
+    assert "[NOT_YET_SUPPORTED] ACEL's `;` does not run on Spark yet." in shown
 
 
 def test_a_language_can_be_told(pattern: str) -> None:
-    assert "ACEL" in refused("check", pattern, "--language", "acel")
+    assert "There is no SEQ in ACEL." in refused("check", pattern, "--language", "acel")
     assert "[INVALID_OPTION]" in refused("check", pattern, "--language", "sql")
 
 

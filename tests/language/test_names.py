@@ -12,8 +12,9 @@ from tocsin.language.ast import Event
 from tocsin.language.expressions import Attribute, Literal, Name
 from tocsin.language.sase import parse, parse_expression, print_query, words
 
-GRAMMAR = resources.files("tocsin.language.sase").joinpath("grammar.lark").read_text("utf-8")
-# Every keyword of section 8, in its first spelling.
+FILES = ("sase/grammar.lark", "shared.lark")
+GRAMMAR = "\n".join(resources.files("tocsin.language").joinpath(file).read_text("utf-8") for file in FILES)
+# Every keyword, in its first spelling.
 WORDS = set(re.findall(r"^_?\w+\.2: /\(?([a-z]+)\b(?!-)", GRAMMAR, re.MULTILINE))
 UNITS = {"Day", "Hour", "Minutes", "S", "D", "W", "H", "Us", "Ms"}
 FUNCTIONS = {"Count", "Sum", "Min", "Max", "Avg", "First", "Last", "Range"}

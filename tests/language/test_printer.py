@@ -97,7 +97,7 @@ def test_canonical_text_is_printed_as_it_was_written(text):
     [
         (ex.Variable("b"), "b"),
         (ex.Comparison("=", ex.Variable("b"), ex.Literal(1)), "b[] = 1"),
-        (ex.Every("X", ex.Comparison(">", ex.Attribute("X", ("a",)), ex.Literal(5))), "X[X.a > 5]"),
+        (ex.Every("X", ex.Comparison(">", ex.Attribute("X", ("a",)), ex.Literal(5))), "X[a > 5]"),
         (ex.BagPredicate(ex.BagOrder.INCREASING, "X", ("a",)), "X[increasing(a)]"),
         (ex.Literal(float("inf")), "1e999"),
         (ex.Timestamp(dt.datetime(2026, 1, 31, 8, 30)), "TIMESTAMP '2026-01-31 08:30:00'"),

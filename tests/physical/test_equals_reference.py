@@ -19,6 +19,7 @@ from tests.physical.support import light_settings
 
 import tocsin
 from tocsin import errors, reference
+from tocsin.algebra import nodes as alg
 from tocsin.language import ast
 from tocsin.physical import local
 from tocsin.physical.claims import refusals
@@ -30,17 +31,17 @@ ARROW_TYPES = {"boolean": pa.bool_(), "bigint": pa.int64(), "double": pa.float64
 NAMES = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
 
-def compiled(query: str | ast.Query) -> tocsin.Pattern:
+def compiled(query: str | ast.Query, language: str = "sase") -> tocsin.Pattern:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.TocsinWarning)
-        return tocsin.pattern(query)
+        return tocsin.pattern(query, language=language)
 
 
 def claimed(case: Case) -> list[str]:
     """The strategies that run a case."""
     if case.error is not None:
         return []
-    refused = refusals(compiled(case.pattern).query)
+    refused = refusals(compiled(case.pattern, case.language).query)
     return [name for name, refusal in refused.items() if refusal is None and name != "clustered"]
 
 
@@ -94,7 +95,7 @@ def column_types(rows: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def event_types(pattern: tocsin.Pattern) -> set[str]:
-    return {event.type for event in ast.events_in(pattern.tree.pattern)}
+    return set(alg.event_types(pattern.query.pattern))
 
 
 def test_spark_claims_a_good_part_of_the_cases() -> None:
@@ -103,7 +104,7 @@ def test_spark_claims_a_good_part_of_the_cases() -> None:
 
 @pytest.mark.parametrize("case", ALL_CASES, ids=str)
 def test_the_local_engine_gives_the_matches_of_the_case(case: Case) -> None:
-    pattern = compiled(case.pattern)
+    pattern = compiled(case.pattern, case.language)
     found = local.match(pattern.query, case_tables(case, pattern), tie=case.tie).to_pylist()
     assert case.differences(found) == []
 
@@ -243,7 +244,7 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize(("case", "strategy"), CASES)
 def test_spark_gives_the_matches_of_the_case(light: SparkSession, case: Case, strategy: str) -> None:
-    pattern = compiled(case.pattern)
+    pattern = compiled(case.pattern, case.language)
     options = {"slice_us": 1} if strategy == "kernel" else {}
     inputs = case_frames(light, case, pattern)
     found = rows_of(prepare(pattern.query, inputs, tie=case.tie, strategy=strategy, **options).matches())

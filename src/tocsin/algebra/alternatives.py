@@ -61,8 +61,16 @@ class Alternative:
         return Alternative(self.types, frozenset(), frozenset(self.variables), self.absences)
 
 
-class TooManyAlternativesError(Exception):
+class NoAlternativesError(Exception):
+    """A pattern that is not a short list of plain conjunctions."""
+
+
+class TooManyAlternativesError(NoAlternativesError):
     """More than `MOST_ALTERNATIVES` ways to satisfy one pattern."""
+
+
+class SharedVariablesError(NoAlternativesError):
+    """An operator of ACEL, where a variable may hold events of several places and an event several variables."""
 
 
 def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
@@ -79,7 +87,11 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
     ------
     TooManyAlternativesError
         When there are more than `MOST_ALTERNATIVES`.
+    SharedVariablesError
+        When the pattern has operators that only ACEL writes.
     """
+    if is_of_acel(node):
+        raise SharedVariablesError
     match node:
         case alg.Event():
             return (Alternative(((node.variable, node.type),)),)
@@ -103,6 +115,15 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
         case alg.Filter() | alg.Within() | alg.Emit():
             return alternatives(node.part)
     raise TypeError(f"{type(node).__name__} has no alternatives")
+
+
+def is_of_acel(node: alg.Node) -> bool:
+    """Whether a node is one that only ACEL writes."""
+    by_position = isinstance(node, alg.Sequence | alg.Repeat) and node.order is alg.Order.POSITION
+    return by_position or isinstance(
+        node,
+        alg.Adjacent | alg.RepeatAdjacent | alg.Both | alg.Bind | alg.Project | alg.Derive | alg.NextOf,
+    )
 
 
 def _fold(

@@ -79,7 +79,8 @@ def _times(least: int, most: int | None) -> str:
 
 
 def _fold(fold: alg.Fold) -> str:
-    return f"{fold.name} <- {fold.function}({'.'.join((fold.variable, *fold.path))})"
+    distinct = "DISTINCT " if fold.distinct else ""
+    return f"{fold.name} <- {fold.function}({distinct}{'.'.join((fold.variable, *fold.path))})"
 
 
 def _absence(node: alg.Absent) -> str:

@@ -13,10 +13,11 @@ from tocsin.source import Place, Where
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of one event type."""
+    """The attributes of one event type; `owner` are other words for what has them, such as a derived event."""
 
     type: str
     attributes: Mapping[str, DataType]
+    owner: str | None = None
 
     @classmethod
     def of(cls, event_type: str, attributes: Mapping[str, str | DataType]) -> Schema:
@@ -39,8 +40,8 @@ class Schema:
         UnknownAttributeError
             With the nearest name there is.
         """
-        owner, known, found = f"Event type `{self.type}`", dict(self.attributes), types.NULL
-        shown = f"`{self.type}` has"
+        owner, known, found = self.owner or f"Event type `{self.type}`", dict(self.attributes), types.NULL
+        shown = "it has" if self.owner else f"`{self.type}` has"
         for depth, name in enumerate(path):
             if name not in known:
                 what = "attribute" if depth == 0 else "field"
@@ -53,7 +54,7 @@ class Schema:
             known = dict(found.fields)
             inner = ".".join(path[: depth + 1])
             shown = f"`{inner}` is {found.describe()}; its fields"
-            owner = f"`{inner}` of event type `{self.type}`"
+            owner = f"`{inner}` of {self.owner or f'event type `{self.type}`'}"
         return found
 
 

@@ -138,6 +138,11 @@ class Inference:
                     self.problems.append(mismatches.not_text(node, found))
             case ex.Every():
                 self._boolean(node.condition)
+            case ex.BagPredicate():
+                compared = ex.Attribute(node.variable, node.path, where=node.where)
+                found = self.type_of(compared)
+                if not found.is_null and not found.is_ordered:
+                    self.problems.append(mismatches.not_comparable(node, (compared, found), (compared, found)))
 
     def _boolean(self, node: ex.Expression) -> None:
         found = self.type_of(node)
@@ -220,6 +225,9 @@ class Inference:
         return result_type(function.gives, found)
 
     def _aggregate(self, node: ex.Aggregate) -> DataType:
+        if node.monoid is not None and node.argument is not None:
+            found = self.type_of(node.argument)
+            return found if node.monoid.gives is None else types.from_spark_name(node.monoid.gives)
         function = AGGREGATES.get(node.function)
         if function is None:
             self.problems.append(

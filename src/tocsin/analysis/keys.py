@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import TooManyAlternativesError, alternatives
+from tocsin.algebra.alternatives import NoAlternativesError, alternatives
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.durations import table
 from tocsin.analysis.types import Kind
@@ -173,7 +173,7 @@ def bound_together(query: alg.Query) -> list[Bound]:
     try:
         sets = {frozenset(each.variables) for each in alternatives(query.pattern) if each.types}
         return [Bound(names, names) for names in sets]
-    except TooManyAlternativesError:
+    except NoAlternativesError:
         kinds = query.variables
         sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
         return [Bound(frozenset(kinds), sure)]

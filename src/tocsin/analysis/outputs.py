@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Protocol
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -12,6 +13,7 @@ from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_CO
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
+from tocsin.source import Where
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,34 @@ class Outputs:
 COUNT_ONLY = Outputs(returns=(alg.Returned("count", ex.Aggregate("count", None)),), over_all_matches=True)
 
 
-def translate_outputs(query: ast.Query, references: References) -> Outputs:
+class Clauses(Protocol):
+    """What the queries of all languages have, as far as outputs are concerned."""
+
+    @property
+    def output(self) -> ast.Output:
+        """Which matches are reported."""
+
+    @property
+    def returns(self) -> tuple[ast.Column, ...]:
+        """RETURN."""
+
+    @property
+    def group_by(self) -> tuple[ex.Expression, ...]:
+        """GROUP BY."""
+
+    @property
+    def having(self) -> ex.Expression | None:
+        """HAVING."""
+
+    @property
+    def timeouts(self) -> bool:
+        """Whether time-outs are rows too."""
+
+    def place(self, clause: str) -> Where:
+        """Where a clause is written, or else the whole query."""
+
+
+def translate_outputs(query: Clauses, references: References) -> Outputs:
     """The output clauses, checked; problems go to `references.problems`."""
     problems = references.problems
     if query.output is ast.Output.COUNT:
@@ -133,7 +162,7 @@ def _group_key(key: ex.Expression, columns: dict[str, ex.Expression], references
 
 
 def _check_columns(
-    query: ast.Query,
+    query: Clauses,
     returns: tuple[alg.Returned, ...],
     *,
     over_all: bool,

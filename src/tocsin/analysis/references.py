@@ -7,7 +7,7 @@ RETURN column's name in HAVING becomes the column's expression. Problems are col
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.analysis.variables import Variables
@@ -128,7 +128,7 @@ class References:
                     hint="a condition on a negated variable speaks of one event that must not be there.",
                 )
             )
-        return ex.Aggregate(node.function, argument, node.distinct, where=node.where)
+        return replace(node, argument=argument)
 
     def _check_argument(self, node: ex.Aggregate, argument: ex.Expression) -> None:
         name = node.function.upper()

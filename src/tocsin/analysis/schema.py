@@ -1,8 +1,8 @@
 """Binding: a query meets the schemas of its event types, and every problem is shown at once.
 
-`bind` checks that every event type of the pattern has a schema, that every attribute is there, in every type
-its variable may hold, that the partition's attributes are in every type, negated ones included, and that
-every condition and column has a type. What comes out knows the types of the result's columns.
+`bind` checks that every event type of the pattern has a schema, that every attribute is there (`holdings`), that the
+partition's attributes are in every type, negated ones included, and that every condition and column has a type. What
+comes out knows the types of the result's columns.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_of_acel
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
+from tocsin.analysis.holdings import Binder, differing
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.types import DataType, Kind, common_type
 from tocsin.language import expressions as ex
@@ -121,6 +123,9 @@ class _Binder:
         self.variables = alg.variables_of(pattern)
         time, time_type = self._time()
         self._partition()
+        is_strict = not any(is_of_acel(node) for node in pattern.walk())
+        self.binder = Binder(self.schemas, self.problems, is_strict)
+        self.held = self.binder.held(pattern)
         for node in self.query.pattern.walk():
             self._node(node)
         columns = self._columns()
@@ -145,50 +150,16 @@ class _Binder:
 
     def _environment(self, absence: alg.Absent | None = None) -> Environment:
         """What names mean in a condition; that of an absence knows its negated variable too."""
-        kinds = {name: kind.types for name, kind in self.variables.items()}
+        held = dict(self.held)
         if absence is not None:
-            kinds[absence.variable] = (absence.type,)
-
-        def attribute(reference: ex.Attribute) -> DataType:
-            if reference.variable not in kinds:
-                raise errors.UnknownVariableError(
-                    f"The pattern has no variable `{reference.variable}`.",
-                    where=reference.where,
-                    hint=errors.did_you_mean(reference.variable, kinds, "the pattern has"),
-                )
-            return self._attribute(kinds[reference.variable], reference)
-
-        return Environment(attribute, self._event)
-
-    def _attribute(self, event_types: tuple[str | None, ...], reference: ex.Attribute) -> DataType:
-        found: dict[str, DataType] = {}
-        problems: list[errors.TocsinError] = []
-        for schema in self._schemas_of(event_types):
-            try:
-                found[schema.type] = schema.lookup(reference.path, reference.where)
-            except errors.UnknownAttributeError as problem:
-                problems.append(problem)
-        errors.raise_all(problems)
-        common = common_type(found.values())
-        if common is None:
-            raise errors.TypeMismatchError(
-                f"`{reference.variable}.{reference.name}` is {_differing(found)}.",
-                where=reference.where,
-                hint=f"give each type its own variable in place of `{reference.variable}`, or convert one.",
-            )
-        return common
-
-    def _schemas_of(self, event_types: tuple[str | None, ...]) -> list[Schema]:
-        """The schemas a variable's events may have, of those that are known."""
-        if None in event_types:
-            return list(self.schemas.values())
-        return [self.schemas[name] for name in event_types if name is not None and name in self.schemas]
+            held[absence.variable] = tuple(schema for schema in self.schemas.values() if schema.type == absence.type)
+        return Environment(lambda reference: self.binder.attribute(reference, held), self._event)
 
     def _event(self, name: str) -> DataType:
         """A whole variable: a struct with the attributes of all its types; an array when it is iterated."""
         kind = self.variables.get(name)
         fields: dict[str, DataType] = {}
-        for schema in self._schemas_of(kind.types if kind is not None else ()):
+        for schema in self.held.get(name, ()):
             for attribute, found in schema.attributes.items():
                 fields.setdefault(attribute, found)
         event = types.struct_of(fields.items())
@@ -224,7 +195,7 @@ class _Binder:
         if len({given.kind for given in found.values()}) > 1:
             self.problems.append(
                 errors.TimeTypeError(
-                    f"The time attribute is {_differing(found)}.",
+                    f"The time attribute is {differing(found)}.",
                     hint="convert one of them, so that all event types tell time in the same way.",
                 )
             )
@@ -249,7 +220,7 @@ class _Binder:
             if common is None or not common.is_ordered:
                 self.problems.append(
                     errors.TypeMismatchError(
-                        f"The query is partitioned by `{attribute}`, which is {_differing(found)}.",
+                        f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
                         hint="a partition needs single values that can be compared across all event types.",
                     )
                 )
@@ -258,7 +229,7 @@ class _Binder:
 
     def _node(self, node: alg.Node) -> None:
         match node:
-            case alg.Event(condition=ex.Expression() as condition) | alg.Filter(condition=condition):
+            case alg.Event(condition=ex.Expression() as condition):
                 self._inference().condition(condition)
             case alg.Absent(condition=ex.Expression() as condition):
                 self._inference(node).condition(condition)
@@ -304,11 +275,3 @@ def _places(pattern: alg.Node) -> dict[str, Where]:
         if isinstance(node, alg.Event | alg.NextOf | alg.Absent) and node.type is not None:
             places.setdefault(node.type, node.where)
     return places
-
-
-def _differing(found: Mapping[str, DataType]) -> str:
-    """`a string in `A` and an integer in `B``: the first two that differ, or the only one there is."""
-    kinds: dict[Kind, str] = {}
-    for event_type, given in found.items():
-        kinds.setdefault(given.kind, f"{given.describe()} in `{event_type}`")
-    return " and ".join(list(kinds.values())[:2])

@@ -6,8 +6,9 @@ through an absent one. Bounds come from the order of SEQ (`y.ts − x.ts ≥ 1 �
 W − 1 µs` for all pairs), and from conjuncts of WHERE that compare two time stamps; a conjunct on a variable
 the alternative does not bind is vacuous.
 
-A pattern with too many alternatives gets one coarser network over all variables. It is sound, not tight: a
-bound of a pair holds whenever both are bound, and paths run only through variables that every match binds.
+A pattern with too many alternatives, or with operators of ACEL, gets one coarser network over all variables. It is
+sound, not tight: a bound of a pair holds whenever both are bound, and paths run only through variables that every match
+binds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import Alternative, TooManyAlternativesError, alternatives
+from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives
 from tocsin.analysis.absences import AbsentDistances, Bag, absent_distances, is_local, largest, plus
 from tocsin.analysis.closure import Edge, Reason, close, negative_cycle
 from tocsin.analysis.contradictions import contradiction, contradictory_branch, never_bound
@@ -102,7 +103,7 @@ class Network:
     warnings
         One for each way that none can.
     is_exact
-        False when there were too many alternatives, and one coarser closure stands for all.
+        False when one coarser closure stands for all alternatives.
     places
         Where each variable is named in the pattern, for messages.
     """
@@ -257,7 +258,7 @@ class _Builder:
     def network(self) -> Network:
         try:
             found = [each for each in alternatives(self.query.pattern) if each.types]
-        except TooManyAlternativesError:
+        except NoAlternativesError:
             return self._coarse()
         closures: dict[Alternative, Closure] = {}
         impossible: dict[Alternative, tuple[Edge, ...]] = {}
@@ -346,10 +347,17 @@ def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
     frozenset()
     """
     match node:
-        case alg.Sequence():
+        case alg.Sequence() | alg.Adjacent():
             names = [alg.variables_of(part) for part in node.parts]
             across = {(x, y) for i, left in enumerate(names) for right in names[i + 1 :] for x in left for y in right}
-            return frozenset(across).union(*map(always_before, node.parts))
+            within = [always_before(part) for part in node.parts]
+            # A variable of several parts (ACEL) is before another only if all its events are.
+            return frozenset(
+                (x, y)
+                for x, y in across.union(*within)
+                if not any(x in right and y in left for i, left in enumerate(names) for right in names[i + 1 :])
+                and all((x, y) in order for held, order in zip(names, within, strict=True) if x in held and y in held)
+            )
         case alg.All():
             return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))
         case alg.Any():
@@ -362,6 +370,8 @@ def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
             )
         case alg.Repeat() if node.most != 1:
             return frozenset()  # order inside a copy says nothing across copies
-        case alg.Repeat() | alg.Absent() | alg.Filter() | alg.Within() | alg.Emit():
+        case alg.Bind() | alg.Derive():
+            return frozenset(pair for pair in always_before(node.part) if node.variable not in pair)
+        case alg.Repeat() | alg.Absent() | alg.Filter() | alg.Within() | alg.Emit() | alg.Project():
             return always_before(node.part)
     return frozenset()

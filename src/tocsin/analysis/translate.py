@@ -38,26 +38,11 @@ def translate(tree: ast.Query) -> Translation:
     """
     window_us = tree.within.size_us if tree.within is not None else None
     problems = check_names(tree)
-    if tree.within is not None and tree.within.size_us <= 0:
-        problems.append(
-            errors.InvalidWindowError(
-                "A window must be longer than nothing.",
-                where=tree.within.where,
-                hint="`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
-            )
-        )
-    elif tree.within is not None and tree.within.size_us > LONGEST_WINDOW_US:
-        problems.append(
-            errors.InvalidWindowError(
-                "A window must be shorter than 100,000 years.",
-                where=tree.within.where,
-                hint="leave WITHIN out to match however far apart the events are.",
-            )
-        )
+    problems += window_problems(tree.within)
     structure = Structure(window_us, problems)
     core = structure.node(tree.pattern)
     if core is None:
-        errors.raise_all(_in_order(problems))
+        errors.raise_all(in_order(problems))
         raise errors.InternalError("A pattern without nodes and without errors.", where=tree.where)
     variables = Variables(alg.variables_of(core), _negated_names(tree.pattern))
     references = References(variables, problems)
@@ -66,7 +51,7 @@ def translate(tree: ast.Query) -> Translation:
     outputs = translate_outputs(tree, references)
     _check_after_match(tree, variables, problems)
     _check_timeouts(tree, core, outputs, problems)
-    errors.raise_all(_in_order(problems))
+    errors.raise_all(in_order(problems))
 
     pattern = core
     if conditions.positive:
@@ -87,6 +72,27 @@ def translate(tree: ast.Query) -> Translation:
         places=tree.places,
     )
     return Translation(query, tuple(_warnings(tree, query)))
+
+
+def window_problems(window: ast.Window | None) -> list[errors.TocsinError]:
+    """What is wrong with the size of WITHIN (R37)."""
+    if window is not None and window.size_us <= 0:
+        return [
+            errors.InvalidWindowError(
+                "A window must be longer than nothing.",
+                where=window.where,
+                hint="`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
+            )
+        ]
+    if window is not None and window.size_us > LONGEST_WINDOW_US:
+        return [
+            errors.InvalidWindowError(
+                "A window must be shorter than 100,000 years.",
+                where=window.where,
+                hint="leave WITHIN out to match however far apart the events are.",
+            )
+        ]
+    return []
 
 
 @dataclass
@@ -195,13 +201,7 @@ def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems:
 
 
 def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarning]:
-    if tree.within is not None and tree.within.slide_us is not None:
-        yield errors.TocsinWarning(
-            "SLIDE_IGNORED",
-            "The slide of WITHIN (size, slide) changes nothing: every match is found, once.",
-            where=tree.within.where,
-            hint="write `WITHIN size`.",
-        )
+    yield from window_warnings(tree.within)
     if tree.selection is ast.Selection.CONTIGUOUS and query.partition.attributes:
         yield errors.TocsinWarning(
             "PARTITION_CONTIGUITY",
@@ -226,6 +226,17 @@ def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarnin
                 break
 
 
-def _in_order(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
+def window_warnings(window: ast.Window | None) -> Iterator[errors.TocsinWarning]:
+    """What the author of a window may want to know."""
+    if window is not None and window.slide_us is not None:
+        yield errors.TocsinWarning(
+            "SLIDE_IGNORED",
+            "The slide of WITHIN (size, slide) changes nothing: every match is found, once.",
+            where=window.where,
+            hint="write `WITHIN size`.",
+        )
+
+
+def in_order(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
     """By place in the text, so that several errors read from top to bottom."""
     return sorted(problems, key=lambda problem: problem.where.start if isinstance(problem.where, Place) else 0)

@@ -14,7 +14,7 @@ from tocsin.cli.session import start, task_progress
 from tocsin.errors import InvalidOptionError, TocsinWarning, UnknownEventTypeError, did_you_mean, raise_all
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import STRATEGIES
+from tocsin.physical.claims import STRATEGIES, unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -190,6 +190,9 @@ def run(
             f"`--max-matches-per-start {most}` allows no match.", hint="write a number from 1 on, or leave it out."
         )
     pattern = compiled(file, language)
+    refusal = unsupported(pattern.query)
+    if refusal is not None:
+        raise refusal
     paths = files.input_paths(inputs)
     for path in [paths] if isinstance(paths, str) else paths.values():
         files.check_exists(path)

@@ -11,9 +11,12 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.source import Where
+
+if TYPE_CHECKING:
+    from tocsin.language.monoids import Monoid
 
 E = TypeVar("E", bound="Expression")
 
@@ -276,12 +279,14 @@ class Call(Expression):
 class Aggregate(Expression):
     """`SUM(b.x)`, `COUNT(b)`, `COUNT(*)` (no argument), `COUNT(DISTINCT b.x)`; the name is in lower case.
 
-    The argument speaks of exactly one variable, without index, and is evaluated once per event of its bag.
+    The argument speaks of exactly one variable, without index, and is evaluated once per event of its bag. `monoid` is
+    what a name that the user has registered stands for.
     """
 
     function: str
     argument: Expression | None
     distinct: bool = False
+    monoid: Monoid | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_of_acel
 from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
@@ -15,7 +16,7 @@ PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent
 
 def is_plain(query: alg.Query) -> bool:
     """Whether a pattern is made of SASE+'s operators only, whose variables hold just what their events bind."""
-    return all(isinstance(node, PLAIN_NODES) for node in query.pattern.walk())
+    return all(isinstance(node, PLAIN_NODES) and not is_of_acel(node) for node in query.pattern.walk())
 
 
 def is_free(query: alg.Query) -> bool:

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_of_acel
 from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
+from tocsin.physical.foreign import foreign_expression
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
 from tocsin.physical.sliced.width import MOST_WIDTH_US
 from tocsin.source import Where
 
-# The operators of ACEL and of rules.
-OTHER_LANGUAGES = (
-    alg.Adjacent,
-    alg.RepeatAdjacent,
-    alg.Both,
-    alg.Bind,
-    alg.Project,
-    alg.Derive,
-    alg.NextOf,
-    alg.Emit,
-)
+# The operators that only ACEL and rules write, in their words.
+OTHER_LANGUAGES: dict[type[alg.Node], str] = {
+    alg.Sequence: "ACEL's `;`",
+    alg.Adjacent: "ACEL's `:`",
+    alg.Repeat: "ACEL's `+`",
+    alg.RepeatAdjacent: "ACEL's `@+`",
+    alg.Both: "ACEL's AND",
+    alg.Bind: "ACEL's AS",
+    alg.Project: "PROJECT",
+    alg.Derive: "AGG",
+    alg.NextOf: "NEXT",
+    alg.Emit: "EMIT",
+    alg.Event: "An event of any type",
+}
 STRATEGIES = ("auto", "join", "sliding-window", "count", "kernel", "clustered")
 
 
@@ -60,9 +65,9 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
     ]
 
 
-def unsupported(query: alg.Query) -> UnsupportedError | None:
+def unsupported(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
     """Why no strategy runs a query, or None when one does."""
-    return refused_by_kernels(query)
+    return refused_by_kernels(query, engine)
 
 
 def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
@@ -76,16 +81,18 @@ def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
     )
 
 
-def refused_by_kernels(query: alg.Query) -> UnsupportedError | None:
+def refused_by_kernels(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
     """The first construct that kernels cannot run, or None."""
     for node in query.pattern.walk():
-        if isinstance(node, OTHER_LANGUAGES) or (isinstance(node, alg.Event) and node.type is None):
-            return UnsupportedError(
-                f"The operator {type(node).__name__} does not run on Spark yet.", where=node.where, hint=HINT
-            )
+        if is_of_acel(node) or isinstance(node, alg.Emit) or (isinstance(node, alg.Event) and node.type is None):
+            construct = OTHER_LANGUAGES[type(node)]
+            return UnsupportedError(f"{construct} does not run {engine} yet.", where=node.where, hint=HINT)
+    foreign = foreign_expression(query)
+    if foreign is not None:
+        return UnsupportedError(f"{foreign[0]} does not run {engine} yet.", where=foreign[1], hint=HINT)
     if query.timeouts:
         return UnsupportedError(
-            "WITH TIMEOUTS does not run on Spark yet.", where=query.places.get("timeouts"), hint=HINT
+            f"WITH TIMEOUTS does not run {engine} yet.", where=query.places.get("timeouts"), hint=HINT
         )
     return None
 

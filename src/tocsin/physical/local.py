@@ -20,6 +20,7 @@ from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import kernel
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.claims import unsupported
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import needed
@@ -52,12 +53,9 @@ def match(
     max_matches_per_start
         How many matches may have one start.
     """
-    if query.timeouts:
-        raise errors.UnsupportedError(
-            "WITH TIMEOUTS does not run here yet.",
-            where=query.places.get("timeouts"),
-            hint="`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows.",
-        )
+    refusal = unsupported(query, "locally")
+    if refusal is not None:
+        raise refusal
     events = _events(query, inputs, time, type)
     named = alg.event_types(query.pattern)
     by_type = {group.type: group for group in events}

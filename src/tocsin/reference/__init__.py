@@ -8,10 +8,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_of_acel
 from tocsin.reference import policies
 from tocsin.reference.matches import Candidate, Evaluation
 from tocsin.reference.outputs import MatchRow, match_rows, rows_over_all
@@ -57,10 +61,17 @@ def evaluate(
     list of dict
         `start`, `end` and one entry per variable (the row, a list of rows, or None), or the RETURN columns; by
         partition, then in the order of SEMANTICS R5.
+
+    Warns
+    -----
+    TocsinWarning
+        When an ACEL pattern goes by the order of events that nothing orders.
     """
     query = pattern if isinstance(pattern, alg.Query) else pattern.query
     ties = [tie] if isinstance(tie, str) else list(tie or ())
     streams = partitions(ingest(rows, time=time, tie=ties, type_column=type), query.partition)
+    if query is not pattern and not ties:
+        _warn_of_ties(query, streams)
     found = [match for stream in streams for match in _matches(query, stream)]
     if query.over_all_matches:
         return rows_over_all(query, found)
@@ -71,6 +82,24 @@ def evaluate(
         missing = [{"status": "timeout", "missing": name} for _, name in late]
         reported += match_rows(query, [match for match, _ in late], missing)
     return reported
+
+
+def _warn_of_ties(query: alg.Query, streams: list[list[Event]]) -> None:
+    """ACEL goes by positions, which among events of one instant their type and values decide (R7, R16)."""
+    if not any(is_of_acel(node) for node in query.pattern.walk()):
+        return
+    for stream in streams:
+        for one, other in pairwise(stream):
+            if one.ts == other.ts and (one.type, one.row) != (other.type, other.row):
+                warnings.warn(
+                    errors.TocsinWarning(
+                        "TIED_EVENTS",
+                        f"Several events have the time {one.time}, and nothing but their type and values orders them.",
+                        hint="`;`, `:`, `+` and `@+` go by the order of events: name columns for it, `tie='seq'`.",
+                    ),
+                    stacklevel=3,
+                )
+                return
 
 
 def _matches(query: alg.Query, events: list[Event]) -> list[Candidate]:

@@ -6,10 +6,11 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from tocsin.language.monoids import Monoid
 from tocsin.reference.values import fitting, order
 
 
-def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoil: bool = False) -> Any:
+def fold(function: str | Monoid, values: list[Any], *, distinct: bool = False, nulls_spoil: bool = False) -> Any:
     """Aggregate the values of a bag, given in the order of their events.
 
     Examples
@@ -24,11 +25,14 @@ def fold(function: str, values: list[Any], *, distinct: bool = False, nulls_spoi
     known = [value for value in values if value is not None]
     if function == "count":
         counted = values if nulls_spoil else known
-        return len(_distinct(counted)) if distinct else len(counted)
+        # Where NULLs are counted, they are one value among the different ones.
+        return len(_distinct(known)) + (len(counted) > len(known)) if distinct else len(counted)
     if nulls_spoil and len(known) < len(values):
         return None
     if distinct:
         known = _distinct(known)
+    if isinstance(function, Monoid):
+        return function.fold(known)
     if function == "collect":
         return known
     if function == "sum":

@@ -159,6 +159,8 @@ def aggregate(node: ex.Aggregate, matches: list[Bags]) -> Any:
     if node.argument is None:
         return len(matches)
     if not matches:  # only over all matches: R40
+        if node.monoid is not None:
+            return node.monoid.fold([])
         return 0 if node.function in ("count", "sum") else None
     (variable,) = ex.variables_in(node.argument)
     pairs = [(bags, event) for bags in matches for event in bags.get(variable, ())]
@@ -167,7 +169,7 @@ def aggregate(node: ex.Aggregate, matches: list[Bags]) -> Any:
     if node.function in ("first", "last"):
         pairs.sort(key=lambda pair: pair[1].position)
     values = [interpret(node.argument, {variable: (event,)}, {}) for _, event in pairs]
-    return fold(node.function, values, distinct=node.distinct)
+    return fold(node.monoid or node.function, values, distinct=node.distinct)
 
 
 def _every(node: ex.Every, bags: Bags, choice: Choice) -> bool | None:

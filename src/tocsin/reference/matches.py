@@ -319,8 +319,9 @@ def _derived(found: Candidate, node: alg.Derive) -> Candidate:
     row = Made(
         {
             one.name: fold(
-                one.function,
+                one.monoid or one.function,
                 [event.value(one.path) if one.path else event.ts for event in bags.get(one.variable, ())],
+                distinct=one.distinct,
                 nulls_spoil=True,
             )
             for one in node.folds

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FIELDS = frozenset(
-    {"case", "rulings", "why", "pattern", "stream", "tie", "matches", "rows", "timeouts", "error", "warns"}
+    {"case", "rulings", "why", "language", "pattern", "stream", "tie", "matches", "rows", "timeouts", "error", "warns"}
 )
 EVENT = re.compile(
     r"(?P<label>(?P<type>[A-Za-z_]+)\d*)(?:@(?P<at>null|[\d.]+))?(?:\((?P<values>(?:'[^']*'|[^()'])*)\))?"
@@ -55,6 +55,7 @@ class Case:
     rows: tuple[Mapping[str, Any], ...] | None = None
     error: str | None = None
     warns: tuple[str, ...] = ()
+    language: str = "sase"
 
     def __str__(self) -> str:
         """Pytest's id of the case."""
@@ -144,6 +145,7 @@ def _case(fields: dict[str, tuple[int, str]], file: str) -> Case:
         rows=_rows(text["rows"], where) if "rows" in text else None,
         error=text.get("error"),
         warns=_names(text.get("warns", "")),
+        language=text.get("language", "sase"),
     )
 
 

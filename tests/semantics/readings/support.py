@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tocsin import api, errors, reference
+from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
+from tocsin.analysis import compile as compiler
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.reference import conditions
@@ -79,37 +80,37 @@ def refuses(
     error: type[errors.TocsinError] = errors.QueryBindingError,
 ) -> None:
     """Let the translator refuse queries that it accepts."""
-    translate = api.translate
+    translate = compiler.translate
 
     def strict(tree: ast.Query) -> Any:
         if is_wrong(tree):
             raise error("Refused by this reading.")
         return translate(tree)
 
-    patch.setattr(api, "translate", strict)
+    patch.setattr(compiler, "translate", strict)
 
 
 def refuses_text(patch: Patch, spelling: str) -> None:
     """Let the parser refuse a spelling that it accepts."""
-    parse = api.parse
+    parse = compiler.parse
 
-    def strict(text: str, name: str) -> ast.Query:
+    def strict(text: str, *rest: Any) -> ast.Query:
         if re.search(spelling, text):
             raise errors.QuerySyntaxError("Refused by this reading.")
-        return parse(text, name)
+        return parse(text, *rest)
 
-    patch.setattr(api, "parse", strict)
+    patch.setattr(compiler, "parse", strict)
 
 
 def translates(patch: Patch, change: Callable[[alg.Query, ast.Query], alg.Query]) -> None:
     """Change the meaning that the translator finds."""
-    translate = api.translate
+    translate = compiler.translate
 
     def changed(tree: ast.Query) -> Any:
         made = translate(tree)
         return type(made)(change(made.query, tree), made.warnings)
 
-    patch.setattr(api, "translate", changed)
+    patch.setattr(compiler, "translate", changed)
 
 
 def remembers(patch: Patch) -> list[Event]:

@@ -1,6 +1,6 @@
 """From the parse tree of a condition or value to `tocsin.language.expressions`.
 
-One method per rule of grammar.lark, sections 4 to 6, in its order. What the grammar lets through although
+One method per rule of shared.lark, sections 2 to 4, in its order. What the grammar lets through although
 no tree can say it (an index called `b[idx]`, half a microsecond) is refused here as a syntax error.
 """
 
@@ -20,6 +20,7 @@ from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
+from tocsin.language.monoids import Monoids
 from tocsin.source import Place, Source
 
 COMPARISONS = {"<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
@@ -29,9 +30,10 @@ COMPARISONS = {"<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 class ExpressionBuilder(Transformer[Token, Any]):
     """Builds expressions, bottom up."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, monoids: Monoids | None = None) -> None:
         super().__init__()
         self._source = source
+        self._monoids = monoids or {}
 
     def _place(self, at: Meta | Token) -> Place:
         start, end = at.start_pos, at.end_pos
@@ -71,7 +73,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ex.Between(operand, low, high, negated is not None, where=self._place(meta))
 
     def is_like(self, meta: Meta, operand: ex.Expression, negated: Token | None, pattern: Token) -> ex.Like:
-        return ex.Like(operand, _unquoted(pattern), negated is not None, where=self._place(meta))
+        return ex.Like(operand, unquoted(pattern), negated is not None, where=self._place(meta))
 
     def arithmetic(self, meta: Meta, left: ex.Expression, op: Token, right: ex.Expression) -> ex.Arithmetic:
         return ex.Arithmetic(str(op), left, right, where=self._place(meta))
@@ -169,7 +171,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def call(self, meta: Meta, name: Token, *arguments: ex.Expression | None) -> ex.Expression:
         function, place = name.lower(), self._place(meta)
         given = tuple(argument for argument in arguments if argument is not None)
-        if function not in AGGREGATES:
+        if not self._is_aggregate(function):
             return ex.Call(function, given, where=place)
         if len(given) != 1:
             raise QuerySyntaxError(
@@ -177,7 +179,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 where=place,
                 hint=f"write {function.upper()}(b.x){' or COUNT(*)' if function == 'count' else ''}.",
             )
-        return ex.Aggregate(function, whole_variable(given[0]), where=place)
+        return ex.Aggregate(function, whole_variable(given[0]), monoid=self._monoids.get(function), where=place)
+
+    def _is_aggregate(self, function: str) -> bool:
+        return function in AGGREGATES or function in self._monoids
 
     def call_of_all(self, meta: Meta, name: Token, _star: Token) -> ex.Aggregate:
         if name.lower() != "count":
@@ -189,13 +194,15 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ex.Aggregate("count", None, where=self._place(meta))
 
     def call_of_distinct(self, meta: Meta, name: Token, argument: ex.Expression) -> ex.Aggregate:
-        if name.lower() not in AGGREGATES:
+        function = name.lower()
+        if not self._is_aggregate(function):
             raise QuerySyntaxError(
                 f"DISTINCT belongs to aggregates, and {name} is none.",
                 where=self._place(meta),
                 hint="write COUNT(DISTINCT b.x).",
             )
-        return ex.Aggregate(name.lower(), whole_variable(argument), True, where=self._place(meta))
+        place, monoid = self._place(meta), self._monoids.get(function)
+        return ex.Aggregate(function, whole_variable(argument), True, monoid, where=place)
 
     # --- literals ---
 
@@ -204,7 +211,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ex.Literal(value, where=self._place(meta))
 
     def string(self, meta: Meta, token: Token) -> ex.Literal:
-        return ex.Literal(_unquoted(token), where=self._place(meta))
+        return ex.Literal(unquoted(token), where=self._place(meta))
 
     def true(self, meta: Meta, _token: Token) -> ex.Literal:
         return ex.Literal(True, where=self._place(meta))
@@ -216,7 +223,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ex.Literal(None, where=self._place(meta))
 
     def timestamp(self, meta: Meta, token: Token) -> ex.Timestamp:
-        text = _unquoted(token)
+        text = unquoted(token)
         try:
             if re.search(r"\.\d{7}", text):
                 raise ValueError
@@ -234,7 +241,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def date(self, meta: Meta, token: Token) -> ex.Date:
         try:
-            value = dt.date.fromisoformat(_unquoted(token))
+            value = dt.date.fromisoformat(unquoted(token))
         except ValueError:
             raise QuerySyntaxError(
                 f"{token} is not a date.", where=self._place(token), hint="write DATE '2026-01-31'."
@@ -242,7 +249,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ex.Date(value, where=self._place(meta))
 
     def interval(self, meta: Meta, number: Token, unit: Token) -> ex.Interval:
-        text = _unquoted(number) if number.type == "STRING" else str(number)
+        text = unquoted(number) if number.type == "STRING" else str(number)
         if not re.fullmatch(r"-?\d{1,30}(\.\d{1,30})?", text):
             raise QuerySyntaxError(
                 f"{number} is not a number of {unit}.",
@@ -283,8 +290,9 @@ def unquoted_name(token: Token) -> str:
     return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
 
-def _unquoted(token: Token) -> str:
-    return token[1:-1].replace("''", "'")
+def unquoted(token: Token) -> str:
+    """The text a string writes, without its quotes; a quote inside is doubled."""
+    return token[1:-1].replace(token[0] * 2, token[0])
 
 
 def _without_tokens(children: tuple[Any, ...]) -> list[ex.Expression]:

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, v_args
 from lark.tree import Meta
 
-from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.language.sase.build_expression import ExpressionBuilder, unquoted_name, whole_variable
-from tocsin.source import Place
+from tocsin.language.sase.build_clauses import Clause, ClauseBuilder
+from tocsin.language.sase.build_expression import unquoted_name
 
 SELECTIONS = {
     "ANY_MATCH": ast.Selection.ANY,
@@ -24,39 +22,13 @@ SELECTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class _Clause:
-    """A clause on its way into the query: its name in the text, its field in the tree, its value."""
-
-    title: str
-    field: str
-    value: Any
-    where: Place
-
-
 @v_args(meta=True, inline=True)
-class QueryBuilder(ExpressionBuilder):
+class QueryBuilder(ClauseBuilder):
     """Builds queries, bottom up."""
 
-    def query(self, meta: Meta, pattern: ast.Element, *clauses: _Clause) -> ast.Query:
-        first: dict[str, _Clause] = {}
-        for clause in clauses:
-            if clause.field in first:
-                raise QuerySyntaxError(
-                    f"{clause.title} is written twice.",
-                    where=clause.where,
-                    also=("first written", first[clause.field].where),
-                    hint="join the two conditions with AND."
-                    if clause.title in {"WHERE", "HAVING"}
-                    else "keep one of the two.",
-                )
-            first[clause.field] = clause
-        values = {field: clause.value for field, clause in first.items()}
-        places = {field: clause.where for field, clause in first.items()}
+    def query(self, meta: Meta, pattern: ast.Element, *clauses: Clause) -> ast.Query:
+        values, places = self._sorted(clauses)
         return ast.Query(pattern, **values, places=places, source=self._source, where=self._place(meta))
-
-    def _clause(self, meta: Meta, title: str, field: str, value: Any) -> _Clause:
-        return _Clause(title, field, value, self._place(meta))
 
     # --- pattern ---
 
@@ -99,61 +71,36 @@ class QueryBuilder(ExpressionBuilder):
 
     # --- clauses ---
 
-    def partition_by(self, meta: Meta, *keys: ast.Key) -> _Clause:
-        return self._clause(meta, "PARTITION BY", "partition_by", keys)
-
-    def key(self, meta: Meta, token: Token) -> ast.Key:
-        return ast.Key(unquoted_name(token), where=self._place(meta))
-
-    def where(self, meta: Meta, condition: ex.Expression) -> _Clause:
+    def where(self, meta: Meta, condition: ex.Expression) -> Clause:
         return self._clause(meta, "WHERE", "where_clause", condition)
 
-    def within(self, meta: Meta, size: ex.Interval, slide: ex.Interval | None = None) -> _Clause:
-        window = ast.Window(size.microseconds, slide.microseconds if slide else None, where=self._place(meta))
-        return self._clause(meta, "WITHIN", "within", window)
-
-    def semantics(self, meta: Meta, policy: Token) -> _Clause:
+    def semantics(self, meta: Meta, policy: Token) -> Clause:
         return self._clause(meta, "SEMANTICS", "selection", SELECTIONS[policy.type])
 
-    def reuse(self, meta: Meta) -> _Clause:
+    def reuse(self, meta: Meta) -> Clause:
         return self._after_match(meta, ast.Skip.REUSE)
 
-    def skip_past_last(self, meta: Meta, _last: Token) -> _Clause:
+    def skip_past_last(self, meta: Meta, _last: Token) -> Clause:
         return self._after_match(meta, ast.Skip.PAST_LAST)
 
-    def skip_to_next(self, meta: Meta) -> _Clause:
+    def skip_to_next(self, meta: Meta) -> Clause:
         return self._after_match(meta, ast.Skip.TO_NEXT)
 
-    def skip_to_first(self, meta: Meta, _first: Token, variable: str) -> _Clause:
+    def skip_to_first(self, meta: Meta, _first: Token, variable: str) -> Clause:
         return self._after_match(meta, ast.Skip.TO_FIRST, variable)
 
-    def skip_to_last(self, meta: Meta, _last: Token, variable: str) -> _Clause:
+    def skip_to_last(self, meta: Meta, _last: Token, variable: str) -> Clause:
         return self._after_match(meta, ast.Skip.TO_LAST, variable)
 
-    def _after_match(self, meta: Meta, skip: ast.Skip, variable: str | None = None) -> _Clause:
+    def _after_match(self, meta: Meta, skip: ast.Skip, variable: str | None = None) -> Clause:
         policy = ast.AfterMatch(skip, variable, where=self._place(meta))
         return self._clause(meta, "AFTER MATCH", "after_match", policy)
 
-    def output(self, meta: Meta, which: Token, per: Token | None = None) -> _Clause:
+    def output(self, meta: Meta, which: Token, per: Token | None = None) -> Clause:
         words = which.lower()
         if words in {"first", "last"}:
             words += f" per {per.lower() if per else 'start'}"
         return self._clause(meta, "OUTPUT", "output", ast.Output(words))
 
-    def returns(self, meta: Meta, *columns: ast.Column) -> _Clause:
-        return self._clause(meta, "RETURN", "returns", columns)
-
-    def column(self, meta: Meta, expression: ex.Expression, alias: str | None) -> ast.Column:
-        return ast.Column(whole_variable(expression), alias, where=self._place(meta))
-
-    def alias(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
-
-    def group_by(self, meta: Meta, *keys: ex.Expression) -> _Clause:
-        return self._clause(meta, "GROUP BY", "group_by", keys)
-
-    def having(self, meta: Meta, condition: ex.Expression) -> _Clause:
-        return self._clause(meta, "HAVING", "having", condition)
-
-    def timeouts(self, meta: Meta) -> _Clause:
+    def timeouts(self, meta: Meta) -> Clause:
         return self._clause(meta, "WITH TIMEOUTS", "timeouts", True)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from lark import Lark, Token, Tree
+from lark import Lark
 from lark.exceptions import UnexpectedInput, VisitError
 
-from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
 from tocsin.language import expressions as ex
+from tocsin.language.grammars import grammar, refuse_deep_nesting
+from tocsin.language.monoids import Monoids
 from tocsin.language.sase.build_query import QueryBuilder
 from tocsin.language.sase.messages import syntax_error
-from tocsin.source import Place, Source
-
-# Every walk over a tree is a recursion; nobody writes this deep by hand.
-DEEPEST = 100
+from tocsin.source import Source
 
 
-def parse(text: str, name: str = "<pattern>") -> ast.Query:
+def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) -> ast.Query:
     """The syntax tree of a SASE+ query.
 
     Parameters
@@ -28,6 +25,8 @@ def parse(text: str, name: str = "<pattern>") -> ast.Query:
         The query.
     name
         What messages call the text, such as the name of its file.
+    monoids
+        The aggregates a user has registered, by name in lower case.
 
     Raises
     ------
@@ -42,7 +41,7 @@ def parse(text: str, name: str = "<pattern>") -> ast.Query:
     >>> [part.variable for part in query.pattern.parts]
     ['a', 'b']
     """
-    query = _read(Source(text, name), "query")
+    query = _read(Source(text, name), "query", monoids)
     assert isinstance(query, ast.Query)
     return query
 
@@ -60,41 +59,17 @@ def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
     return expression
 
 
-def _read(source: Source, start: str) -> Any:
+def _read(source: Source, start: str, monoids: Monoids | None = None) -> Any:
     try:
         tree = _grammar().parse(source.text, start=start)
     except UnexpectedInput:
         raise syntax_error(source, _grammar(), start) from None
-    _refuse_deep_nesting(tree, source)
+    refuse_deep_nesting(tree, source)
     try:
-        return QueryBuilder(source).transform(tree)
+        return QueryBuilder(source, monoids).transform(tree)
     except VisitError as error:
         raise error.orig_exc from None
 
 
-@cache
 def _grammar() -> Lark:
-    # Read when the first query is parsed, so that importing Tocsin stays quick; then kept.
-    return Lark.open_from_package(
-        "tocsin.language.sase",
-        "grammar.lark",
-        ("",),
-        start=["query", "expression"],
-        parser="lalr",
-        lexer="contextual",
-        propagate_positions=True,
-    )
-
-
-def _refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:
-    level = [tree]
-    for _ in range(DEEPEST):
-        level = [child for node in level for child in node.children if isinstance(child, Tree)]
-        if not level:
-            return
-    meta = level[0].meta
-    raise QuerySyntaxError(
-        f"The query is nested more than {DEEPEST} levels deep here.",
-        where=Place(source, meta.start_pos, meta.end_pos),
-        hint="AND, OR and IN lists may be as long as you like; parentheses and operators may not.",
-    )
+    return grammar("sase")

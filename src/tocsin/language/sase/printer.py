@@ -22,7 +22,7 @@ SKIPS = {
     ast.Skip.TO_LAST: "SKIP TO LAST",
 }
 
-# How tightly an expression binds, from the loosest: grammar.lark, section 4.
+# How tightly an expression binds, from the loosest: shared.lark, section 2.
 OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGNED, PRIMARY = range(8)
 
 
@@ -41,7 +41,12 @@ def print_query(query: ast.Query) -> str:
       AND c.x != 1
     WITHIN 90 SECONDS
     """
-    lines = [f"PATTERN {_element(query.pattern)}"]
+    return "\n".join([f"PATTERN {_element(query.pattern)}", *print_clauses(query)])
+
+
+def print_clauses(query: ast.Query) -> list[str]:
+    """The clauses of a query that do not say the default, one line each."""
+    lines = []
     if query.partition_by:
         keys = ", ".join(quoted(key.attribute, IN_CONDITION) for key in query.partition_by)
         lines.append(f"PARTITION BY {keys}")
@@ -63,7 +68,7 @@ def print_query(query: ast.Query) -> str:
         lines.append("HAVING " + "\n   AND ".join(_conjuncts(query.having)))
     if query.timeouts:
         lines.append("WITH TIMEOUTS")
-    return "\n".join(lines)
+    return lines
 
 
 def _element(element: ast.Element, indent: int = 0) -> str:
@@ -207,10 +212,24 @@ def _primary(expression: ex.Expression) -> str:
         case ex.SameValue(attributes):
             return f"[{', '.join(quoted(attribute) for attribute in attributes)}]"
         case ex.Every(variable, condition):
-            return f"{quoted(variable)}[{_write(condition)}]"
+            return f"{quoted(variable)}[{_write(bare(variable, condition))}]"
         case ex.BagPredicate(order, variable, path):
             return f"{quoted(variable)}[{order.value}({'.'.join(map(quoted, path))})]"
     raise TypeError(f"not an expression: {expression!r}")
+
+
+def bare(variable: str, predicate: ex.Expression) -> ex.Expression:
+    """The predicate with the attributes of its variable as bare names, as inside brackets."""
+
+    def unbound(node: ex.Expression) -> ex.Expression:
+        match node:
+            case ex.Attribute(owner, (name,)) if owner == variable:
+                return ex.Name(name, where=node.where)
+            case ex.Attribute(owner, (first, *rest)) if owner == variable:
+                return ex.Attribute(first, tuple(rest), where=node.where)
+        return node
+
+    return predicate.transform(unbound)
 
 
 def _event(variable: str, index: ex.Index) -> str:

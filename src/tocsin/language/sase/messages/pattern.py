@@ -25,6 +25,11 @@ OPERATORS = {
 }
 
 
+# What follows the first word of a text of the other language.
+ACEL_SIGNS = {";", ":", "+", "@", "⊕"}
+ACEL_WORDS = {"AS", "FILTER", "OR", "AND"}
+
+
 def no_pattern(s: Situation) -> QuerySyntaxError | None:
     """A text that begins with something else than PATTERN."""
     if s.tokens or s.start != "query":
@@ -37,6 +42,8 @@ def no_pattern(s: Situation) -> QuerySyntaxError | None:
         hint = f"write PATTERN before {s.found.upper}."
     elif s.found.upper in CLAUSES:
         hint = "clauses follow the pattern: PATTERN SEQ(A a, B b) WHERE …"
+    elif s.found.upper in {"AGG", "PROJECT"} or s.after().text in ACEL_SIGNS or s.after().upper in ACEL_WORDS:
+        hint = 'to write ACEL, say language="acel"; a query of SASE+ looks like this: ' + EXAMPLE
     else:
         hint = f"a query looks like this: {EXAMPLE}"
     return s.error(f"A query begins with PATTERN, not with {found}.", hint)

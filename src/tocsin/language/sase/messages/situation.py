@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
@@ -88,7 +89,7 @@ class Situation:
     accepts: frozenset[str]
 
     @classmethod
-    def of(cls, source: Source, grammar: Lark, start: str) -> Situation:
+    def of(cls, source: Source, grammar: Lark, start: str) -> Self:
         """Read the text again up to the place where it goes wrong."""
         tokens: list[Token] = []
         try:

@@ -1,0 +1,154 @@
+"""The variables of a pattern: what each can hold, and how many events they hold together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.algebra.patterns import (
+    Adjacent,
+    All,
+    Any,
+    Bind,
+    Both,
+    Derive,
+    Emit,
+    Event,
+    NextOf,
+    Node,
+    Project,
+    Repeat,
+    RepeatAdjacent,
+    Sequence,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a variable holds: events of these types; one, or a bag; always, or perhaps none."""
+
+    types: tuple[str | None, ...]
+    iterated: bool
+    optional: bool
+
+
+Kinds = dict[str, Kind]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What the variables of a pattern hold, and how many different events together: `most` None is no limit."""
+
+    kinds: Kinds
+    least: int
+    most: int | None
+
+
+def variables_of(node: Node) -> Kinds:
+    """The positive variables of a pattern in order of appearance.
+
+    Examples
+    --------
+    >>> a, b = Event("A", "a"), Repeat(Event("B", "b"), 0, None)
+    >>> variables_of(Sequence((a, b)))["b"]
+    Kind(types=('B',), iterated=True, optional=True)
+    """
+    return _held(node).kinds
+
+
+def events_held(node: Node) -> tuple[int, int | None]:
+    """The least and the largest number of different events that the variables of a match hold; None is no limit.
+
+    What is not known exactly is given as wider than it is.
+
+    Examples
+    --------
+    >>> a, b = Event("A", "A"), Event("B", "B")
+    >>> events_held(Bind(Any((a, b)), "x")), events_held(Adjacent((a, b)))
+    ((1, 1), (2, 2))
+    >>> events_held(Derive(Repeat(a, 1, None), "y", ()))
+    (2, None)
+    """
+    held = _held(node)
+    return held.least, held.most
+
+
+def _held(node: Node) -> Holding:
+    match node:
+        case Event() | NextOf():
+            return Holding({node.variable: Kind((node.type,), iterated=False, optional=False)}, 1, 1)
+        case Emit():
+            return Holding({node.type: Kind((node.type,), iterated=False, optional=False)}, 1, 1)
+        case Any():
+            return _one_of([_held(part) for part in node.parts])
+        case Both():
+            parts = [_held(part) for part in node.parts]
+            limits = [part.most for part in parts if part.most is not None]
+            return Holding(parts[0].kinds, max(part.least for part in parts), min(limits, default=None))
+    parts = [_held(part) for part in node.children()]
+    inner = parts[0]
+    match node:
+        case Repeat(least=least, most=most):
+            return _repeated(inner, least, most)
+        case RepeatAdjacent():
+            return _repeated(inner, 1, None)
+        case Bind():
+            types = tuple(dict.fromkeys(t for kind in inner.kinds.values() for t in kind.types))
+            named = Kind(types, iterated=inner.most != 1, optional=inner.least == 0)
+            return Holding(inner.kinds | {node.variable: named}, inner.least, inner.most)
+        case Derive():
+            derived = Kind((None,), iterated=False, optional=False)
+            before = inner.kinds.get(node.variable)
+            kinds = inner.kinds | {node.variable: derived if before is None else _bag_union(before, derived)}
+            return Holding(kinds, inner.least + 1, None if inner.most is None else inner.most + 1)
+        case Project():
+            return _projected(node, inner)
+        case Sequence() | Adjacent() | All():
+            return _together(parts, may_share=isinstance(node, All))
+    return inner
+
+
+def _one_of(parts: list[Holding]) -> Holding:
+    kinds = {name: _merged([part.kinds.get(name) for part in parts]) for part in parts for name in part.kinds}
+    limits = [part.most for part in parts if part.most is not None]
+    return Holding(kinds, min(part.least for part in parts), max(limits) if len(limits) == len(parts) else None)
+
+
+def _together(parts: list[Holding], *, may_share: bool) -> Holding:
+    kinds: Kinds = {}
+    for part in parts:
+        for name, kind in part.kinds.items():
+            # A name twice in a sequence is a bag union (ACEL, R35); SASE+ has refused it before.
+            kinds[name] = kind if name not in kinds else _bag_union(kinds[name], kind)
+    least = max(part.least for part in parts) if may_share else sum(part.least for part in parts)
+    limits = [part.most for part in parts if part.most is not None]
+    return Holding(kinds, least, sum(limits) if len(limits) == len(parts) else None)
+
+
+def _repeated(copy: Holding, least: int, most: int | None) -> Holding:
+    kinds = {
+        name: Kind(kind.types, kind.iterated or most != 1, kind.optional or least == 0)
+        for name, kind in copy.kinds.items()
+    }
+    return Holding(kinds, copy.least * least, None if copy.most is None or most is None else copy.most * most)
+
+
+def _projected(node: Project, whole: Holding) -> Holding:
+    kinds = {name: whole.kinds[name] for name, _ in node.kept if name in whole.kinds}
+    # Variables may share events, and a trimmed event is another than the whole one.
+    is_trimmed = any(attributes is not None for _, attributes in node.kept)
+    most = whole.most * len(kinds) if is_trimmed and whole.most is not None else whole.most
+    return Holding(kinds, int(any(not kind.optional for kind in kinds.values())), most)
+
+
+def _merged(kinds: list[Kind | None]) -> Kind:
+    present = [kind for kind in kinds if kind is not None]
+    return Kind(
+        tuple(dict.fromkeys(t for kind in present for t in kind.types)),
+        iterated=any(kind.iterated for kind in present),
+        optional=len(present) < len(kinds) or any(kind.optional for kind in present),
+    )
+
+
+def _bag_union(one: Kind, other: Kind) -> Kind:
+    types = tuple(dict.fromkeys(one.types + other.types))
+    return Kind(types, iterated=True, optional=one.optional and other.optional)

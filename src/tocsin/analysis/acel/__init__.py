@@ -1,0 +1,1 @@
+"""ACEL formulas: their names, their structure, and the algebra they become."""

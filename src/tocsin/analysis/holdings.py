@@ -1,0 +1,181 @@
+"""What the events of a variable look like, at every place of a pattern.
+
+In SASE+ a variable holds events of the types it is declared with, and every type must have the attributes that the
+query asks for. In ACEL `AS` gathers events of several types, AGG adds new ones, and PROJECT leaves only some of their
+attributes; an attribute must be there in one of them and is NULL in the others. `Binder.held` walks the pattern once,
+from the events up, and checks every condition and every aggregate where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis import types
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.inference import Environment, Inference
+from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.language import expressions as ex
+
+Held = Mapping[str, tuple[Schema, ...]]
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Binds the expressions of a pattern to schemas, and collects what is wrong.
+
+    Attributes
+    ----------
+    schemas
+        The event types that are known.
+    problems
+        What is wrong so far.
+    is_strict
+        Whether every type a variable may hold must have an attribute, or one of them.
+    """
+
+    schemas: Mapping[str, Schema]
+    problems: list[errors.TocsinError]
+    is_strict: bool
+
+    def held(self, node: alg.Node) -> Held:
+        """What the events of each variable look like; the conditions below are checked on the way."""
+        match node:
+            case alg.Event() | alg.NextOf():
+                return {node.variable: self._of_type(node.type)}
+            case alg.Both():
+                first, *_ = [self.held(part) for part in node.parts]
+                return first
+            case alg.Filter():
+                inner = self.held(node.part)
+                self.inference(inner).condition(node.condition)
+                return inner
+            case alg.Bind():
+                inner = self.held(node.part)
+                return {**inner, node.variable: _distinct(shape for held in inner.values() for shape in held)}
+            case alg.Project():
+                inner = self.held(node.part)
+                return {
+                    name: inner[name] if attributes is None else self._trimmed(node, name, attributes, inner)
+                    for name, attributes in node.kept
+                    if name in inner
+                }
+            case alg.Derive():
+                inner = self.held(node.part)
+                return {**inner, node.variable: (*inner.get(node.variable, ()), self._derived(node, inner))}
+            case alg.Emit():
+                self.held(node.part)
+                return {node.type: self._of_type(node.type)}
+        found: dict[str, tuple[Schema, ...]] = {}
+        for part in node.children():
+            for name, shapes in self.held(part).items():
+                found[name] = _distinct((*found.get(name, ()), *shapes))
+        return found
+
+    def inference(self, held: Held) -> Inference:
+        """What finds the types of expressions where the variables hold this."""
+        return Inference(Environment(lambda reference: self.attribute(reference, held)), self.problems)
+
+    def attribute(self, reference: ex.Attribute, held: Held) -> DataType:
+        """The type of a reference.
+
+        Raises
+        ------
+        UnknownVariableError, UnknownAttributeError, TypeMismatchError
+            When there is no such variable or attribute, or its types do not fit together.
+        """
+        if reference.variable not in held:
+            raise errors.UnknownVariableError(
+                f"The pattern has no variable `{reference.variable}`.",
+                where=reference.where,
+                hint=errors.did_you_mean(reference.variable, held, "the pattern has"),
+            )
+        found: dict[str, DataType] = {}
+        problems: list[errors.TocsinError] = []
+        for schema in held[reference.variable]:
+            try:
+                found[schema.type] = schema.lookup(reference.path, reference.where)
+            except errors.UnknownAttributeError as problem:
+                problems.append(problem)
+        if self.is_strict or not found:
+            errors.raise_all(problems if self.is_strict else _joined(reference, held, problems))
+        common = common_type(found.values())
+        if common is None:
+            raise errors.TypeMismatchError(
+                f"`{reference.variable}.{reference.name}` is {differing(found)}.",
+                where=reference.where,
+                hint=f"give each type its own variable in place of `{reference.variable}`, or convert one.",
+            )
+        return common
+
+    def _of_type(self, event_type: str | None) -> tuple[Schema, ...]:
+        """The schemas that events of a type have: of any type all, of a type that is not known none."""
+        if event_type is None:
+            return tuple(self.schemas.values())
+        return (self.schemas[event_type],) if event_type in self.schemas else ()
+
+    def _trimmed(self, node: alg.Project, name: str, attributes: tuple[str, ...], held: Held) -> tuple[Schema, ...]:
+        """What PROJECT leaves of the events of a variable."""
+        inference = self.inference(held)
+        for attribute in attributes:
+            if held[name]:
+                inference.type_of(ex.Attribute(name, (attribute,), where=node.where))
+        return _distinct(
+            Schema(
+                shape.type,
+                {attribute: shape.attributes.get(attribute, types.NULL) for attribute in attributes},
+                f"What PROJECT leaves of `{name}`",
+            )
+            for shape in held[name]
+        )
+
+    def _derived(self, node: alg.Derive, held: Held) -> Schema:
+        """The event that AGG adds to its variable."""
+        inference = self.inference(held)
+        return Schema(
+            node.variable,
+            {fold.name: inference.type_of(as_expression(fold, node)) for fold in node.folds},
+            f"The new event of AGG `{node.variable}`",
+        )
+
+
+def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:
+    """A value of AGG as the aggregate that RETURN would write for it."""
+    where = node.where if fold.where is None else fold.where
+    argument: ex.Expression = (
+        ex.Attribute(fold.variable, fold.path, where=where) if fold.path else ex.Variable(fold.variable, where=where)
+    )
+    return ex.Aggregate(fold.function, argument, fold.distinct, fold.monoid, where=where)
+
+
+def _joined(reference: ex.Attribute, held: Held, problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
+    """One error for an attribute that none of several kinds of events has."""
+    if len(problems) < 2:
+        return problems
+    known = dict.fromkeys(name for schema in held[reference.variable] for name in schema.attributes)
+    kinds = " or ".join(f"`{schema.type}`" for schema in held[reference.variable])
+    return [
+        errors.UnknownAttributeError(
+            f"No event of `{reference.variable}`, of type {kinds}, has an attribute `{reference.name}`.",
+            where=reference.where,
+            hint=errors.did_you_mean(reference.path[0], known, f"`{reference.variable}` has"),
+        )
+    ]
+
+
+def _distinct(shapes: Iterable[Schema]) -> tuple[Schema, ...]:
+    found: list[Schema] = []
+    for shape in shapes:
+        if shape not in found:
+            found.append(shape)
+    return tuple(found)
+
+
+def differing(found: Mapping[str, DataType]) -> str:
+    """`a string in `A` and an integer in `B``: the first two that differ, or the only one there is."""
+    kinds: dict[Kind, str] = {}
+    for event_type, given in found.items():
+        kinds.setdefault(given.kind, f"{given.describe()} in `{event_type}`")
+    return " and ".join(list(kinds.values())[:2])

@@ -1,0 +1,10 @@
+"""Register automata: a pattern as a machine that reads events one by one (003 §6)."""
+
+from __future__ import annotations
+
+from tocsin.automata.construct import automaton, refusal
+from tocsin.automata.evaluate import Reading
+from tocsin.automata.model import Automaton
+from tocsin.automata.run import ComplexEvent, run
+
+__all__ = ["Automaton", "ComplexEvent", "Reading", "automaton", "refusal", "run"]

@@ -1,0 +1,265 @@
+"""Conjuncts over several events of a match, decided from registers (R1, R3, R15, R21).
+
+Every conjunct is quantified outermost, over the choices of its running references; a choice of an event that does not
+exist is skipped. Three kinds of values stand in a conjunct:
+
+- *settled* ones: attributes of the one event a variable can hold, `b[first]`, `b[3]`; known once that event is read;
+- *final* ones: aggregates, `b[last]`, ACEL's atoms; known with the last event;
+- *running* ones: attributes of each event of a bag, and of its neighbours `b[i-1]`, `NEXT(b)`; a queue of registers
+  holds the neighbours.
+
+A conjunct may have running references to one variable, if all its settled values are known whenever that variable is
+given an event, and no final ones. What is beyond that needs all earlier events and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tocsin.automata import expressions as rx
+from tocsin.automata.construct.atoms import atom_conditions, holding
+from tocsin.automata.construct.occurrences import holds_several, is_given, may_come_late
+from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
+from tocsin.automata.evaluate import constant
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+
+Values = Mapping[ex.Expression, ex.Expression]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A value a conjunct speaks of: what it is after each step, and whether there is one."""
+
+    node: ex.Expression
+    after: tuple[ex.Expression, ...]
+    exists: tuple[ex.Expression, ...]
+
+
+def keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft:
+    """The runs for which a conjunct holds for every choice of events."""
+    references = list(dict.fromkeys(ex.references_in(conjunct)))
+    if any(not is_given(draft, reference.variable) for reference in references):
+        return draft  # it speaks of an event that no match has (R1)
+    running = {
+        reference.variable
+        for reference in references
+        if offset_of(reference.index) is not None and holds_several(draft, reference.variable)
+    }
+    text = print_expression(conjunct)
+    if len(running) > 1:
+        refuse(f"`{text}`, which compares all events of two iterations", conjunct.where)
+    if not running and any(offset_of(reference.index) not in (None, 0) for reference in references):
+        return draft  # a neighbour in a bag of one
+    builder = _Builder(scope, draft, conjunct, text)
+    if running:
+        return builder.at_every(running.pop(), references)
+    return builder.once(references)
+
+
+def offset_of(index: ex.Index) -> int | None:
+    """How far a reference is from the running index; None when its index is fixed."""
+    match index:
+        case ex.Each.PLAIN:
+            return 0
+        case ex.Each.NEXT:
+            return 1
+        case ex.Running():
+            return index.offset
+    return None
+
+
+@dataclass
+class _Builder:
+    """One conjunct on its way into a draft; `draft` gains registers, and its steps keep their places."""
+
+    scope: Scope
+    draft: Draft
+    conjunct: ex.Expression
+    text: str
+
+    def once(self, references: list[ex.Attribute]) -> Draft:
+        """A conjunct without running references."""
+        settled = [self._settled(reference) for reference in references]
+        final = [self._final(node) for node in _final_nodes(self.conjunct)]
+        waits = bool(final) or any(reference.index is ex.Edge.LAST for reference in references) or not references
+        conditions = []
+        for place, step in enumerate(self.draft.steps):
+            is_due = step.ends if waits else any(step.given_to(reference.variable) for reference in references)
+            conditions.append(self._condition(place, settled + final) if is_due else rx.TRUE)
+        kept = self.draft.where(conditions)
+        if kept.may_be_empty and not references and not self._holds_of_nothing():
+            return Draft(kept.steps)
+        return kept
+
+    def at_every(self, variable: str, references: list[ex.Attribute]) -> Draft:
+        """A conjunct that runs over the events of one variable."""
+        self._check(variable, references)
+        run = [one for one in references if one.variable == variable and offset_of(one.index) is not None]
+        settled = [self._settled(reference) for reference in references if reference not in run]
+        offsets = [offset_of(one.index) or 0 for one in run] + [0]  # the index itself must be in the bag
+        pieces = settled + self._queued(run, max(offsets), max(offsets) - min(offsets))
+        return self.draft.where(
+            self._condition(place, pieces) if step.given_to(variable) else rx.TRUE
+            for place, step in enumerate(self.draft.steps)
+        )
+
+    def _check(self, variable: str, references: list[ex.Attribute]) -> None:
+        where = self.conjunct.where
+        if _final_nodes(self.conjunct) or any(one.index is ex.Edge.LAST for one in references):
+            refuse(f"`{self.text}`, which compares all events of `{variable}` with what only the last one tells", where)
+        if any(len(step.given_to(variable)) > 1 for step in self.draft.steps):
+            refuse(f"`{self.text}`: `{variable}` may hold several events of one position", where)
+        for one in references:
+            if one.variable == variable and offset_of(one.index) is not None:
+                continue
+            if _shares(one, variable, references):
+                refuse(f"`{self.text}`, which counts the events of two variables with one index", where)
+            if isinstance(one.index, ex.Fixed) and one.index.number > 1:
+                refuse(f"`{self.text}`, which compares all events of `{variable}` with one far inside a bag", where)
+            if may_come_late(self.draft, one.variable, variable):
+                refuse(f"`{self.text}`, which compares `{one.variable}` with all earlier events of `{variable}`", where)
+
+    def _condition(self, place: int, pieces: list[Piece]) -> ex.Expression:
+        values: Values = {piece.node: piece.after[place] for piece in pieces}
+        missing = (rx.simplified(ex.Not(piece.exists[place])) for piece in pieces)
+        return rx.unless(rx.simplified(ex.Or((*missing, rx.FALSE))), replaced(self.conjunct, values))
+
+    # --- registers --------------------------------------------------------------------------------
+
+    def _track(self, hint: str, zero: ex.Expression, change: Callable[[int, ex.Expression], ex.Expression]) -> Tracked:
+        tracked = track(self.scope, self.draft, hint, zero, change)
+        self.draft = tracked.kept_by(self.draft)
+        return tracked
+
+    def _holding(self, variable: str) -> Tracked:
+        tracked = holding(self.draft, variable, self.scope)
+        self.draft = tracked.kept_by(self.draft)
+        return tracked
+
+    def _settled(self, reference: ex.Attribute) -> Piece:
+        """The value of one event: the only one, the first, the third or the last so far."""
+        variable, name = reference.variable, f"{reference.variable}.{reference.name}"
+        given = [[value_of(output, reference.path) for output in step.given_to(variable)] for step in self.draft.steps]
+        if reference.index is ex.Edge.LAST or not holds_several(self.draft, variable):
+            far = isinstance(reference.index, ex.Fixed) and reference.index.number > 1
+            if far or offset_of(reference.index) not in (None, 0):
+                return Piece(reference, (rx.NULL,) * len(given), (rx.FALSE,) * len(given))
+            last = self._track(name, rx.NULL, lambda place, old: given[place][-1] if given[place] else old)
+            return Piece(reference, last.after, self._holding(variable).after)
+        number = reference.index.number if isinstance(reference.index, ex.Fixed) else 1
+        counted = self._track(
+            f"count({variable})",
+            ex.Literal(0),
+            lambda place, old: ex.Arithmetic("+", old, ex.Literal(len(given[place]))) if given[place] else old,
+        )
+
+        def change(place: int, old: ex.Expression) -> ex.Expression:
+            for already, value in enumerate(given[place]):
+                at = ex.Arithmetic("+", counted.before[place], ex.Literal(already + 1))
+                old = ex.Case(((ex.Comparison("=", at, ex.Literal(number)), value),), old)
+            return old
+
+        chosen = self._track(f"{variable}[{number}].{reference.name}", rx.NULL, change)
+        reaches = tuple(rx.simplified(ex.Comparison(">=", one, ex.Literal(number))) for one in counted.after)
+        return Piece(reference, chosen.after, reaches)
+
+    def _final(self, node: ex.Expression) -> Piece:
+        always = (rx.TRUE,) * len(self.draft.steps)
+        if isinstance(node, ex.Aggregate):
+            function, total = self._aggregate(node)
+            return Piece(node, tuple(rx.Finish(function, element) for element in total.after), always)
+        assert isinstance(node, ex.Every | ex.BagPredicate)
+        self.draft, conditions = atom_conditions(self.draft, node, self.scope)
+        truth = self._track(f"{node.variable}[…]", rx.TRUE, lambda place, old: rx.both(old, conditions[place]))
+        return Piece(node, truth.after, always)
+
+    def _aggregate(self, node: ex.Aggregate) -> tuple[str, Tracked]:
+        """SASE+'s aggregates leave NULLs out, but for `first` and `last` (R18)."""
+        function, argument = self._monoid(node), node.argument
+        if argument is None:
+            refuse(f"`{self.text}`, which counts matches", node.where)
+        (variable,) = ex.variables_in(argument)
+
+        def change(place: int, old: ex.Expression) -> ex.Expression:
+            for output in self.draft.steps[place].given_to(variable):
+                if isinstance(argument, ex.Variable):
+                    old = rx.Combine(function, old, rx.Lift(function, rx.TRUE))
+                    continue
+                paths: Values = {
+                    one: value_of(output, one.path) for one in argument.walk() if isinstance(one, ex.Attribute)
+                }
+                value = replaced(argument, paths)
+                new = rx.Combine(function, old, rx.Lift(function, value))
+                leaves_out = function not in ("first", "last")
+                old = ex.Case(((ex.IsNull(value), old),), new) if leaves_out else new
+            return old
+
+        return function, self._track(f"{function}({variable})", rx.Zero(function), change)
+
+    def _monoid(self, node: ex.Aggregate) -> str:
+        return self.scope.monoid(node.function, node.distinct, node.monoid, node.where)
+
+    def _queued(self, run: list[ex.Attribute], newest: int, length: int) -> list[Piece]:
+        """The event read stands at the newest index; registers hold those before it, each moving up by one."""
+        pieces, variable = [], run[0].variable
+        queues: dict[tuple[str, ...], list[tuple[ex.Expression, ...]]] = {}
+        for path in dict.fromkeys(one.path for one in run):
+            values = [
+                value_of(given[-1], path) if (given := step.given_to(variable)) else rx.NULL
+                for step in self.draft.steps
+            ]
+            queues[path] = self._queue(variable, ".".join((variable, *path)), tuple(values), rx.NULL, length)
+        there = self._queue(variable, f"holds({variable})", (rx.TRUE,) * len(self.draft.steps), rx.FALSE, length)
+        exists = tuple(rx.both(*(lag[place] for lag in there)) for place in range(len(self.draft.steps)))
+        for one in run:
+            lag = newest - (offset_of(one.index) or 0)
+            pieces.append(Piece(one, queues[one.path][lag], exists))
+        return pieces
+
+    def _queue(
+        self, variable: str, name: str, current: tuple[ex.Expression, ...], zero: ex.Expression, length: int
+    ) -> list[tuple[ex.Expression, ...]]:
+        """What was given to a variable 0, 1, 2 … events ago, seen from each step that gives it one."""
+        seen = [current]
+        for lag in range(1, length + 1):
+            newer = seen[-1]
+
+            def change(place: int, old: ex.Expression, newer: tuple[ex.Expression, ...] = newer) -> ex.Expression:
+                return newer[place] if self.draft.steps[place].given_to(variable) else old
+
+            seen.append(self._track(f"{name}[-{lag}]", zero, change).before)
+        return seen
+
+    def _holds_of_nothing(self) -> bool:
+        """Whether the conjunct is TRUE of the match that binds nothing."""
+        values: dict[ex.Expression, ex.Expression] = {}
+        for node in _final_nodes(self.conjunct):
+            if isinstance(node, ex.Aggregate):
+                function = self._monoid(node)
+                values[node] = rx.Finish(function, rx.Zero(function))
+            else:
+                values[node] = rx.TRUE
+        return constant(replaced(self.conjunct, values), self.scope.monoids) is True
+
+
+def _shares(one: ex.Attribute, variable: str, references: list[ex.Attribute]) -> bool:
+    """Whether a reference counts with the letter of the running variable."""
+    letters = {
+        other.index.letter for other in references if other.variable == variable and isinstance(other.index, ex.Running)
+    }
+    return isinstance(one.index, ex.Running) and one.index.letter in letters
+
+
+def _final_nodes(node: ex.Expression) -> list[ex.Expression]:
+    if isinstance(node, ex.Aggregate | ex.Every | ex.BagPredicate):
+        return [node]
+    return list(dict.fromkeys(found for child in node.children() for found in _final_nodes(child)))
+
+
+def replaced(node: ex.Expression, values: Values) -> ex.Expression:
+    """The expression with whole subtrees replaced, outermost first: what was put in is not looked at again."""
+    if node in values:
+        return values[node]
+    return node.map_children(lambda child: replaced(child, values))

@@ -1,0 +1,193 @@
+"""An automaton in the making, and the one way to add a register to it.
+
+A draft is in the model's normal form throughout: nothing enters START, nothing leaves END, a run reads at least one
+event. So the steps out of START are those that begin a match of the part, wherever its copies end up later; they set
+every register of the part from constants, and a second copy of an iteration never sees what the first one left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import NoReturn
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.automata import expressions as rx
+from tocsin.automata.model import Emission, Output, TheEvent, Update
+from tocsin.automata.monoids import BUILT_IN, distinct
+from tocsin.language import expressions as ex
+from tocsin.language.monoids import Monoid
+from tocsin.source import Where
+
+START, END = 0, 1
+MOST_STEPS = 4_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """A transition in the making; its guard is a conjunction."""
+
+    source: int
+    target: int
+    guard: tuple[ex.Expression, ...] = ()
+    updates: tuple[Update, ...] = ()
+    outputs: tuple[Emission, ...] = ()
+
+    @property
+    def begins(self) -> bool:
+        """Whether it reads the first event of a match."""
+        return self.source == START
+
+    @property
+    def ends(self) -> bool:
+        """Whether it reads the last event of a match."""
+        return self.target == END
+
+    def needing(self, *conditions: ex.Expression) -> Step | None:
+        """The step with a stronger guard; None when that is never TRUE."""
+        guard = conjunction((*self.guard, *conditions))
+        return None if guard is None else replace(self, guard=guard)
+
+    def given_to(self, variable: str) -> list[Output]:
+        """What the step adds to a variable, in order."""
+        return [one.output for one in self.outputs if one.variable == variable]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Steps between START and END; `may_be_empty` when the part may also bind nothing at all (R13)."""
+
+    steps: tuple[Step, ...]
+    may_be_empty: bool = False
+
+    def mapped(self, change: Callable[[Step], Step | None]) -> Draft:
+        """Each step changed, or left out."""
+        return replace(self, steps=tuple(new for step in self.steps if (new := change(step)) is not None))
+
+    def where(self, conditions: Iterable[ex.Expression]) -> Draft:
+        """Each step with one more condition."""
+        kept = (step.needing(condition) for step, condition in zip(self.steps, conditions, strict=True))
+        return replace(self, steps=tuple(step for step in kept if step is not None))
+
+
+class Scope:
+    """What all parts of one automaton share: fresh names, and the choices of the caller."""
+
+    def __init__(
+        self,
+        build: Callable[[alg.Node, Scope], Draft],
+        *,
+        contiguous: bool = False,
+    ) -> None:
+        self.build = build
+        self.monoids: dict[str, Monoid] = {}
+        self.contiguous = contiguous
+        self._states = count(END + 1)
+        self._numbers = count(1)
+
+    def part(self, node: alg.Node) -> Draft:
+        """The draft of a part."""
+        draft = self.build(node, self)
+        if len(draft.steps) > MOST_STEPS:
+            refuse(f"an automaton of more than {MOST_STEPS} transitions", node.where)
+        return draft
+
+    def state(self) -> int:
+        """A state that no draft has."""
+        return next(self._states)
+
+    def number(self) -> int:
+        """A number that nothing else bears."""
+        return next(self._numbers)
+
+    def monoid(self, function: str, is_distinct: bool, given: Monoid | None, where: Where) -> str:
+        """The name by which expressions call an aggregate; `given` is a user's own."""
+        monoid = given or BUILT_IN.get(function)
+        if monoid is None:
+            refuse(f"the aggregate `{function}`, of which no monoid is known", where)
+        # The first and the last of the different values are those of all.
+        if is_distinct and function not in ("first", "last"):
+            function, monoid = f"{function} distinct", distinct(monoid)
+        self.monoids.setdefault(function, monoid)
+        return function
+
+    def renamed(self, draft: Draft) -> Draft:
+        """A copy between its own states. Registers are shared: one copy is over before the next begins."""
+        new = {START: START, END: END}
+        for step in draft.steps:
+            for state in (step.source, step.target):
+                if state not in new:
+                    new[state] = self.state()
+        return draft.mapped(lambda step: replace(step, source=new[step.source], target=new[step.target]))
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A register along a draft: what it holds before and after each step, in terms of the registers before it."""
+
+    name: str
+    before: tuple[ex.Expression, ...]
+    after: tuple[ex.Expression, ...]
+
+    def kept_by(self, draft: Draft) -> Draft:
+        """The draft with the register's updates."""
+        old = rx.Register(self.name)
+        return replace(
+            draft,
+            steps=tuple(
+                step if new == old else replace(step, updates=(*step.updates, (self.name, new)))
+                for step, new in zip(draft.steps, self.after, strict=True)
+            ),
+        )
+
+
+def track(
+    scope: Scope, draft: Draft, hint: str, zero: ex.Expression, change: Callable[[int, ex.Expression], ex.Expression]
+) -> Tracked:
+    """A new register that is `zero` before a match begins and that the step at a place changes."""
+    name = f"{hint}#{scope.number()}"
+    before = tuple(zero if step.begins else rx.Register(name) for step in draft.steps)
+    after = tuple(rx.simplified(change(place, old)) for place, old in enumerate(before))
+    return Tracked(name, before, after)
+
+
+def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:
+    """An attribute of an event that a step gives to a variable, NULL when it has none; no path is its time."""
+    if not path:
+        return rx.EventTime()
+    if isinstance(output, TheEvent):
+        is_there = output.attributes is None or path[0] in output.attributes
+        return rx.attribute(path) if is_there else rx.NULL
+    return dict(output.fields).get(path[0], rx.NULL) if len(path) == 1 else rx.NULL
+
+
+def conjunction(conditions: Iterable[ex.Expression]) -> tuple[ex.Expression, ...] | None:
+    """Conditions that must all be TRUE, each once; None when they cannot.
+
+    Examples
+    --------
+    >>> conjunction([rx.TypeIs("A"), rx.TRUE, rx.TypeIs("A")])
+    (TypeIs(type='A'),)
+    >>> conjunction([rx.TypeIs("A"), rx.TypeIs("B")]) is None
+    True
+    """
+    kept: dict[ex.Expression, None] = {}
+    for condition in conditions:
+        kept |= dict.fromkeys(ex.conjuncts(rx.simplified(condition)))
+    kept.pop(rx.TRUE, None)
+    types = {one.type for one in kept if isinstance(one, rx.TypeIs)}
+    is_impossible = rx.FALSE in kept or rx.NULL in kept or len(types) > 1 or any(ex.Not(one) in kept for one in kept)
+    if is_impossible:
+        return None
+    if types:  # what denies another type says nothing more
+        kept = {one: None for one in kept if not (isinstance(one, ex.Not) and isinstance(one.operand, rx.TypeIs))}
+    return tuple(kept)
+
+
+def refuse(part: str, where: Where = None) -> NoReturn:
+    """Say which part of a pattern registers cannot decide."""
+    raise errors.UnsupportedError(
+        f"A register automaton cannot recognise {part}.", where=where, hint="another strategy can run this pattern."
+    )

@@ -1,0 +1,147 @@
+"""Automata in writing: text to read, DOT and Mermaid to draw. The same automaton always reads the same.
+
+A transition is written `guard | updates / outputs`; one that does nothing and asks nothing is `any event`. An update
+whose register starts anew is written with `:=`, one that folds a value into it with the name of the aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin.automata import expressions as rx
+from tocsin.automata.model import START, Automaton, Emission, TheEvent, Transition, Update
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+
+
+def to_text(automaton: Automaton) -> str:
+    """Tests, states with the registers that matter in them, and their transitions.
+
+    Examples
+    --------
+    >>> from tocsin.algebra import nodes as alg
+    >>> from tocsin.automata import automaton
+    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+    >>> print(to_text(automaton(alg.Sequence((a, b), alg.Order.POSITION))))
+    3 transitions between 3 states, no registers
+    tests
+      t0  type = 'A'
+      t1  type = 'B'
+    state 0 (start)
+      → 1  t0 / a: event
+    state 1
+      → 1  any event
+      → 2  t1 / b: event
+    state 2 (end)
+    """
+    return "\n".join(_lines(automaton))
+
+
+def _lines(automaton: Automaton) -> Iterator[str]:
+    registers = f"registers {', '.join(automaton.registers)}" if automaton.registers else "no registers"
+    yield f"{len(automaton.transitions)} transitions between {automaton.number_of_states} states, {registers}"
+    if automaton.tests:
+        yield "tests"
+        yield from (f"  t{number}  {describe(test)}" for number, test in enumerate(automaton.tests))
+    for state, alive in enumerate(automaton.alive):
+        yield f"state {state}{_role(state, automaton)}" + (f" knows {', '.join(alive)}" if alive else "")
+        yield from (f"  → {one.target}  {' '.join(label(one))}" for one in automaton.leaving[state])
+
+
+def _role(state: int, automaton: Automaton) -> str:
+    if state == START:
+        return " (start)"
+    return " (end)" if state in automaton.finals else ""
+
+
+def to_dot(automaton: Automaton) -> str:
+    """A digraph for Graphviz; tests are written out, for a picture has no list of them."""
+    lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
+    for state in range(automaton.number_of_states):
+        shape = " [shape=doublecircle]" if state in automaton.finals else ""
+        lines.append(f"  {state}{shape};")
+    for one in automaton.transitions:
+        text = "\\n".join(part.replace("\\", "\\\\").replace('"', '\\"') for part in label(one, automaton))
+        lines.append(f'  {one.source} -> {one.target} [label="{text}"];')
+    return "\n".join([*lines, "}"])
+
+
+def to_mermaid(automaton: Automaton) -> str:
+    """A flowchart for Mermaid."""
+    lines = ["flowchart LR"]
+    states = range(automaton.number_of_states)
+    lines += [f"  s{state}((({state})))" if state in automaton.finals else f"  s{state}(({state}))" for state in states]
+    for one in automaton.transitions:
+        text = "<br>".join(_escaped(part) for part in label(one, automaton))
+        lines.append(f'  s{one.source} -->|"{text}"| s{one.target}')
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    for character, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("|", "#124;")):
+        text = text.replace(character, entity)
+    return text
+
+
+def label(transition: Transition, automaton: Automaton | None = None) -> list[str]:
+    """What a transition asks, updates and gives, in up to three parts; the tests of an automaton are written out."""
+    asks = [f"t{need}" if automaton is None else describe(automaton.tests[need]) for need in transition.needs]
+    asks += [describe(conjunct) for conjunct in ex.conjuncts(transition.guard)]
+    parts = [" and ".join(asks) or "any event"]
+    if transition.updates:
+        parts.append("| " + ", ".join(map(_update, transition.updates)))
+    if transition.outputs:
+        parts.append("/ " + ", ".join(map(_emission, transition.outputs)))
+    return parts
+
+
+def _update(update: Update) -> str:
+    name, value = update
+    if isinstance(value, rx.Combine) and value.left == rx.Register(name) and isinstance(value.right, rx.Lift):
+        return f"{name} {value.monoid}= {describe(value.right.operand)}"
+    return f"{name} := {describe(value)}"
+
+
+def _emission(emission: Emission) -> str:
+    output = emission.output
+    if isinstance(output, TheEvent):
+        kept = "" if output.attributes is None else f"({', '.join(output.attributes)})"
+        return f"{emission.variable}: event{kept}"
+    fields = ", ".join(f"{name} = {describe(value)}" for name, value in output.fields)
+    return f"{emission.variable}: [{fields}]"
+
+
+def describe(expression: ex.Expression) -> str:
+    """An expression in the words of the query language: attributes of the event stand bare, registers in quotes.
+
+    Examples
+    --------
+    >>> describe(ex.Comparison(">", rx.attribute(("x",)), rx.Register("max(b.x)")))
+    'x > `max(b.x)`'
+    """
+    return print_expression(expression.transform(_in_words))
+
+
+def _in_words(node: ex.Expression) -> ex.Expression:
+    match node:
+        case ex.Attribute(variable=rx.EVENT):
+            return ex.Name(node.path[0]) if len(node.path) == 1 else ex.Attribute(node.path[0], node.path[1:])
+        case rx.Register():
+            return ex.Name(node.name)
+        case rx.EventTime():
+            return ex.Name("time")
+        case rx.IsLater():
+            return ex.Name("is_later")
+        case rx.TypeIs():
+            return ex.Comparison("=", ex.Name("type"), ex.Literal(node.type))
+        case rx.Identical():
+            return ex.Call("identical", (node.left, node.right))
+        case rx.Zero():
+            return ex.Call(node.monoid, ())
+        case rx.Lift() | rx.Finish():
+            return node.operand
+        case rx.Combine(left=ex.Call(arguments=())):
+            return ex.Call(node.monoid, (node.right,))
+        case rx.Combine():
+            return ex.Call(node.monoid, (node.left, node.right))
+    return node

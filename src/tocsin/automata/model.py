@@ -1,0 +1,122 @@
+"""Register automata that recognise complex events, immutable and ready to be compiled.
+
+code            theory (003 §6)
+----            ---------------
+Automaton       (Q, Δ, q0, F); a state is a number, START is q0
+Transition      (p, σ, P, λ, q) ∈ Δ
+updates         σ; a register that is not named keeps its value
+needs, guard    P, in two halves: tests of the event alone, and the rest
+outputs         λ, as pairs: λ(X) is the bag of events paired with X
+configuration   (q, ν): a state, and the values of the registers that are alive in it
+
+Two departures, both for the sake of a kernel. The paper first computes σ and then tests P on the new values; here a
+transition looks at the event and at the registers as they were, and guard, updates and outputs are computed side by
+side. And what a test says of the event alone is said once, in `Automaton.tests`: a batch of events becomes a matrix
+of bits, and a transition is possible where the bits it needs are set.
+
+No transition enters START, none leaves a final state. A run reads every position of its interval, so that a match's
+start and end are those of its run, whatever its outputs are (R8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tocsin.language import expressions as ex
+from tocsin.language.monoids import Monoids
+
+START = 0
+Update = tuple[str, ex.Expression]
+
+
+@dataclass(frozen=True)
+class TheEvent:
+    """The event read; with attributes, only those of it: an event of its own for every variable (R19)."""
+
+    attributes: tuple[str, ...] | None = None
+    copy: int = 0
+
+
+@dataclass(frozen=True)
+class DerivedEvent:
+    """A new event of no type at the position read, with these values (R24).
+
+    `number` tells apart derived events that one transition makes, for two with equal values are two.
+    """
+
+    fields: tuple[tuple[str, ex.Expression], ...]
+    number: int = 0
+
+
+Output = TheEvent | DerivedEvent
+
+
+@dataclass(frozen=True)
+class Emission:
+    """A variable is given an event; equal outputs of one transition are one event."""
+
+    variable: str
+    output: Output
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What may happen when an event is read.
+
+    Attributes
+    ----------
+    needs
+        Places in `Automaton.tests`: tests of the event alone, all of which must be TRUE.
+    guard
+        What must be TRUE of the event and the registers besides; None when there is nothing.
+    updates
+        Registers and their new values, computed from the event and the old values; in the order of their names.
+    outputs
+        What the match gains, in the order in which events of one position stand in a bag.
+    """
+
+    source: int
+    target: int
+    needs: tuple[int, ...] = ()
+    guard: ex.Expression | None = None
+    updates: tuple[Update, ...] = ()
+    outputs: tuple[Emission, ...] = ()
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """States are numbered from START.
+
+    Attributes
+    ----------
+    tests
+        What transitions need of the event alone.
+    alive
+        For each state the registers that matter in it; all others may be forgotten.
+    monoids
+        What the names of aggregates in expressions mean.
+    """
+
+    transitions: tuple[Transition, ...]
+    finals: frozenset[int]
+    tests: tuple[ex.Expression, ...]
+    alive: tuple[tuple[str, ...], ...]
+    monoids: Monoids = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def number_of_states(self) -> int:
+        """How many states there are, START and final ones included."""
+        return len(self.alive)
+
+    @cached_property
+    def registers(self) -> tuple[str, ...]:
+        """All registers, by name."""
+        return tuple(sorted({name for names in self.alive for name in names}))
+
+    @cached_property
+    def leaving(self) -> tuple[tuple[Transition, ...], ...]:
+        """The transitions out of each state."""
+        return tuple(
+            tuple(one for one in self.transitions if one.source == state) for state in range(self.number_of_states)
+        )

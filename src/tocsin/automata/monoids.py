@@ -1,0 +1,158 @@
+"""The built-in aggregates as monoids: what a register holds while a match grows, and what it becomes at the end (R18).
+
+code      theory (003 §4)
+----      ---------------
+zero      the identity, the fold of the empty bag
+lift      f′, one value as an element
+combine   ⊕; earlier events on the left, so that `first`, `last` and `collect` need not commute
+finish    g, computed once per derived event
+
+One NULL spoils an element (`a ⊕ NULL = NULL`), but for those that `TAKE_NULLS`; the element is then None. Elements are
+immutable and can be hashed, for two runs that hold equal ones go on as one. Sums of doubles are exact until they are
+finished: the result does not depend on the order of the additions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from tocsin.automata.values import fitting, order
+from tocsin.language.monoids import Monoid
+
+# These are given NULLs like any other value.
+TAKE_NULLS = frozenset({"count", "first", "last", "count distinct"})
+# What an element consists of: the columns of an array of registers, where it has a fixed size.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "count": ("count",),
+    "sum": ("sum",),
+    "avg": ("sum", "count"),
+    "min": ("value",),
+    "max": ("value",),
+    "range": ("min", "max"),
+    "stddev": ("count", "sum", "squares"),
+    "first": ("value",),
+    "last": ("value",),
+}
+
+
+def _pairs(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(one + other for one, other in zip(left, right, strict=True))
+
+
+# --- sums: (whole numbers and decimals, doubles exactly, infinities and NaN, how many doubles, how many) ----------
+
+
+def _lift_sum(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, float):
+        return (value, Fraction(0), 0.0, 0, 1)
+    if math.isfinite(value):
+        return (0, Fraction(value), 0.0, 1, 1)
+    return (0, Fraction(0), value, 1, 1)
+
+
+def _total(element: tuple[Any, ...]) -> Any:
+    whole, doubles, special, number_of_doubles, _ = element
+    if not number_of_doubles:
+        return whole
+    if special != 0:
+        return special
+    try:
+        return float(Fraction(whole) + doubles)
+    except OverflowError:
+        return math.copysign(math.inf, doubles)
+
+
+def _average(element: tuple[Any, ...]) -> float | None:
+    return float(_total(element)) / element[-1] if element[-1] else None
+
+
+NO_SUM = (0, Fraction(0), 0.0, 0, 0)
+
+
+# --- extremes: nothing yet, or one value ----------------------------------------------------------
+
+
+def _extreme(sign: int) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]:
+    def combine(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not left or not right:
+            return left or right
+        return right if (order(right[0], left[0]) or 0) * sign > 0 else left
+
+    return combine
+
+
+_least, _greatest = _extreme(-1), _extreme(1)
+
+
+def _only(element: tuple[Any, ...]) -> Any:
+    return element[0] if element else None
+
+
+def _lift_range(value: Any) -> tuple[Any, ...]:
+    return ((value,), (value,))
+
+
+def _combine_range(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (_least(left[0], right[0]), _greatest(left[1], right[1]))
+
+
+def _range(element: tuple[Any, ...]) -> Any:
+    low, high = element
+    return fitting(high[0] - low[0]) if low else None
+
+
+# --- the spread: (count, sum, sum of squares, whether all were finite) ---------------------------------------------
+
+
+def _lift_spread(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, float) and not math.isfinite(value):
+        return (1, Fraction(0), Fraction(0), 1)
+    exact = Fraction(value)
+    return (1, exact, exact * exact, 0)
+
+
+def _stddev(element: tuple[Any, ...]) -> float | None:
+    number, total, squares, infinite = element
+    if not number:
+        return None
+    return math.nan if infinite else math.sqrt(float(squares / number - (total / number) ** 2))
+
+
+def _one(value: Any) -> tuple[Any, ...]:
+    return (value,)
+
+
+BUILT_IN: Mapping[str, Monoid] = {
+    "count": Monoid(zero=0, lift=lambda _: 1, combine=lambda left, right: left + right),
+    "sum": Monoid(zero=NO_SUM, lift=_lift_sum, combine=_pairs, finish=lambda element: fitting(_total(element))),
+    "avg": Monoid(zero=NO_SUM, lift=_lift_sum, combine=_pairs, finish=_average),
+    "min": Monoid(zero=(), lift=_one, combine=_least, finish=_only),
+    "max": Monoid(zero=(), lift=_one, combine=_greatest, finish=_only),
+    "range": Monoid(zero=((), ()), lift=_lift_range, combine=_combine_range, finish=_range),
+    "stddev": Monoid(zero=(0, Fraction(0), Fraction(0), 0), lift=_lift_spread, combine=_pairs, finish=_stddev),
+    "first": Monoid(zero=(), lift=_one, combine=lambda left, right: left or right, finish=_only),
+    "last": Monoid(zero=(), lift=_one, combine=lambda left, right: right or left, finish=_only),
+    "collect": Monoid(zero=(), lift=_one, combine=lambda left, right: left + right),
+}
+
+
+def distinct(monoid: Monoid) -> Monoid:
+    """An aggregate of the different values: they are collected, and folded in the end; NULL is one of them.
+
+    Examples
+    --------
+    >>> distinct(BUILT_IN["sum"]).fold([1, 2, 1.0, 2])
+    3
+    """
+
+    def combine(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        return left + tuple(value for value in right if not any(_is_same(value, other) for other in left))
+
+    return Monoid(zero=(), lift=_one, combine=combine, finish=monoid.fold)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return order(one, other) == 0 or (one is None and other is None)

@@ -1,0 +1,188 @@
+"""The syntax tree of an ACEL formula, as parsed; names are not resolved yet.
+
+The nodes are called as those of the algebra that they become. `parse(print_query(query)) == query` for every tree:
+places are not compared, and `;`, `:`, AND and OR, which are associative, are never nested directly in themselves.
+Conditions of FILTER are expressions already: an atom `x[price > 5]` is an `Every` over attributes of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tocsin.language.ast import Column, Key, Output, Window
+from tocsin.language.expressions import Expression
+from tocsin.language.monoids import Monoid
+from tocsin.source import Source, Where
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A node; `where` is the place it was written, for messages only."""
+
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def children(self) -> tuple[Formula, ...]:
+        """The operands, from left to right."""
+        return ()
+
+    def walk(self) -> Iterator[Formula]:
+        """The node itself and all below it, parents first."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+
+@dataclass(frozen=True)
+class Event(Formula):
+    """`SELL`: an event of a type, bound to the variable of that name."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class NextOf(Formula):
+    """`NEXT(SELL)`: the first event of a type from here on (R22)."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class _Several(Formula):
+    parts: tuple[Formula, ...]
+
+    def children(self) -> tuple[Formula, ...]:
+        return self.parts
+
+
+@dataclass(frozen=True)
+class Sequence(_Several):
+    """`p ; q`."""
+
+
+@dataclass(frozen=True)
+class Adjacent(_Several):
+    """`p : q`."""
+
+
+@dataclass(frozen=True)
+class Any(_Several):
+    """`p OR q`."""
+
+
+@dataclass(frozen=True)
+class Both(_Several):
+    """`p AND q`: the intersection (R25)."""
+
+
+@dataclass(frozen=True)
+class _One(Formula):
+    part: Formula
+
+    def children(self) -> tuple[Formula, ...]:
+        return (self.part,)
+
+
+@dataclass(frozen=True)
+class Repeat(_One):
+    """`p+`."""
+
+
+@dataclass(frozen=True)
+class RepeatAdjacent(_One):
+    """`p@+`, `p⊕`."""
+
+
+@dataclass(frozen=True)
+class Bind(_One):
+    """`p AS x`."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Filter(_One):
+    """`p FILTER c`; the condition is made of `Every`, `BagPredicate`, AND and OR."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One item of PROJECT: a variable, perhaps with the attributes that its events keep."""
+
+    variable: str
+    attributes: tuple[str, ...] | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Project(_One):
+    """`PROJECT[x, y(a)](p)`."""
+
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One value of AGG: `name <- function(variable.path)`; `count(x)` has an empty path."""
+
+    name: str
+    function: str
+    variable: str
+    path: tuple[str, ...] = ()
+    distinct: bool = False
+    monoid: Monoid | None = None
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Derive(_One):
+    """`AGG y[b <- sum(x.a)](p)`."""
+
+    variable: str
+    folds: tuple[Fold, ...]
+
+
+S = TypeVar("S", Sequence, Adjacent, Any, Both)
+
+
+def joined(kind: type[S], *parts: Formula, where: Where = None) -> S:
+    """The parts under one operator, those under the same operator opened."""
+    flat: list[Formula] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, kind) else (part,))
+    return kind(tuple(flat), where=where)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A formula with its clauses; those left out have their default.
+
+    `places` are those of the clauses, by the name of their field. What only SASE+ has clauses for is constant.
+    """
+
+    formula: Formula
+    partition_by: tuple[Key, ...] = ()
+    within: Window | None = None
+    returns: tuple[Column, ...] = ()
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def output(self) -> Output:
+        """Every match is reported."""
+        return Output.ALL
+
+    @property
+    def timeouts(self) -> bool:
+        """Time-outs are not."""
+        return False
+
+    def place(self, clause: str) -> Where:
+        """Where a clause is written, or else the whole query."""
+        return self.places.get(clause, self.where)

@@ -1,0 +1,65 @@
+"""ACEL text to syntax tree. Knows the grammar; knows nothing of schemas, nor of what a formula means."""
+
+from __future__ import annotations
+
+from lark import Lark
+from lark.exceptions import UnexpectedInput, VisitError
+
+from tocsin.language.acel import ast
+from tocsin.language.acel.build import FormulaBuilder
+from tocsin.language.acel.messages import syntax_error
+from tocsin.language.grammars import DEEPEST, grammar, nested_too_deep, refuse_deep_nesting
+from tocsin.language.monoids import Monoids
+from tocsin.source import Place, Source
+
+
+def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) -> ast.Query:
+    """The syntax tree of an ACEL formula with its clauses.
+
+    Parameters
+    ----------
+    text
+        The formula.
+    name
+        What messages call the text, such as the name of its file.
+    monoids
+        The aggregates a user has registered, by name in lower case.
+
+    Raises
+    ------
+    QuerySyntaxError
+        When the text is not a sentence of the language; it shows the place and what was expected there.
+
+    Examples
+    --------
+    >>> parse("SELL AS s ; BUY+").formula
+    Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
+    """
+    source = Source(text, name)
+    try:
+        tree = _grammar().parse(text, start="query")
+    except UnexpectedInput:
+        raise syntax_error(source, _grammar()) from None
+    refuse_deep_nesting(tree, source)
+    try:
+        query = FormulaBuilder(source, monoids).transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
+    assert isinstance(query, ast.Query)
+    _refuse_deep_formula(query.formula)
+    return query
+
+
+def _grammar() -> Lark:
+    return grammar("acel")
+
+
+def _refuse_deep_formula(formula: ast.Formula) -> None:
+    """Signs in a row, `A+@+@+…`, nest a formula without any bracket."""
+    level: tuple[ast.Formula, ...] = (formula,)
+    for _ in range(DEEPEST):
+        level = tuple(child for node in level for child in node.children())
+        if not level:
+            return
+    assert isinstance(level[0].where, Place)
+    raise nested_too_deep(level[0].where)

@@ -1,0 +1,54 @@
+"""Grammars are files: each language has its own, and all are read together with shared.lark."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from lark import Lark, Token, Tree
+
+from tocsin.errors import QuerySyntaxError
+from tocsin.source import Place, Source
+
+# Every walk over a tree is a recursion; nobody writes this deep by hand.
+DEEPEST = 100
+
+
+@cache
+def grammar(language: str) -> Lark:
+    """The parser of a language, made when its first text is read and then kept."""
+    files = resources.files("tocsin.language")
+    texts = [file.read_text("utf-8") for file in (files / "shared.lark", files / language / "grammar.lark")]
+    return Lark(
+        "\n".join(texts),
+        start=["query", "expression"],
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+    )
+
+
+def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:
+    """Refuse a text whose tree is deeper than a recursion should go.
+
+    Raises
+    ------
+    QuerySyntaxError
+        With the place of the part that is too deep.
+    """
+    level = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+        if not level:
+            return
+    meta = level[0].meta
+    raise nested_too_deep(Place(source, meta.start_pos, meta.end_pos))
+
+
+def nested_too_deep(where: Place) -> QuerySyntaxError:
+    """The error for a part of a query below more levels than `DEEPEST`."""
+    return QuerySyntaxError(
+        f"The query is nested more than {DEEPEST} levels deep here.",
+        where=where,
+        hint="AND, OR and IN lists may be as long as you like; parentheses and operators may not.",
+    )

@@ -1,0 +1,45 @@
+"""What no engine computes yet: the predicates of ACEL, and aggregates that users have registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+from tocsin.source import Where
+
+
+def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
+    """The first expression that only the reference computes, in words, and its place; None when there is none.
+
+    Examples
+    --------
+    >>> one = alg.Filter(alg.Event("A", "A"), ex.Every("A", ex.Attribute("A", ("x",))))
+    >>> foreign_expression(alg.Query(one))
+    ('The predicate `A[x]` of a FILTER', None)
+    """
+    for expression in _expressions_of(query):
+        for node in expression.walk():
+            match node:
+                case ex.Every() | ex.BagPredicate():
+                    return f"The predicate `{print_expression(node)}` of a FILTER", node.where
+                case ex.Aggregate() if node.monoid is not None:
+                    return f"The aggregate `{node.function}` of your own", node.where
+    return None
+
+
+def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
+    """Every expression of a query: conditions and computed values, then the output clauses."""
+    for node in query.pattern.walk():
+        match node:
+            case alg.Event(condition=ex.Expression() as condition) | alg.Absent(condition=ex.Expression() as condition):
+                yield condition
+            case alg.Filter():
+                yield node.condition
+            case alg.Emit():
+                yield node.at
+                yield from (value for _, value in node.values)
+    yield from (returned.expression for returned in (*query.returns, *query.group_by))
+    if query.having is not None:
+        yield query.having

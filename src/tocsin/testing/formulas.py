@@ -1,0 +1,316 @@
+"""Hypothesis strategies for ACEL: formulas that mean something over the streams of `streams`, and any tree at all.
+
+`formulas` and `queries` name only variables that are bound and attributes that are there, so that they translate and
+bind to `ATTRIBUTES` of `streams`; the streams of that module fit them. `any_queries` are for parsers and printers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+from hypothesis import strategies as st
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.acel.formulas import Formulas
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.holdings import Binder, Held
+from tocsin.analysis.types import DataType, Kind
+from tocsin.language import ast as clauses
+from tocsin.language import expressions as ex
+from tocsin.language.acel import ast
+from tocsin.language.functions import AGGREGATES
+from tocsin.testing import trees
+from tocsin.testing.streams import ATTRIBUTES, SECOND, SEEDS, TYPES
+
+LEAVES = ("event", "event", "event", "next")
+OPERATORS = (
+    *("bind", "filter", "or", "and", "sequence", "sequence", "adjacent"),
+    *("repeat", "repeat_adjacent", "project", "derive"),
+)
+NAMES = ("X", "Y", "Z")
+VALUES = ("s", "n", "m")
+SCHEMAS = {name: Schema.of(name, ATTRIBUTES) for name in TYPES}
+
+
+def node_of(formula: ast.Formula) -> alg.Node:
+    """The algebra of a formula that is well formed."""
+    return Formulas().node(formula)
+
+
+def held_by(formula: ast.Formula) -> Held:
+    """What the variables of a formula hold."""
+    return _binder().held(node_of(formula))
+
+
+def _binder() -> Binder:
+    return Binder(SCHEMAS, [], is_strict=False)
+
+
+# --- formulas that mean something -----------------------------------------------------------------
+
+
+class Chooser(Protocol):
+    """Where the choices come from."""
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        """One of several."""
+
+    def some(self, options: Sequence[Any], most: int) -> list[Any]:
+        """One to `most` different ones."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Choices of Hypothesis, which shrink well but like extremes."""
+
+    draw: st.DrawFn
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        """One of several."""
+        return self.draw(st.sampled_from(options))
+
+    def some(self, options: Sequence[Any], most: int) -> list[Any]:
+        """One to `most` different ones."""
+        return self.draw(st.lists(st.sampled_from(options), min_size=1, max_size=most, unique=True))
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Choices of a seeded generator, spread evenly: they find more matches."""
+
+    random: Random
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        """One of several."""
+        return self.random.choice(options)
+
+    def some(self, options: Sequence[Any], most: int) -> list[Any]:
+        """One to `most` different ones."""
+        return self.random.sample(options, self.random.randint(1, min(most, len(options))))
+
+
+@st.composite
+def formulas(draw: st.DrawFn, *, operators: tuple[str, ...] = OPERATORS, max_depth: int = 3) -> ast.Formula:
+    """A well-formed formula over the types A, B and C with the attributes k, x and v.
+
+    Parameters
+    ----------
+    operators
+        Those that may stand in it, of `OPERATORS`; what is written twice comes twice as often.
+    max_depth
+        How deep operators nest. Every repetition may have a match for each subset of its events.
+    """
+    chooser: Chooser = Seeded(Random(draw(SEEDS))) if draw(st.booleans()) else Drawn(draw)
+    return _formula(chooser, operators, max_depth)
+
+
+def _formula(choose: Chooser, operators: tuple[str, ...], depth: int) -> ast.Formula:
+    if depth == 0 or choose.pick((True, False, False, False, False)):
+        kind = choose.pick(LEAVES)
+        return (ast.NextOf if kind == "next" else ast.Event)(choose.pick(TYPES))
+    operator = choose.pick(operators)
+    part = _formula(choose, operators, depth - 1)
+    match operator:
+        case "bind":
+            return ast.Bind(part, choose.pick(NAMES))
+        case "filter":
+            return ast.Filter(part, condition(choose, held_by(part)))
+        case "repeat":
+            return ast.Repeat(part)
+        case "repeat_adjacent":
+            return ast.RepeatAdjacent(part)
+        case "project":
+            return _project(choose, part)
+        case "derive":
+            return _derive(choose, part)
+        case "and":
+            # Two formulas drawn apart hardly ever find the same; most of the time one is a part of the other.
+            other = _formula(choose, operators, depth - 1) if choose.pick((True, False, False)) else part
+            if other is part and choose.pick((True, False)):
+                other = ast.Filter(part, condition(choose, held_by(part)))
+            return ast.joined(ast.Both, part, other)
+    other = _formula(choose, operators, depth - 1)
+    if operator == "or":
+        return ast.joined(ast.Any, part, other)
+    if operator == "sequence":
+        return ast.joined(ast.Sequence, part, other)
+    return ast.joined(ast.Adjacent, part, other)
+
+
+def _project(choose: Chooser, part: ast.Formula) -> ast.Formula:
+    held = held_by(part)
+    kept = []
+    for name in choose.some(sorted(held), 3):
+        known = sorted(attributes(name, held))
+        trimmed = bool(known) and choose.pick((True, False))
+        kept.append(ast.Kept(name, tuple(choose.some(known, 2)) if trimmed else None))
+    return ast.Project(part, tuple(kept))
+
+
+def _derive(choose: Chooser, part: ast.Formula) -> ast.Formula:
+    held = held_by(part)
+    folds = []
+    for name in choose.some(VALUES, 2):
+        variable = choose.pick(sorted(held))
+        known = attributes(variable, held)
+        numbers = sorted(attribute for attribute, kind in known.items() if kind.is_number)
+        ordered = sorted(attribute for attribute, kind in known.items() if kind.is_ordered)
+        choices: list[tuple[str, str | None]] = [("count", None)]
+        choices += [(function, one) for one in numbers for function in ("sum", "avg", "range")]
+        choices += [(function, one) for one in ordered for function in ("min", "max", "first", "last", "count")]
+        function, attribute = choose.pick(choices)
+        distinct = attribute is not None and function in ("count", "sum") and choose.pick((True, False, False))
+        folds.append(ast.Fold(name, function, variable, () if attribute is None else (attribute,), distinct))
+    return ast.Derive(part, choose.pick((*NAMES, "W")), tuple(folds))
+
+
+def attributes(name: str, held: Held) -> dict[str, DataType]:
+    """The attributes of a variable that one type is known of, but the time."""
+    found: dict[str, DataType] = {}
+    for attribute in {name for shape in held[name] for name in shape.attributes} - {"ts"}:
+        try:
+            found[attribute] = _binder().attribute(ex.Attribute(name, (attribute,)), held)
+        except errors.TypeMismatchError:
+            continue
+    return found
+
+
+def condition(choose: Chooser, held: Held) -> ex.Expression:
+    """A condition of FILTER over variables that hold this."""
+    atoms = [_atom(choose, held) for _ in range(choose.pick((1, 1, 2, 3)))]
+    if len(atoms) == 3 and choose.pick((True, False)):
+        return ex.any_of(ex.all_of(*atoms[:2]), atoms[2])
+    return ex.all_of(*atoms) if choose.pick((True, False)) else ex.any_of(*atoms)
+
+
+def _atom(choose: Chooser, held: Held) -> ex.Expression:
+    name = choose.pick(sorted(held))
+    known = {attribute: kind for attribute, kind in attributes(name, held).items() if kind.is_ordered}
+    if not known:
+        return ex.Every(name, ex.Comparison("=", ex.Literal(1), ex.Literal(choose.pick((1, 1, 2)))))
+    attribute = choose.pick(sorted(known))
+    if choose.pick((True, False, False, False)):
+        return ex.BagPredicate(choose.pick(list(ex.BagOrder)), name, (attribute,))
+    predicate = _predicate(choose, name, attribute, known)
+    if choose.pick((True, False, False, False)):
+        predicate = ex.Not(predicate)
+    if choose.pick((True, False, False, False)):
+        other = _predicate(choose, name, choose.pick(sorted(known)), known)
+        predicate = ex.all_of(predicate, other) if choose.pick((True, False)) else ex.any_of(predicate, other)
+    return ex.Every(name, predicate)
+
+
+def _predicate(choose: Chooser, name: str, attribute: str, known: dict[str, DataType]) -> ex.Expression:
+    value = ex.Attribute(name, (attribute,))
+    kind = known[attribute]
+    if kind.kind is Kind.NULL or choose.pick((True, False, False, False, False)):
+        return ex.IsNull(value, choose.pick((True, True, False)))
+    operator = choose.pick(("=", "!=", "<", "<=", ">", ">="))
+    if not kind.is_number:
+        return ex.Comparison(operator, value, ex.Literal(choose.pick(("p", "q"))))
+    numbers = sorted(other for other, found in known.items() if found.is_number and other != attribute)
+    if numbers and choose.pick((True, False, False)):
+        return ex.Comparison(operator, value, ex.Attribute(name, (choose.pick(numbers),)))
+    return ex.Comparison(operator, value, ex.Literal(choose.pick((-1, 0, 1, 2, 3))))
+
+
+@st.composite
+def queries(draw: st.DrawFn, *, operators: tuple[str, ...] = OPERATORS, max_depth: int = 3) -> ast.Query:
+    """A well-formed formula with a window now and then, and a partition."""
+    formula = draw(formulas(operators=operators, max_depth=max_depth))
+    window = draw(st.sampled_from([None, None, 1, 3, 5]))
+    keys = draw(st.sampled_from([(), (), (), ("k",)]))
+    return ast.Query(
+        formula,
+        partition_by=tuple(clauses.Key(key) for key in keys),
+        within=None if window is None else clauses.Window(window * SECOND),
+    )
+
+
+# --- all that text can say ------------------------------------------------------------------------
+
+
+def any_formulas() -> st.SearchStrategy[ast.Formula]:
+    """Trees of every shape, whether or not they mean anything."""
+    leaves = st.builds(ast.Event, trees.NAMES) | st.builds(ast.NextOf, trees.NAMES)
+
+    def larger(inner: st.SearchStrategy[ast.Formula]) -> st.SearchStrategy[ast.Formula]:
+        parts = st.lists(inner, min_size=2, max_size=3)
+        several = [
+            parts.map(lambda parts: ast.joined(ast.Sequence, *parts)),
+            parts.map(lambda parts: ast.joined(ast.Adjacent, *parts)),
+            parts.map(lambda parts: ast.joined(ast.Any, *parts)),
+            parts.map(lambda parts: ast.joined(ast.Both, *parts)),
+        ]
+        kept = st.builds(ast.Kept, trees.NAMES, st.none() | st.lists(trees.NAMES, min_size=1, max_size=2).map(tuple))
+        folds = st.builds(
+            ast.Fold,
+            trees.NAMES,
+            st.sampled_from([*sorted(AGGREGATES), "product"]),
+            trees.NAMES,
+            st.lists(trees.NAMES, max_size=2).map(tuple),
+            st.booleans(),
+        )
+        return st.one_of(
+            *several,
+            st.builds(ast.Repeat, inner),
+            st.builds(ast.RepeatAdjacent, inner),
+            st.builds(ast.Bind, inner, trees.NAMES),
+            st.builds(ast.Filter, inner, any_conditions()),
+            st.builds(ast.Project, inner, st.lists(kept, min_size=1, max_size=3).map(tuple)),
+            st.builds(ast.Derive, inner, trees.NAMES, st.lists(folds, min_size=1, max_size=3).map(tuple)),
+        )
+
+    return st.recursive(leaves, larger, max_leaves=6)
+
+
+def any_conditions() -> st.SearchStrategy[ex.Expression]:
+    """Conditions of FILTER of every shape."""
+    paths = st.lists(trees.NAMES, min_size=1, max_size=2).map(tuple)
+    atoms = st.one_of(
+        st.builds(_every, trees.NAMES, trees.expressions()),
+        st.builds(ex.BagPredicate, st.sampled_from(ex.BagOrder), trees.NAMES, paths),
+    )
+
+    def larger(inner: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Expression]:
+        several = st.lists(inner, min_size=2, max_size=3)
+        return several.map(lambda parts: ex.all_of(*parts)) | several.map(lambda parts: ex.any_of(*parts))
+
+    return st.recursive(atoms, larger, max_leaves=4)
+
+
+def _every(variable: str, predicate: ex.Expression) -> ex.Expression:
+    """An atom of any predicate, with what cannot stand inside brackets replaced by attributes."""
+
+    def own(node: ex.Expression) -> ex.Expression:
+        match node:
+            case ex.Attribute(first, path):
+                return ex.Attribute(variable, (first, *path))
+            case ex.Name(name) | ex.Variable(name):
+                return ex.Attribute(variable, (name,))
+            case ex.Aggregate() | ex.SameValue():
+                return ex.Attribute(variable, ("x",))
+        return node
+
+    return ex.Every(variable, predicate.transform(own))
+
+
+def any_queries() -> st.SearchStrategy[ast.Query]:
+    """Whole queries with any choice of clauses."""
+
+    def with_clauses(formula: ast.Formula, other: Any) -> ast.Query:
+        plain = {"returns": other.returns, "group_by": other.group_by, "having": other.having}
+        if any(isinstance(node, ex.SameValue) for part in _expressions(other) for node in part.walk()):
+            plain = {}  # `[k]` is SASE+'s alone
+        return ast.Query(formula, partition_by=other.partition_by, within=other.within, **plain)
+
+    return st.builds(with_clauses, any_formulas(), trees.queries())
+
+
+def _expressions(query: clauses.Query) -> list[ex.Expression]:
+    having = [] if query.having is None else [query.having]
+    return [*(column.expression for column in query.returns), *query.group_by, *having]
