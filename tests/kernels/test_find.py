@@ -176,13 +176,13 @@ def test_a_kernel_finds_what_the_reference_finds() -> None:
 def test_a_kernel_finds_what_the_reference_finds_in_many_streams() -> None:
     matched: Counter[bool] = Counter()
 
-    @settings(max_examples=4_000)
+    @settings(max_examples=1_500)
     @given(case=queries_with_streams(LANGUAGE, number=4, max_events=11), slice_us=SLICES)
     def run(case: tuple[ast.Query, list[Streams]], slice_us: int | None) -> None:
         check_all(case, slice_us, matched)
 
     run()
-    assert matched[True] >= 5_000
+    assert matched[True] >= 2_000
 
 
 # What random queries met once and may not meet again.

@@ -28,6 +28,8 @@ import numpy as np
 from tocsin.kernels.expressions import numeric
 from tocsin.kernels.search import helpers
 from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
+from tocsin.kernels.trends import limbs
+from tocsin.kernels.trends.sums import NO_KEY
 
 log = logging.getLogger(__name__)
 # Seconds of plain Python that importing numba, reading a compiled function from disk and compiling a new one are worth,
@@ -44,6 +46,8 @@ CONSTANTS = {
     "DEEP": DEEP,
     "TOO_MANY": TOO_MANY,
     "TOO_LONG": TOO_LONG,
+    "NOTHING": limbs.NOTHING,
+    "NO_KEY": NO_KEY,
 }
 HEADER = "from tocsin.kernels.jitted import *  # noqa: F403\n\n\n"
 Search = Callable[..., tuple[int, int, int, int]]
@@ -56,6 +60,7 @@ def plain(text: str) -> Search:
         **CONSTANTS,
         **numeric.HELPERS,
         **helpers.HELPERS,
+        **limbs.HELPERS,
         "compiled": lambda function: function,
     }
     exec(compile(text, "<kernel>", "exec"), namespace)
@@ -130,7 +135,7 @@ def _in_memory(text: str) -> Search:
 @cache
 def _recipe() -> str:
     """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
-    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, helpers)]
+    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, helpers, limbs)]
     return f"1 {_version()} {np.__version__} {hashlib.sha256(b''.join(texts)).hexdigest()}\n"
 
 

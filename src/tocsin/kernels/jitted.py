@@ -9,6 +9,7 @@ import numba
 from tocsin.kernels.compile import CONSTANTS
 from tocsin.kernels.expressions import numeric
 from tocsin.kernels.search import helpers
+from tocsin.kernels.trends import limbs
 
 
 def _compiled(functions: dict[str, Any]) -> dict[str, Any]:
@@ -18,5 +19,5 @@ def _compiled(functions: dict[str, Any]) -> dict[str, Any]:
 
 compiled = numba.njit(cache=True, nogil=True)
 globals().update(CONSTANTS)
-globals().update(_compiled({**numeric.HELPERS, **helpers.HELPERS}))
-__all__ = ["compiled", *CONSTANTS, *numeric.HELPERS, *helpers.HELPERS]  # noqa: PLE0604
+globals().update(_compiled({**numeric.HELPERS, **helpers.HELPERS, **limbs.HELPERS}))
+__all__ = ["compiled", *CONSTANTS, *numeric.HELPERS, *helpers.HELPERS, *limbs.HELPERS]  # noqa: PLE0604

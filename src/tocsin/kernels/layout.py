@@ -7,7 +7,7 @@ A list holds the candidates of one variable only, so that a loop never walks ove
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,7 @@ def lists(
         The carried columns each of them needs.
     """
     codes, slice_of = _codes(rows)
-    base = _base(rows) if rows.slice is None else 0
-    # From the start of the slice; the difference is right even where the product overflows.
-    times = rows.ts - (base if rows.slice is None else rows.slice * rows.width_us)
+    times, base = _times(rows)
     sorted_by = times if rows.order is None else rows.order
     members: dict[str, tuple[Integers, Integers]] = {}
     for source in sources:
@@ -75,8 +73,7 @@ def lists(
     groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
     starts = np.full(len(groups), base) if slice_of is None else slice_of(groups) * rows.width_us
     made = Lists(len(groups), starts, {}, {})
-    low, high = (LEAST, MOST) if slice_of is None else (0, rows.width_us - 1)
-    made.arrays["own_low"], made.arrays["own_high"] = np.full(len(groups), low), np.full(len(groups), high)
+    made.arrays["own_low"], made.arrays["own_high"] = _owned(rows, len(groups))
     for source in sources:
         name = numbers[source.variable]
         chosen, code = members[source.variable]
@@ -93,6 +90,66 @@ def lists(
             if nulls is not None:
                 made.arrays[f"null_{name}_{column}"] = nulls[chosen]
     return made
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The events of a task in one list, sorted by group and then by position, or by time where positions do not matter.
+
+    Attributes
+    ----------
+    rows
+        The row of each event.
+    times
+        Their times, counted from the start of the slice.
+    places
+        Their positions, where these matter.
+    group_from, group_to
+        Where each group begins and ends.
+    own_low, own_high
+        The first and the last time of the starts that each group owns.
+    """
+
+    rows: Integers
+    times: Integers
+    places: Integers | None
+    group_from: Integers
+    group_to: Integers
+    own_low: Integers
+    own_high: Integers
+
+    def of(self, chosen: NDArray[np.bool_]) -> Merged:
+        """Some of its groups."""
+        names = ("group_from", "group_to", "own_low", "own_high")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
+
+def merged(rows: Rows, chosen: Integers) -> Merged:
+    """Some rows of a task as one list."""
+    codes, _ = _codes(rows)
+    times, _ = _times(rows)
+    sorted_by = times if rows.order is None else rows.order
+    order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
+    chosen = chosen if order is None else chosen[order]
+    code = codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
+    limits = bounds("", code, _distinct(code))
+    low, high = _owned(rows, len(limits["from_"]))
+    places = None if rows.order is None else rows.order[chosen]
+    return Merged(chosen, times[chosen], places, limits["from_"], limits["to_"], low, high)
+
+
+def _times(rows: Rows) -> tuple[Integers, int]:
+    """Times from the start of the slice; without slices from a base of all."""
+    if rows.slice is None:
+        base = _base(rows)
+        return rows.ts - base, base
+    return rows.ts - rows.slice * rows.width_us, 0  # right even where the product overflows
+
+
+def _owned(rows: Rows, groups: int) -> tuple[Integers, Integers]:
+    """The first and the last time that each group owns."""
+    low, high = (LEAST, MOST) if rows.slice is None else (0, rows.width_us - 1)
+    return np.full(groups, low), np.full(groups, high)
 
 
 def bounds(name: str, code: Integers, groups: Integers) -> dict[str, Integers]:
