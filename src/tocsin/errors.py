@@ -409,6 +409,12 @@ class MatchFailedError(MatchError):
     condition = "MATCH_FAILED"
 
 
+class NumberTooLargeError(MatchError):
+    """A number over all matches does not fit into 64 bits (SEMANTICS §9)."""
+
+    condition = "NUMBER_TOO_LARGE"
+
+
 class TooManyMatchesError(MatchError):
     """A pattern has so many matches that no machine could list them."""
 

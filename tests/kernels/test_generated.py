@@ -17,7 +17,7 @@ from tests.kernels.test_find import compiled, expected, found, kernel_of, rows_o
 from tocsin import errors, reference
 from tocsin.kernels import run
 from tocsin.kernels.compile import has_numba
-from tocsin.kernels.kernel import core_of, without
+from tocsin.kernels.kernel import without
 from tocsin.kernels.search.function import function
 from tocsin.kernels.search.program import program
 from tocsin.testing.strategies import HALVES, KEYS, TYPES, WHOLE, Streams
@@ -165,7 +165,7 @@ def texts() -> str:
     for text in [*STEPS.values(), LONG]:
         made = kernel_of(f"PATTERN {text}")
         rows, _ = rows_of(made, events(30, 1, 8), None)
-        cut = program(without(core_of(made.query), made.conditions.residual_absences), made.conditions.tests)
+        cut = program(without(made.query.core, made.conditions.residual_absences), made.conditions.tests)
         setting = made._setting(rows)
         for table in cut.tables:
             for branch in table.branches:

@@ -12,7 +12,6 @@ from tests.kernels.test_find import compiled, kernel_of, rows_of
 import tocsin
 from tocsin import reference
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.kernel import core_of
 from tocsin.kernels.model import Carried, Held
 from tocsin.kernels.trends.exact import totals
 from tocsin.kernels.trends.machine import Letter, machine
@@ -80,7 +79,7 @@ def group_of(rows: list[dict[str, Any]], letters: tuple[Letter, ...], variable: 
 
 
 def counted(query: alg.Query, rows: list[dict[str, Any]], variable: str, own: tuple[int, int]) -> Sum | None:
-    found = machine(core_of(query))
+    found = machine(query.core)
     is_contiguous = query.selection is Selection.CONTIGUOUS
     group = group_of(rows, found.letters, variable, every=is_contiguous)
     whole: Sum | None = None
@@ -131,7 +130,7 @@ def trend_of(text: str, *measures: Measure) -> tuple[tocsin.Pattern, Trend]:
         for name, held in (("x", Held.INTEGER), ("v", Held.FLOAT))
     )
     made = replace(made, carried=carried)
-    return compiled(text), Trend(made, machine(core_of(made.query)), measures)
+    return compiled(text), Trend(made, machine(made.query.core), measures)
 
 
 def asked(variable: str) -> tuple[str, tuple[Measure, ...]]:

@@ -119,6 +119,14 @@ class Query:
     places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def core(self) -> Node:
+        """The pattern below the query's own WITHIN and WHERE."""
+        node = self.pattern
+        if isinstance(node, Within):
+            node = node.part
+        return node.part if isinstance(node, Filter) else node
+
+    @property
     def window_us(self) -> int | None:
         """W, when the query has one."""
         return self.pattern.window_us if isinstance(self.pattern, Within) else None

@@ -232,6 +232,7 @@ STRICT: Mapping[str, Callable[..., Any]] = {
     "lower": str.lower,
     "upper": str.upper,
     "length": len,
+    "digits": str,
     "trim": lambda text: text.strip(" "),
     "concat": lambda *texts: "".join(texts),
     "substring": _substring,

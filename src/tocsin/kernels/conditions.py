@@ -63,7 +63,7 @@ class Conditions:
 def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     """Sort the conditions of a query."""
     types = _types(core)
-    environment = Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
+    environment = environment_of(bound, core)
     families = Families()
     flags: dict[str, list[ex.Expression]] = {}
     tests: list[Test] = []
@@ -100,6 +100,19 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
         carried,
         places,
     )
+
+
+def environment_of(bound: BoundQuery, core: alg.Node) -> Environment:
+    """What the attributes of a query's variables are."""
+    types = _types(core)
+    return Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
+
+
+def columns_of(
+    slots: Sequence[Slot], core: alg.Node
+) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
+    """The columns that hold slots, and which holds which."""
+    return _columns(slots, _types(core))
 
 
 def sources_of(query: alg.Query, core: alg.Node, found: Conditions) -> tuple[Source, ...]:

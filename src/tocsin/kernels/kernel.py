@@ -65,7 +65,7 @@ class Kernel(Reach):
         TooManyMatchesError
             When one start has more matches than `most`.
         """
-        searched = without(core_of(self.query), self.conditions.residual_absences)
+        searched = without(self.query.core, self.conditions.residual_absences)
         runner = Runner(program(searched, self.conditions.tests), self._setting(rows), most, jit)
         found = runner.matches(lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
         residual = Residual(self.conditions.residual, self.conditions.residual_absences, rows, self.sources)
@@ -112,7 +112,7 @@ class Kernel(Reach):
 def kernel(bound: BoundQuery) -> Kernel:
     """Compile a query for kernels."""
     query = bound.query
-    core = core_of(query)
+    core = query.core
     found = conditions(bound, core)
     without(core, found.residual_absences)
     sources = sources_of(query, core, found)
@@ -126,14 +126,6 @@ def kernel(bound: BoundQuery) -> Kernel:
         conditions=found,
         selects=selects,
     )
-
-
-def core_of(query: alg.Query) -> alg.Node:
-    """The pattern below the query's own WITHIN and WHERE."""
-    node = query.pattern
-    if isinstance(node, alg.Within):
-        node = node.part
-    return node.part if isinstance(node, alg.Filter) else node
 
 
 def without(node: alg.Node, absences: Sequence[alg.Absent]) -> alg.Node:

@@ -107,6 +107,7 @@ FUNCTIONS: dict[str, Function] = {
         _function("upper", Takes.STRING, Gives.STRING),
         _function("trim", Takes.STRING, Gives.STRING),
         _function("length", Takes.STRING, Gives.INTEGER),
+        _function("digits", Takes.INTEGER, Gives.STRING),
         Function("concat", (Takes.STRING,), Gives.STRING, ("text",), is_variadic=True),
         Function(
             "substring",

@@ -20,7 +20,7 @@ from tocsin.optimizer.slices import prefilter, slice_width_us
 from tocsin.optimizer.spine import is_free, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
-JOIN, COUNT, KERNEL, CLUSTERED = "join", "count", "kernel", "clustered"
+JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
 MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
 MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
@@ -260,6 +260,8 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         return None, "no strategy runs it"
     if COUNT in able:
         return COUNT, "only the number of matches is asked, which needs no match"
+    if TREND in able:
+        return TREND, "aggregates over all matches of a sequence are computed event by event, and no match is built"
     priced = {name: option.cost.seconds for name, option in able.items() if option.cost is not None}
     if priced:
         best = min(priced, key=lambda name: priced[name])

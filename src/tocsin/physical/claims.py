@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.errors import UnsupportedError
+from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.physical.foreign import foreign_expression
 from tocsin.physical.joins.claims import HINT
@@ -29,7 +30,9 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Emit: "EMIT",
     alg.Event: "An event of any type",
 }
-STRATEGIES = ("auto", "join", "sliding-window", "count", "kernel", "clustered")
+# Where one of these is possible it is best, and otherwise not worth a word.
+COUNTING = ("count", "trend")
+STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered")
 
 
 def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
@@ -47,6 +50,7 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
         "join": refused_by_joins(query),
         "sliding-window": refused_by_joins(query, sliding=True),
         "count": refused_by_counts(query),
+        "trend": refused_by_trends(query),
         "kernel": refused_by_kernels(query),
         "clustered": refused_by_clustered(query, one_input=one_input),
     }
@@ -61,7 +65,7 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
     return [
         (name, None if refusal is None else refusal.message)
         for name, refusal in refusals(query, one_input=one_input).items()
-        if name == wanted or (name != "sliding-window" and (name != "count" or refusal is None))
+        if name == wanted or (name != "sliding-window" and (name not in COUNTING or refusal is None))
     ]
 
 
@@ -78,6 +82,24 @@ def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
         "More than the number of matches of one bounded iteration with conditions on single events is asked.",
         where=query.pattern.where,
         hint='leave out `strategy="count"`.',
+    )
+
+
+def refused_by_trends(query: alg.Query) -> UnsupportedError | None:
+    """Why the matches of a query are not counted without being built, or None."""
+    refusal = refused_by_kernels(query)
+    if refusal is not None:
+        return refusal
+    reason = not_a_trend(query)
+    return None if reason is None else cannot_count(query, reason)
+
+
+def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
+    """The strategy `trend` was asked for, and does not run the query."""
+    return UnsupportedError(
+        f"The matches of this query cannot be counted without being built: {reason}.",
+        where=query.pattern.where,
+        hint='leave out `strategy="trend"`.',
     )
 
 

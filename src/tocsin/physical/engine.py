@@ -15,12 +15,22 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.kernels.trends.plan import trend
+from tocsin.kernels.trends.trend import Trend
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
-from tocsin.physical.claims import STRATEGIES, claims, refused_by_clustered, refused_by_counts, refused_by_kernels
+from tocsin.physical.claims import (
+    STRATEGIES,
+    cannot_count,
+    claims,
+    refused_by_clustered,
+    refused_by_counts,
+    refused_by_kernels,
+    refused_by_trends,
+)
 from tocsin.physical.inputs import Inputs, resolve
 from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
@@ -29,10 +39,10 @@ from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.model import Plan
 from tocsin.physical.joins.plan import Order, common_clock, plan
 from tocsin.physical.schemas import attributes_of
-from tocsin.physical.sliced import clustered
+from tocsin.physical.sliced import clustered, trends
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.describe import describe as describe_kernel
-from tocsin.physical.sliced.describe import describe_clustered
+from tocsin.physical.sliced.describe import describe_clustered, describe_trend
 from tocsin.physical.values import Kind
 
 log = logging.getLogger(__name__)
@@ -93,10 +103,13 @@ class Prepared:
         """What runs, and why."""
         wanted = self.options.strategy
         streams = list(self.inputs.streams.values())
+        known = claims(self.query, wanted, one_input=self._has_one_input)
+        if self.trend is None:
+            known = [claim for claim in known if claim[0] != "trend"]
         return choose(
             self.query,
             self.distances,
-            claims(self.query, wanted, one_input=self._has_one_input),
+            known,
             self.options.statistics,
             strategy=wanted,
             shared_input=streams[0].type_column is not None,
@@ -110,6 +123,11 @@ class Prepared:
         if self.options.strategy != "auto":
             return self.options.strategy
         return self.choice.strategy or "kernel"
+
+    @cached_property
+    def trend(self) -> Trend | None:
+        """The query compiled for counting without building matches; None when it cannot be."""
+        return None if refused_by_trends(self.query) is not None else trend(self.bound)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -140,6 +158,8 @@ class Prepared:
             if refusal is not None:
                 raise refusal
             return counts.counted(self.query, self.inputs)
+        if self.strategy == "trend":
+            return trends.over_all(self._counted(), self.inputs, sliced.Options(self._slice_us))
         if self.strategy == "clustered":
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             return clustered.matches(self.kernel, self.inputs, asked)
@@ -152,9 +172,18 @@ class Prepared:
             return describe_kernel(self.kernel, self._slice_us)
         if self.strategy == "count":
             return counts.describe(self.query)
+        if self.strategy == "trend":
+            return describe_trend(self._counted(), self._slice_us)
         if self.strategy == "clustered":
             return describe_clustered(self.kernel, self._slice_us)
         return describe(self._joins(), self.query.partition, times)
+
+    def _counted(self) -> Trend:
+        """The query compiled for counting, or the reason why it is not."""
+        refusal = refused_by_trends(self.query)
+        if self.trend is None:
+            raise refusal or cannot_count(self.query, "it adds up values that are neither integers nor doubles")
+        return self.trend
 
     @property
     def _has_one_input(self) -> bool:

@@ -40,6 +40,8 @@ def call(node: ex.Call, arguments: Sequence[Value], *, compare: Compare, arithme
             return Value(change(first.column), Kind.STRING)
         case "length":
             return Value(F.length(first.column).cast("bigint"), Kind.INTEGER)
+        case "digits":
+            return Value(first.number.cast("string"), Kind.STRING)
         case "concat":
             return Value(F.concat(*(argument.column for argument in arguments)), Kind.STRING)
         case "substring":

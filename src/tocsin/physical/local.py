@@ -18,9 +18,12 @@ from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.types import DataType, Kind
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import kernel
+from tocsin.kernels.trends.answers import too_large
+from tocsin.kernels.trends.plan import trend
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import unsupported
+from tocsin.physical.claims import refused_by_trends, unsupported
+from tocsin.physical.counted import group_name, rows_over_all
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import needed
@@ -61,12 +64,14 @@ def match(
     by_type = {group.type: group for group in events}
     schemas = {name: attributes_of(by_type[name].table.schema) for name in named}
     bound = bind(query, schemas, time=time)
+    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    if refused_by_trends(query) is None and (counting := trend(bound)) is not None:
+        return _grouped(bound, rows_over_all(counting, events, ties))
     search = kernel(bound)
     attributes = {name: _attributes(by_type, what) for name, what in query.variables.items()}
     needs = needed(query, attributes)
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
-    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
     found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout.gathered))
@@ -205,7 +210,7 @@ class _Result:
         values: dict[tuple[Any, ...], list[Any]] = {(): []}
         for one in bags:
             found = [key(one) for _, key in keys]
-            name = tuple("NaN" if value != value else (isinstance(value, bool), value) for value in found)  # noqa: PLR0124
+            name = tuple(map(group_name, found))
             groups.setdefault(name, []).append(one)
             values.setdefault(name, found)
         rows = []
@@ -213,13 +218,7 @@ class _Result:
             known = {expression: value for (expression, _), value in zip(keys, values[name], strict=True)}
             if query.having is None or _over(query.having, members, known) is True:
                 rows.append([_over(one.expression, members, known) for one in query.returns])
-        columns = zip(*rows, strict=True) if rows else ([] for _ in query.returns)
-        return pa.table(
-            {
-                returned.name: pa.array(list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype))
-                for returned, column, (_, dtype) in zip(query.returns, columns, self.bound.columns, strict=True)
-            }
-        )
+        return _grouped(self.bound, rows)
 
     def _bags(self) -> list[Bags]:
         """Per match, the events of each variable with the attributes that were asked for."""
@@ -277,6 +276,18 @@ class _Result:
         return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
 
 
+def _grouped(bound: BoundQuery, rows: list[list[Any]]) -> pa.Table:
+    """Rows over all matches as a table."""
+    returns = bound.query.returns
+    columns = zip(*rows, strict=True) if rows else ([] for _ in returns)
+    return pa.table(
+        {
+            returned.name: pa.array(list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype))
+            for returned, column, (_, dtype) in zip(returns, columns, bound.columns, strict=True)
+        }
+    )
+
+
 def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The same values under other names of fields."""
     if pa.types.is_list(wanted):
@@ -316,7 +327,10 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
                 return ex.Literal(None)
             (variable,) = ex.variables_in(node.argument)
             together = [event for bags in members for event in bags.get(variable, ())]
-            return ex.Literal(interpret.aggregate(node)({variable: together}))
+            found = interpret.aggregate(node)({variable: together})
+            if node.function == "sum" and found is None:
+                raise too_large("sum")
+            return ex.Literal(found)
         return node.map_children(settled)
 
     return interpret.value(settled(expression))({})

@@ -4,7 +4,7 @@ Every match is one row, with what its variables hold. An aggregate over all (mat
 one below the other: the arrays of all aggregates of a match stand side by side and are exploded once, shorter ones
 filled up with NULL, which every aggregate passes over. What a match has once is kept on its first row only.
 
-Integers are added exactly, and a sum beyond 64 bits is NULL, as everywhere; doubles are added in no particular order.
+Integers are added exactly, and a sum beyond 64 bits is an error; doubles are added in no particular order.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.columns import Compiler
@@ -78,12 +79,47 @@ def by_position(query: alg.Query, inputs: Inputs) -> Position:
 
 
 @dataclass(frozen=True)
-class _Key:
-    """A group key: the column of a match, and then its value and its output as columns of the groups."""
+class Key:
+    """A group key: the column of a match, and then its name, its value and its output as columns of the groups."""
 
+    name: str
     column: Column
     value: Value
     output: Column
+
+
+def group_keys(
+    expressions: Mapping[ex.Expression, ex.Expression], bindings: Mapping[str, Binding | Bag]
+) -> dict[ex.Expression, Key]:
+    """The keys of GROUP BY: for each as the query writes it, how it is computed from what variables hold."""
+    compiler, found = Compiler(bindings), dict[ex.Expression, Key]()
+    for written, expression in expressions.items():
+        name = f"__tocsin_key_{len(found)}"
+        after = F.col(name)
+        if isinstance(expression, ex.Attribute):
+            column, dtype = compiler.typed(expression)
+            found[written] = Key(name, column, value_of(after, dtype), after)
+        else:
+            before = compiler.value(expression)
+            value = Value(after, before.kind, before.in_micros)
+            found[written] = Key(name, before.column, value, value.output)
+    return found
+
+
+def returned(
+    query: alg.Query, groups: DataFrame, keys: Mapping[ex.Expression, Key], known: Mapping[ex.Expression, Value]
+) -> DataFrame:
+    """The columns of RETURN, for the groups that HAVING keeps; `known` are the values of aggregates."""
+    compiler = Compiler({}, {expression: key.value for expression, key in keys.items()} | dict(known))
+    if query.having is not None:
+        groups = where(groups, compiler.condition(query.having))
+    return select(
+        groups,
+        *(
+            (keys[one.expression].output if one.expression in keys else compiler.output(one.expression)).alias(one.name)
+            for one in query.returns
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -107,7 +143,7 @@ class _Overall:
 
     def rows(self) -> DataFrame:
         keys, parts = self._keys, self._parts
-        columns = [key.column.alias(_key(number)) for number, key in enumerate(keys.values())]
+        columns = [key.column.alias(key.name) for key in keys.values()]
         rows = select(self.frame, *columns, *(part.column.alias(part.name) for part in parts))
         rows = self._one_below_the_other(rows)
         groups = aggregate(
@@ -116,41 +152,18 @@ class _Overall:
             F.count_if(F.col(PLACE) == 0).alias(MATCHES),
             *(column.alias(f"{part.name}_{number}") for part in parts for number, column in enumerate(_combined(part))),
         )
-        known = {expression: key.value for expression, key in keys.items()}
-        known |= {part.node: _result(part) for part in parts}
+        known: dict[ex.Expression, Value] = {part.node: _result(part) for part in parts}
         known[ex.Aggregate("count", None)] = Value(F.col(MATCHES), Kind.INTEGER)
-        compiler = Compiler({}, known)
-        if self.query.having is not None:
-            groups = where(groups, compiler.condition(self.query.having))
-        return select(
-            groups,
-            *(
-                (keys[one.expression].output if one.expression in keys else compiler.output(one.expression)).alias(
-                    one.name
-                )
-                for one in self.query.returns
-            ),
-        )
+        known |= {ex.Call("digits", (part.node,)): _digits(part) for part in parts if _is_whole_sum(part)}
+        return returned(self.query, groups, keys, known)
 
     @cached_property
-    def _keys(self) -> dict[ex.Expression, _Key]:
-        compiler, found = Compiler(self.bindings), dict[ex.Expression, _Key]()
-        for expression in (one.expression for one in self.query.group_by):
-            if expression in found:
-                continue
-            after = F.col(_key(len(found)))
-            if isinstance(expression, ex.Attribute):
-                column, dtype = compiler.typed(expression)
-                found[expression] = _Key(column, value_of(after, dtype), after)
-            else:
-                before = compiler.value(expression)
-                value = Value(after, before.kind, before.in_micros)
-                found[expression] = _Key(before.column, value, value.output)
-        return found
+    def _keys(self) -> dict[ex.Expression, Key]:
+        return group_keys({one.expression: one.expression for one in self.query.group_by}, self.bindings)
 
     @property
     def _key_columns(self) -> list[Column]:
-        return [F.col(_key(number)) for number in range(len(self._keys))]
+        return [F.col(key.name) for key in self._keys.values()]
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -212,10 +225,6 @@ class _Overall:
         )
 
 
-def _key(number: int) -> str:
-    return f"__tocsin_key_{number}"
-
-
 def _combined(part: _Part) -> list[Column]:
     """The aggregates of Spark that a part needs; `_result` puts them together."""
     column, function = F.col(part.name), part.node.function
@@ -237,6 +246,16 @@ def _combined(part: _Part) -> list[Column]:
     if function == "stddev":
         return [F.stddev_pop(column.cast("double"))]
     return [F.try_sum(_addend(column, part.kind)), F.count(column)]
+
+
+def _is_whole_sum(part: _Part) -> bool:
+    return part.node.function == "sum" and not part.node.distinct and part.kind not in (Kind.DOUBLE, Kind.DECIMAL)
+
+
+def _digits(part: _Part) -> Value:
+    """A sum of integers as text, also beyond 64 bits."""
+    first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
+    return Value(F.when(second > 0, first).otherwise(F.lit(0)).cast("string"), Kind.STRING)
 
 
 def _addend(column: Column, kind: Kind) -> Column:
@@ -263,7 +282,9 @@ def _result(part: _Part) -> Value:
         return Value(F.try_divide(first.cast("double"), second.cast("double")), Kind.DOUBLE)
     if function == "sum":
         total = F.when(second > 0, first).otherwise(F.lit(0))
-        return (
-            Value(total, kind) if kind in (Kind.DOUBLE, Kind.DECIMAL) else Value(total.try_cast("bigint"), Kind.INTEGER)
-        )
+        if kind in (Kind.DOUBLE, Kind.DECIMAL):
+            return Value(total, kind)
+        # The number is right or the job fails: a NULL here would be an overflow that nobody sees (SEMANTICS §9).
+        failed = F.raise_error(F.lit(str(too_large("sum")))).cast("bigint")
+        return Value(F.coalesce(total.try_cast("bigint"), failed), Kind.INTEGER)
     return Value(first, kind, part.in_micros)

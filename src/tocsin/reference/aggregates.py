@@ -10,8 +10,15 @@ from tocsin.language.monoids import Monoid
 from tocsin.reference.values import fitting, order
 
 
-def fold(function: str | Monoid, values: list[Any], *, distinct: bool = False, nulls_spoil: bool = False) -> Any:
-    """Aggregate the values of a bag, given in the order of their events.
+def fold(
+    function: str | Monoid,
+    values: list[Any],
+    *,
+    distinct: bool = False,
+    nulls_spoil: bool = False,
+    unbounded: bool = False,
+) -> Any:
+    """Aggregate the values of a bag, given in the order of their events; `unbounded` keeps a sum beyond 64 bits.
 
     Examples
     --------
@@ -36,7 +43,7 @@ def fold(function: str | Monoid, values: list[Any], *, distinct: bool = False, n
     if function == "collect":
         return known
     if function == "sum":
-        return fitting(_total(known))
+        return _total(known) if unbounded else fitting(_total(known))
     if not known:
         return None
     match function:

@@ -154,8 +154,8 @@ def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
     raise TypeError(f"{type(node).__name__} has no value")
 
 
-def aggregate(node: ex.Aggregate, matches: list[Bags]) -> Any:
-    """An aggregate over one match, or over all (match, event) pairs of several (R4)."""
+def aggregate(node: ex.Aggregate, matches: list[Bags], *, unbounded: bool = False) -> Any:
+    """An aggregate over one match, or over all (match, event) pairs of several (R4), where sums know no bound (§9)."""
     if node.argument is None:
         return len(matches)
     if not matches:  # only over all matches: R40
@@ -169,7 +169,7 @@ def aggregate(node: ex.Aggregate, matches: list[Bags]) -> Any:
     if node.function in ("first", "last"):
         pairs.sort(key=lambda pair: pair[1].position)
     values = [interpret(node.argument, {variable: (event,)}, {}) for _, event in pairs]
-    return fold(node.monoid or node.function, values, distinct=node.distinct)
+    return fold(node.monoid or node.function, values, distinct=node.distinct, unbounded=unbounded)
 
 
 def _every(node: ex.Every, bags: Bags, choice: Choice) -> bool | None:

@@ -114,7 +114,7 @@ def _over(expression: ex.Expression, members: list[Bags], keys: dict[ex.Expressi
         if node in keys:
             return _Known(keys[node])
         if isinstance(node, ex.Aggregate):
-            return _Known(aggregate(node, members))
+            return _Known(aggregate(node, members, unbounded=True))
         return node.map_children(settle)
 
     return interpret(settle(expression), {}, {})

@@ -260,6 +260,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "lower": str.lower,
     "upper": str.upper,
     "length": len,
+    "digits": str,
     "trim": lambda text: text.strip(" "),
     "concat": lambda *texts: "".join(texts),
     "substring": _substring,

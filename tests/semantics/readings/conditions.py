@@ -207,10 +207,10 @@ def r18_counting_events_counts_values(patch: Patch) -> None:
     aggregate = conditions.aggregate
     known = remembers(patch)
 
-    def of_values(node: ex.Aggregate, matches: list[Bags]) -> Any:
+    def of_values(node: ex.Aggregate, matches: list[Bags], **how: Any) -> Any:
         if isinstance(node.argument, ex.Variable) and any("x" in event.row for event in known):
             node = replace(node, argument=ex.Attribute(node.argument.name, ("x",)))
-        return aggregate(node, matches)
+        return aggregate(node, matches, **how)
 
     everywhere(patch, conditions, "aggregate", of_values)
 

@@ -38,13 +38,13 @@ def r4_group_by_alone_leaves_aggregates_per_match(patch: Patch) -> None:
 def r4_an_aggregate_over_all_matches_takes_each_event_once(patch: Patch) -> None:
     aggregate = conditions.aggregate
 
-    def over_events(node: ex.Aggregate, matches: list[Bags]) -> Any:
+    def over_events(node: ex.Aggregate, matches: list[Bags], **how: Any) -> Any:
         merged: dict[str, dict[int, Any]] = {}
         for bags in matches:
             for name, bag in bags.items():
                 merged.setdefault(name, {}).update({event.position: event for event in bag})
         once = {name: tuple(events.values()) for name, events in merged.items()}
-        return aggregate(node, matches if node.argument is None else [once])
+        return aggregate(node, matches if node.argument is None else [once], **how)
 
     everywhere(patch, conditions, "aggregate", over_events)
 
@@ -113,8 +113,8 @@ def r40_no_match_with_group_by_gives_a_row(patch: Patch) -> None:
 def r40_the_sum_of_no_match_is_null(patch: Patch) -> None:
     aggregate = conditions.aggregate
 
-    def nothing(node: ex.Aggregate, matches: list[Bags]) -> Any:
-        return None if node.function == "sum" and not matches else aggregate(node, matches)
+    def nothing(node: ex.Aggregate, matches: list[Bags], **how: Any) -> Any:
+        return None if node.function == "sum" and not matches else aggregate(node, matches, **how)
 
     everywhere(patch, conditions, "aggregate", nothing)
 
@@ -122,8 +122,8 @@ def r40_the_sum_of_no_match_is_null(patch: Patch) -> None:
 def r40_collecting_from_no_match_gives_an_empty_list(patch: Patch) -> None:
     aggregate = conditions.aggregate
 
-    def nothing(node: ex.Aggregate, matches: list[Bags]) -> Any:
-        return [] if node.function == "collect" and not matches else aggregate(node, matches)
+    def nothing(node: ex.Aggregate, matches: list[Bags], **how: Any) -> Any:
+        return [] if node.function == "collect" and not matches else aggregate(node, matches, **how)
 
     everywhere(patch, conditions, "aggregate", nothing)
 
@@ -147,9 +147,9 @@ def r40_an_iterated_group_key_is_accepted(patch: Patch) -> None:
 def _average(patch: Patch, averages: Any) -> None:
     aggregate = rows.aggregate
 
-    def changed(node: ex.Aggregate, matches: list[Bags]) -> Any:
+    def changed(node: ex.Aggregate, matches: list[Bags], **how: Any) -> Any:
         if node.function != "avg" or not matches:
-            return aggregate(node, matches)
+            return aggregate(node, matches, **how)
         return aggregates.fold("avg", averages(aggregate, node, matches))
 
     patch.setattr(rows, "aggregate", changed)

@@ -220,6 +220,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lower": str.lower,
     "upper": str.upper,
     "length": len,
+    "digits": str,
     "trim": lambda text: text.strip(" "),
     "concat": lambda *texts: "".join(texts),
     "substring": _part,

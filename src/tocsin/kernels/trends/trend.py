@@ -15,7 +15,8 @@ from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.trends import exact
-from tocsin.kernels.trends.amounts import Amount, Digits, Parts, parts
+from tocsin.kernels.trends.amounts import Digits, Parts, parts
+from tocsin.kernels.trends.answers import Answer, Totals
 from tocsin.kernels.trends.machine import Machine
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
 from tocsin.kernels.trends.walks import Group, Walk
@@ -45,20 +46,18 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """What is known of some matches: how many they are, and for every measure a tally, an `Amount` or a value."""
-
-    count: int
-    found: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
 class Trend:
     """A query whose matches are words, compiled for counting. It can be pickled."""
 
     kernel: Kernel
     machine: Machine
     measures: tuple[Measure, ...]
+    answers: tuple[Answer, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each measure is."""
+        return tuple(measure.what for measure in self.measures)
 
     def totals(self, rows: Rows, labels: Integers | None = None, *, jit: bool | None = None) -> dict[int, Totals]:
         """The totals of all matches whose start the task owns, by the label of its row.
@@ -270,6 +269,3 @@ class _Task:
 
 def _number(digits: list[int]) -> int:
     return sum(digit << (32 * place) for place, digit in enumerate(digits))
-
-
-__all__ = ["Amount", "Measure", "Totals", "Trend"]

@@ -43,7 +43,7 @@ def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError 
 
 
 def _in_pattern(query: alg.Query) -> UnsupportedError | None:
-    for node in core(query).walk():
+    for node in query.core.walk():
         construct = _construct(node)
         if construct is not None:
             return _error(construct, node.where)
@@ -64,14 +64,6 @@ def _in_pattern(query: alg.Query) -> UnsupportedError | None:
     if any(len(found - shared[signature]) > MOST_DIFFERING_ABSENCES for signature, found in differing.items()):
         return _error("An OR whose branches bind the same variables under many different NOTs", query.pattern.where)
     return None
-
-
-def core(query: alg.Query) -> alg.Node:
-    """The pattern below the query's own WITHIN and WHERE."""
-    node = query.pattern
-    if isinstance(node, alg.Within):
-        node = node.part
-    return node.part if isinstance(node, alg.Filter) else node
 
 
 def _construct(node: alg.Node) -> str | None:

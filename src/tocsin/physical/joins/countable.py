@@ -5,7 +5,6 @@ from __future__ import annotations
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.joins.claims import core
 from tocsin.physical.joins.plan import conjuncts_of
 
 # Power sums of the fifth degree and more leave 38 digits too soon to be of use.
@@ -24,7 +23,7 @@ def can_count(query: alg.Query) -> bool:
     >>> can_count(alg.Query(twice))
     False
     """
-    node = core(query)
+    node = query.core
     if not isinstance(node, alg.Repeat) or not isinstance(node.part, alg.Event) or node.order is not alg.Order.TIME:
         return False
     is_small = node.most is not None and 1 < node.most <= MOST_COPIES

@@ -25,7 +25,6 @@ from tocsin.analysis.durations import format_us
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import times
 from tocsin.physical.joins.branches import BranchFrame
-from tocsin.physical.joins.claims import core
 from tocsin.physical.joins.copies import copy_name, instances
 from tocsin.physical.joins.frames import shapes_of
 from tocsin.physical.joins.model import Branch, Scan
@@ -82,7 +81,7 @@ def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
 
 
 def _repeat(query: alg.Query) -> alg.Repeat:
-    node = core(query)
+    node = query.core
     assert isinstance(node, alg.Repeat)  # `can_count` has looked
     return node
 

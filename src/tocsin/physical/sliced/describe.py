@@ -17,6 +17,7 @@ from tocsin.physical.sliced.width import width_us
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.kernel import Kernel
     from tocsin.kernels.model import Source
+    from tocsin.kernels.trends.trend import Trend
 
 
 class _Scan(NamedTuple):
@@ -59,6 +60,15 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
 
 def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> str:
     return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, scans, slice_us)])
+
+
+def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
+    """The same where matches are counted and not built."""
+    lines = list(_lines(trend.kernel, trend.kernel.sources, slice_us))
+    lines[-1] = lines[-1].replace("  search", "  count by states of the pattern, in exact numbers of any length")
+    return "\n".join(
+        ["trend: one shuffle, then a count that builds no match", *lines, "  add up the totals of all tasks"]
+    )
 
 
 def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:

@@ -1,0 +1,58 @@
+"""A query compiled for counting: the answers it asks for, the measures they are made of, and the columns they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tocsin.analysis.inference import Environment, type_of
+from tocsin.analysis.schema import BoundQuery
+from tocsin.kernels.conditions import columns_of, environment_of
+from tocsin.kernels.expressions.slots import HELD
+from tocsin.kernels.kernel import kernel
+from tocsin.kernels.model import Held, Slot
+from tocsin.kernels.trends.answers import Answer
+from tocsin.kernels.trends.asked import Asked, asked_in
+from tocsin.kernels.trends.machine import machine
+from tocsin.kernels.trends.trend import Measure, Trend
+from tocsin.language import expressions as ex
+
+
+def trend(bound: BoundQuery) -> Trend | None:
+    """A query compiled for counting, or None when the types of its attributes do not allow it."""
+    query = bound.query
+    core = query.core
+    made = kernel(bound)
+    environment = environment_of(bound, core)
+    slots: dict[Asked, Slot] = {}
+    for asked in asked_in(query):
+        argument = asked.node.argument
+        if argument is not None and not isinstance(argument, ex.Variable):
+            held = _held(argument, environment)
+            if held is None:
+                return None
+            (variable,) = ex.variables_in(argument)
+            slots[asked] = Slot(variable, argument, held)
+    carried, places = columns_of(list(slots.values()), core)
+    measures: dict[Measure, int] = {}
+    answers = []
+    for asked in asked_in(query):
+        slot = slots.get(asked)
+        column = None if slot is None else places[slot.variable, slot.expression]
+        wanted = [
+            Measure(what, next(iter(ex.variables_in(asked.node))), column)
+            for what in _measures(asked.node)
+            if asked.node.argument is not None
+        ]
+        numbers = tuple(measures.setdefault(measure, len(measures)) for measure in wanted)
+        is_whole = slot is None or slot.held is Held.INTEGER
+        answers.append(Answer(asked.node.function, numbers, is_whole, asked.as_digits))
+    return Trend(replace(made, carried=carried), machine(core), tuple(measures), tuple(answers))
+
+
+def _held(argument: ex.Expression, environment: Environment) -> Held | None:
+    held = HELD.get(type_of(argument, environment).kind)
+    return held if held in (Held.INTEGER, Held.FLOAT) else None
+
+
+def _measures(node: ex.Aggregate) -> tuple[str, ...]:
+    return {"count": ("tally",), "sum": ("sum",), "avg": ("sum", "tally")}.get(node.function, (node.function,))

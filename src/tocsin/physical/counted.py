@@ -1,0 +1,61 @@
+"""Aggregates over all matches without a JVM: the same count as on Spark, in this process."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tocsin.kernels.expressions import interpret
+from tocsin.kernels.trends.answers import Totals
+from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
+from tocsin.kernels.trends.trend import Trend
+from tocsin.language import expressions as ex
+from tocsin.physical.sliced.counting import TOTALS, Counting, added_up
+from tocsin.physical.sliced.plain import Events, shipped
+
+Known = dict[ex.Expression, Any]
+
+
+def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
+    """The values of RETURN, for every group or for all."""
+    query = trend.kernel.query
+    keys = keys_of(query, trend.machine)
+    needs = needs_of(keys)
+    table, layout = shipped(trend.kernel, events, needs, ties=ties, id=None)
+    counted = list(Counting(trend, layout, None)(iter(table.to_batches())))
+    groups: dict[tuple[Any, ...], list[Totals]] = {} if keys else {(): []}
+    values: dict[tuple[Any, ...], list[Any]] = {(): []}
+    attributes = [attribute for wanted in needs.values() for attribute in wanted]
+    for row in pa.Table.from_batches(counted).to_pylist() if counted else []:
+        totals = pickle.loads(row.pop(TOTALS))
+        event = dict(zip(attributes, row.values(), strict=True))
+        found = [interpret.value(key)({name: [event] for name in needs}) for key in keys.values()]
+        name = tuple(map(group_name, found))
+        groups.setdefault(name, []).append(totals)
+        values.setdefault(name, found)
+    rows = []
+    for name, totals_of in groups.items():
+        known: Known = dict(zip(keys, values[name], strict=True))
+        summed = added_up(totals_of, trend.kinds)
+        for asked, answer in zip(asked_in(query), trend.answers, strict=True):
+            known[asked.expression] = answer.of(summed)
+        if query.having is None or settled(query.having, known) is True:
+            rows.append([settled(one.expression, known) for one in query.returns])
+    return rows
+
+
+def group_name(value: Any) -> Any:
+    """A value as a key of a dict: NaN is one value, and TRUE is not 1."""
+    return "NaN" if value != value else (isinstance(value, bool), value)  # noqa: PLR0124
+
+
+def settled(expression: ex.Expression, known: Known) -> Any:
+    """The value of an expression of which some parts are known."""
+
+    def settle(node: ex.Expression) -> ex.Expression:
+        return ex.Literal(known[node]) if node in known else node.map_children(settle)
+
+    return interpret.value(settle(expression))({})

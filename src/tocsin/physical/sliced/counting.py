@@ -1,0 +1,84 @@
+"""The functions that Spark runs to count: totals of a task's rows, then answers from the totals of a group.
+
+They are sent to the workers, and import neither Spark nor what plans them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+
+from tocsin.kernels.trends.answers import Totals, nothing, together
+from tocsin.kernels.trends.trend import Trend
+from tocsin.physical.sliced.layout import KEY, Layout
+from tocsin.physical.sliced.rows import array_of, codes, key_of, rows_of
+
+TOTALS, ALL_TOTALS = "__tocsin_totals", "__tocsin_all_totals"
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What a worker does with the rows of a task: one row for every group of starts, with its totals."""
+
+    trend: Trend
+    layout: Layout
+    width_us: int | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count."""
+        received = [batch for batch in batches if batch.num_rows]
+        if not received:
+            return
+        table = pa.Table.from_batches(received)
+        rows = rows_of(table, self.trend.kernel, self.layout, self.width_us)
+        columns = [
+            key_of(table, self.layout.packing.key_bits) if name == KEY else array_of(table, name)
+            for gathered in self.layout.gathered
+            for name in gathered.columns
+        ]
+        labels = codes(columns) if columns else None
+        some = np.zeros(1, np.int64)
+        if labels is not None:
+            # Codes of several columns may be far apart: as small numbers, each with a row that has it.
+            _, some, labels = np.unique(labels, return_index=True, return_inverse=True)
+            labels = labels.reshape(-1)
+        found = self.trend.totals(rows, labels)
+        if not found:
+            return
+        taken = pa.array([int(some[label]) for label in found])
+        totals = pa.array([pickle.dumps(one) for one in found.values()], pa.binary())
+        arrays = [*(column.take(taken) for column in columns), totals]
+        yield pa.RecordBatch.from_arrays(arrays, names=[*(f"f{number}" for number in range(len(columns))), TOTALS])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a worker does with the totals of a group."""
+
+    trend: Trend
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Add them up, and answer."""
+        kinds = self.trend.kinds
+        for batch in batches:
+            lists = batch.column(batch.schema.get_field_index(ALL_TOTALS)).to_pylist()
+            summed = [added_up(map(pickle.loads, totals), kinds) for totals in lists]
+            arrays = [batch.column(place) for place, name in enumerate(batch.schema.names) if name != ALL_TOTALS]
+            names = [name for name in batch.schema.names if name != ALL_TOTALS]
+            for number, answer in enumerate(self.trend.answers):
+                dtype = pa.float64()
+                if answer.is_integer:
+                    dtype = pa.string() if answer.as_digits else pa.int64()
+                arrays.append(pa.array([answer.of(one) for one in summed], dtype))
+                names.append(f"__tocsin_answer_{number}")
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def added_up(totals: Iterable[Totals], kinds: tuple[str, ...]) -> Totals:
+    """The totals of all."""
+    return reduce(lambda one, other: together(one, other, kinds), totals, nothing(kinds))

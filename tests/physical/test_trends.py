@@ -1,0 +1,126 @@
+"""Aggregates over all matches that are counted and not built: on Spark and locally, against the reference."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import tocsin
+from tocsin import errors, reference
+from tocsin.physical.claims import refused_by_trends
+from tocsin.physical.engine import prepare
+from tocsin.testing import assert_same_rows
+
+SCHEMA = "type string, ts bigint, k string, x bigint, v double"
+ASKED = "COUNT(*) AS n, COUNT(b) AS events, COUNT(b.x) AS k, SUM(b.x) AS s, AVG(b.v) AS mean, MIN(b.ts) AS first"
+QUERIES = {
+    "a window": f"PATTERN SEQ(A a, B+ b, C c) WITHIN 4 SECONDS RETURN {ASKED}",
+    "no window": f"PATTERN SEQ(A a, B+ b) RETURN {ASKED}, DIGITS(COUNT(*)) AS digits, DIGITS(SUM(b.x)) AS all_of_it",
+    "a partition as group": "PATTERN B+ b PARTITION BY k WITHIN 3 SECONDS "
+    f"RETURN b[first].k AS of, {ASKED} GROUP BY b[first].k",
+    "the first event as group": "PATTERN SEQ(A a, B b) WITHIN 5 SECONDS "
+    "RETURN a.x + 1 AS of, COUNT(*) AS n, MAX(b.v) AS m GROUP BY a.x + 1 HAVING COUNT(*) > 1",
+    "a partition named by another variable": "PATTERN SEQ(A a, B+ b, C c) PARTITION BY k "
+    "RETURN c.k AS k, SUM(b.v) AS s GROUP BY c.k",
+    "next": f"PATTERN SEQ(A a, B+ b) WITHIN 5 SECONDS SEMANTICS next RETURN {ASKED}",
+    "contiguous": "PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 5 SECONDS SEMANTICS partition-contiguous "
+    f"RETURN {ASKED}",
+    "a condition": f"PATTERN OR(A a, SEQ(B+ b, C? c)) WHERE b.x > 2 AND a.v IS NOT NULL RETURN {ASKED}",
+    "nothing matches": f"PATTERN SEQ(A a, B+ b) WHERE a.x = 77 RETURN {ASKED}",
+    "OUTPUT count": "PATTERN SEQ(A a, B+ b) WITHIN 5 SECONDS OUTPUT count",
+}
+
+
+def events(number: int, seed: int) -> list[dict[str, Any]]:
+    choose = random.Random(seed)
+    return [
+        {
+            "type": choose.choice("AABBC"),
+            "ts": choose.randrange(24) * 500_000,
+            "k": choose.choice(["p", "q", None]),
+            "x": choose.choice([None, 1, 5, -(2**40)]),
+            "v": choose.choice([None, 0.1, 2.5, -1e-9]),
+        }
+        for _ in range(number)
+    ]
+
+
+def by_type(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {kind: [row for row in rows if row["type"] == kind] for kind in "ABC"}
+
+
+def near(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with doubles as they agree: the reference adds them in another order."""
+    return [{name: round(v, 9) if isinstance(v, float) else v for name, v in row.items()} for row in rows]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES.keys())
+def test_spark_counts_what_the_reference_counts(spark: SparkSession, text: str) -> None:
+    pattern = tocsin.pattern(text)
+    assert refused_by_trends(pattern.query) is None
+    for seed in range(3):
+        rows = events(13, seed)
+        frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+        found = pattern.match(frame, strategy="trend")
+        wanted = near(reference.evaluate(pattern, by_type(rows)))
+        assert_same_rows(near([row.asDict() for row in found.collect()]), wanted)
+        if pattern.query.window_us is not None:
+            narrow = prepare(pattern.query, frame, strategy="trend", slice_us=1).matches()
+            assert_same_rows(near([row.asDict() for row in narrow.collect()]), wanted)
+
+
+@pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES.keys())
+def test_the_local_engine_counts_what_the_reference_counts(text: str) -> None:
+    pattern = tocsin.pattern(text)
+    for seed in range(12):
+        rows = events(13, seed)
+        found = pattern.match(by_type(rows), engine="local")
+        assert_same_rows(near(found.to_pylist()), near(reference.evaluate(pattern, by_type(rows))))
+
+
+def many(spark: SparkSession, number: int) -> DataFrame:
+    return spark.range(number).selectExpr("'B' AS type", "id * 1000000 AS ts", "id AS x")
+
+
+@pytest.mark.spark
+def test_more_matches_than_can_be_listed_are_counted(spark: SparkSession) -> None:
+    pattern = tocsin.pattern("PATTERN B+ b RETURN DIGITS(COUNT(*)) AS n, DIGITS(SUM(b.x)) AS s, MAX(b.x) AS m")
+    (row,) = pattern.match(many(spark, 500)).collect()
+    assert int(row.n) == 2**500 - 1
+    assert int(row.s) == sum(range(500)) * 2**499
+    assert row.m == 499
+    assert "trend" in str(pattern.explain(many(spark, 500)))
+
+
+@pytest.mark.spark
+def test_a_count_beyond_64_bits_fails_and_says_how_to_have_it(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"(?s)NUMBER_TOO_LARGE.*DIGITS\(COUNT\(\*\)\)"):
+        tocsin.pattern("PATTERN B+ b RETURN COUNT(*) AS n").match(many(spark, 100)).collect()
+
+
+def test_a_sum_of_enumerated_matches_beyond_64_bits_fails_too() -> None:
+    rows = {"A": [{"ts": place, "x": 2**62} for place in range(4)]}
+    text = "PATTERN AND(A a, A b) RETURN COUNT(*) AS n, SUM(a.x) AS s"
+    with pytest.raises(errors.NumberTooLargeError):
+        tocsin.pattern(text).match(rows, engine="local")
+
+
+REFUSED = {
+    "a row per match": "PATTERN SEQ(A a, B+ b) RETURN COUNT(b) AS n",
+    "no sequences": "PATTERN AND(A a, B b) RETURN COUNT(*) AS n",
+    "a policy": "PATTERN A+ a AFTER MATCH SKIP TO NEXT RETURN COUNT(*) AS n",
+    "compares events": "PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN COUNT(*) AS n",
+    "of whole matches": "PATTERN A+ a RETURN COUNT(*) AS n, STDDEV(a.x) AS s",
+    "GROUP BY": "PATTERN SEQ(A a, B b) RETURN b.x AS x, COUNT(*) AS n GROUP BY b.x",
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), REFUSED.items(), ids=REFUSED.keys())
+def test_what_must_be_built_is_said(reason: str, text: str) -> None:
+    refusal = refused_by_trends(tocsin.pattern(text).query)
+    assert refusal is not None
+    assert reason in refusal.message
