@@ -29,6 +29,10 @@ QUERIES = {
     "contiguous": "PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 5 SECONDS SEMANTICS partition-contiguous "
     f"RETURN {ASKED}",
     "a condition": f"PATTERN OR(A a, SEQ(B+ b, C? c)) WHERE b.x > 2 AND a.v IS NOT NULL RETURN {ASKED}",
+    "rising neighbours": f"PATTERN SEQ(A a, B+ b, C? c) WHERE b[i].x >= b[i-1].x WITHIN 6 SECONDS RETURN {ASKED}",
+    "neighbours, no window": f"PATTERN B{{2,}} b WHERE NEXT(b).v != b.v AND b.x < 9 RETURN {ASKED}",
+    "contiguous neighbours": "PATTERN SEQ(A a, B+ b) WHERE b[i].x >= b[i-1].x PARTITION BY k WITHIN 9 SECONDS "
+    f"SEMANTICS partition-contiguous RETURN {ASKED}",
     "nothing matches": f"PATTERN SEQ(A a, B+ b) WHERE a.x = 77 RETURN {ASKED}",
     "OUTPUT count": "PATTERN SEQ(A a, B+ b) WITHIN 5 SECONDS OUTPUT count",
 }
@@ -114,6 +118,8 @@ REFUSED = {
     "no sequences": "PATTERN AND(A a, B b) RETURN COUNT(*) AS n",
     "a policy": "PATTERN A+ a AFTER MATCH SKIP TO NEXT RETURN COUNT(*) AS n",
     "compares events": "PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN COUNT(*) AS n",
+    "no neighbours": "PATTERN A+ a WHERE a[i].x > a[i-2].x RETURN COUNT(*) AS n",
+    "under `next`": "PATTERN A+ a WHERE a[i].x > a[i-1].x SEMANTICS next RETURN COUNT(*) AS n",
     "of whole matches": "PATTERN A+ a RETURN COUNT(*) AS n, STDDEV(a.x) AS s",
     "GROUP BY": "PATTERN SEQ(A a, B b) RETURN b.x AS x, COUNT(*) AS n GROUP BY b.x",
 }

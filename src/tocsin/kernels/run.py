@@ -98,7 +98,7 @@ class Runner:
         return TooManyMatchesError(
             f"From one event on, {part} {problem}.",
             hint="`SEMANTICS next` takes the next event only; a bounded iteration such as `{1,5}`, a shorter window or "
-            "a stricter condition has fewer matches; where a number is enough, aggregate the events themselves. "
+            "a stricter condition has fewer matches; where a number is enough, `RETURN COUNT(*)` builds no match. "
             "`max_matches_per_start=` moves the limit.",
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.errors import UnsupportedError
+from tocsin.kernels.trends.asked import compares_neighbours
 from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.physical.foreign import foreign_expression
@@ -62,10 +63,13 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
     The windows of the paper are there to compare with; nobody is served by choosing them, and counting is worth a word
     only where it is possible.
     """
+    left_out = {"sliding-window"}
+    # Neighbours are compared in plain Python there: worth it where the kernel cannot list the matches, and only then.
+    left_out |= {"trend"} if compares_neighbours(query) else set()
     return [
         (name, None if refusal is None else refusal.message)
         for name, refusal in refusals(query, one_input=one_input).items()
-        if name == wanted or (name != "sliding-window" and (name not in COUNTING or refusal is None))
+        if name == wanted or (name not in left_out and (name not in COUNTING or refusal is None))
     ]
 
 

@@ -36,18 +36,47 @@ def refusal(query: alg.Query) -> str | None:
         words = machine(query.core)
     except NotAWordError as problem:
         return f"its matches are no sequences of single events: {type(problem.node).__name__}"
-    return _refused_condition(query) or _refused_policy(query, words) or _refused_output(query, words)
+    return _refused_condition(query, words) or _refused_policy(query, words) or _refused_output(query, words)
 
 
-def _refused_condition(query: alg.Query) -> str | None:
+def _refused_condition(query: alg.Query, words: Machine) -> str | None:
     where = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
     if any(isinstance(node, alg.Event) and node.condition is not None for node in query.pattern.walk()):
         return "an event has a condition of its own"
     for conjunct in ex.conjuncts(where):
         plain = all(reference.index is ex.Each.PLAIN for reference in ex.references_in(conjunct))
-        if len(ex.variables_in(conjunct)) != 1 or not plain or ex.has_aggregate(conjunct):
+        if len(ex.variables_in(conjunct)) != 1 or ex.has_aggregate(conjunct):
             return "a condition compares events with each other"
+        (variable,) = ex.variables_in(conjunct)
+        if not plain and not (is_between_neighbours(conjunct) and words.stays_together(variable)):
+            return "a condition compares events that are no neighbours of an iteration"
+        if not plain and query.selection is Selection.NEXT:
+            return "neighbours are compared under `next`"
     return None
+
+
+def compares_neighbours(query: alg.Query) -> bool:
+    """Whether a condition of a query that can be counted compares neighbours of an iteration."""
+    where = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
+    return any(map(is_between_neighbours, ex.conjuncts(where)))
+
+
+def is_between_neighbours(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct over one variable speaks of every two neighbours: `b[i].x > b[i-1].x`, `NEXT(b).x >= b.x`."""
+    letters = set()
+    offsets = set()
+    for reference in ex.references_in(conjunct):
+        match reference.index:
+            case ex.Each.PLAIN:
+                offsets.add(0)
+            case ex.Each.NEXT:
+                offsets.add(1)
+            case ex.Running(letter, offset):
+                letters.add(letter)
+                offsets.add(offset)
+            case _:
+                return False
+    return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})
 
 
 def _refused_policy(query: alg.Query, words: Machine) -> str | None:

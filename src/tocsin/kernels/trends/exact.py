@@ -15,8 +15,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from tocsin.kernels.trends import neighbours
 from tocsin.kernels.trends.sums import Sum, plus, times
 from tocsin.kernels.trends.walks import Group, Row, Rows, Walk
+from tocsin.language.ast import Selection
 
 
 def totals(
@@ -37,6 +39,9 @@ def totals(
     own
         The first and the last time of the starts to count.
     """
+    if walk.compared and walk.selection is Selection.ANY:
+        yield from neighbours.totals(group, walk, empty, window_us, own)
+        return
     number = len(group.ts)
     first = bisect_left(group.ts, own[0])
     while first < number and group.ts[first] <= own[1]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.conditions import columns_of, environment_of
-from tocsin.kernels.expressions.slots import HELD
+from tocsin.kernels.expressions.slots import HELD, Test
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.model import Held, Slot
 from tocsin.kernels.trends.answers import Answer
@@ -22,6 +22,8 @@ def trend(bound: BoundQuery) -> Trend | None:
     query = bound.query
     core = query.core
     made = kernel(bound)
+    if made.conditions.residual:
+        return None  # neighbours are compared by what numbers cannot decide
     environment = environment_of(bound, core)
     slots: dict[Asked, Slot] = {}
     for asked in asked_in(query):
@@ -32,7 +34,8 @@ def trend(bound: BoundQuery) -> Trend | None:
                 return None
             (variable,) = ex.variables_in(argument)
             slots[asked] = Slot(variable, argument, held)
-    carried, places = columns_of(list(slots.values()), core)
+    compared = [slot for test in made.conditions.tests for slot in test.slots]
+    carried, places = columns_of([*compared, *slots.values()], core)
     measures: dict[Measure, int] = {}
     answers = []
     for asked in asked_in(query):
@@ -46,7 +49,11 @@ def trend(bound: BoundQuery) -> Trend | None:
         numbers = tuple(measures.setdefault(measure, len(measures)) for measure in wanted)
         is_whole = slot is None or slot.held is Held.INTEGER
         answers.append(Answer(asked.node.function, numbers, is_whole, asked.as_digits))
-    return Trend(replace(made, carried=carried), machine(core), tuple(measures), tuple(answers))
+    tests: dict[str, tuple[Test, ...]] = {}
+    for test in made.conditions.tests:
+        (variable,) = ex.variables_in(test.conjunct)
+        tests[variable] = (*tests.get(variable, ()), test)
+    return Trend(replace(made, carried=carried), machine(core), tuple(measures), tuple(answers), tests, places)
 
 
 def _held(argument: ex.Expression, environment: Environment) -> Held | None:

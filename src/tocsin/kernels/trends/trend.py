@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.kernels import compile
+from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.model import Integers, Rows
-from tocsin.kernels.trends import exact
-from tocsin.kernels.trends.amounts import Digits, Parts, parts
+from tocsin.kernels.search.conditions import Columns
+from tocsin.kernels.trends import exact, pairs
+from tocsin.kernels.trends.amounts import Digits, Parts
+from tocsin.kernels.trends.amounts import parts as parts_of
 from tocsin.kernels.trends.answers import Answer, Totals
 from tocsin.kernels.trends.machine import Machine
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
 from tocsin.kernels.trends.walks import Group, Walk
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
 # Fewer events are counted in plain Python before numba is there; longer numbers are quicker in Python's own.
@@ -53,6 +57,8 @@ class Trend:
     machine: Machine
     measures: tuple[Measure, ...]
     answers: tuple[Answer, ...] = ()
+    tests: Mapping[str, tuple[Test, ...]] = field(default_factory=dict)  # variable → conditions between its neighbours
+    places: Mapping[tuple[str, ex.Expression], int] = field(default_factory=dict)  # where the values they compare are
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -76,14 +82,17 @@ class Trend:
         events = merged(rows, chosen)
         chosen = events.rows
         columns = _Columns.of(self, rows, chosen)
+        accepts = pairs.accepts(self.tests, self._test_columns(rows), rows, chosen) if self.tests else None
         found = _Task(
             self,
             events,
             letters[chosen],
             np.zeros(len(chosen), np.int64) if labels is None else labels[chosen],
             columns,
+            accepts,
         )
-        is_large = len(chosen) >= FEW_EVENTS if jit is None else jit
+        # Neighbours are compared in plain Python only, so far.
+        is_large = (len(chosen) >= FEW_EVENTS if jit is None else jit) and not self.tests
         sums = found.compiled() if is_large and compile.has_numba() else found.plain(range(len(events.group_from)))
         return {label: columns.totals(words) for label, words in sums.items()}
 
@@ -107,7 +116,12 @@ class Trend:
     @cached_property
     def walk(self) -> Walk:
         """How words grow."""
-        return Walk(self.machine, self.kernel.query.selection)
+        return Walk(self.machine, self.kernel.query.selection, frozenset(self.tests))
+
+    def _test_columns(self, rows: Rows) -> Columns:
+        numbers = {source.variable: f"v{number}" for number, source in enumerate(self.kernel.sources)}
+        nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
+        return Columns(numbers, self.places, nullable)
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,7 @@ class _Columns:
                 known = np.ones(len(chosen), np.uint64) if nulls is None else (~nulls).astype(np.uint64)
                 weights.append((number, "", known[:, None]))
             elif measure.what == "sum":
-                found[number] = parts(values, nulls)
+                found[number] = parts_of(values, nulls)
                 weights += [(number, part, weight) for part, weight in found[number].weights.items()]
             else:
                 keys.append((number, *_keys(values, nulls, largest_first=measure.what == "max")))
@@ -180,6 +194,7 @@ class _Task:
     letters: Integers
     labels: Integers
     columns: _Columns
+    accepts: pairs.Accepts | None = None
 
     @property
     def _window(self) -> int | None:
@@ -200,6 +215,7 @@ class _Task:
         return found
 
     def _group(self, low: int, high: int) -> Group:
+        accepts = self.accepts
         letters = [
             tuple(number for number in range(len(self.trend.machine.letters)) if bits >> number & 1)
             for bits in self.letters[low:high].tolist()
@@ -221,6 +237,7 @@ class _Task:
                 for event, found in enumerate(letters)
             ],
             self._follows[low:high].tolist() if self._is_contiguous else (),
+            None if accepts is None else lambda variable, one, other: accepts(variable, low + one, low + other),
         )
 
     @property

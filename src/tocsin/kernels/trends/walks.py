@@ -12,7 +12,7 @@ Events of one instant never follow each other: all of them see the waitings from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -37,6 +37,8 @@ class Group:
         Likewise, its key for every extreme.
     follows
         Where contiguity counts: whether each event is the very next after the one before it in this list, and later.
+    accepts
+        Whether two events may be neighbours in the iteration of a variable; None where nothing compares them.
     """
 
     ts: Sequence[int]
@@ -44,6 +46,7 @@ class Group:
     weights: Sequence[Sequence[tuple[int, ...]]]
     keys: Sequence[Sequence[tuple[int, ...]]]
     follows: Sequence[bool] = ()
+    accepts: Callable[[str, int, int], bool] | None = None
 
     def with_event(self, event: int, letter: int, words: Sum | None) -> Sum | None:
         """Words with an event more, as this letter."""
@@ -63,10 +66,19 @@ class Walk:
 
     machine: Machine
     selection: Selection
+    compared: frozenset[str] = frozenset()  # the variables with conditions between neighbours
     moves: dict[tuple[int, int], int] = field(init=False)  # (state, letter) → next state
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "moves", {(state, letter): target for state, letter, target in self.machine.moves})
+
+    def compares(self, state: int) -> bool:
+        """Whether the last event of a word in a state is compared with the next one of its variable."""
+        return self.machine.variable(state) in self.compared
+
+    def are_neighbours(self, state: int, letter: int) -> bool:
+        """Whether a letter takes one more event of an iteration that compares neighbours."""
+        return self.compares(state) and self.machine.letters[letter][0] == self.machine.variable(state)
 
     @cached_property
     def waitings(self) -> list[tuple[int, int]]:
@@ -110,11 +122,22 @@ class Walk:
         found: Row | None = None
         for letter in group.letters[event]:
             target = self.moves.get((state, letter))
-            if target is not None:
+            if target is not None and self._may_take(group, event, state, letter):
                 arrived = self.arrived(target, rows, complete)
                 row = [group.with_event(event, letter, words) for words in arrived]
                 found = row if found is None else [plus(one, other) for one, other in zip(found, row, strict=True)]
         return found
+
+    def _may_take(self, group: Group, event: int, state: int, letter: int) -> bool:
+        """Whether the event fits to the one before it: asked where contiguity says which one that is."""
+        return not self.are_neighbours(state, letter) or self.fits(group, state, event - 1, event)
+
+    def fits(self, group: Group, state: int, one: int, other: int) -> bool:
+        """Whether the conditions between neighbours accept one more event after the last one of a word in a state."""
+        variable = self.machine.variable(state)
+        assert group.accepts is not None
+        assert variable is not None
+        return group.accepts(variable, one, other)
 
     def back(self, group: Group, instant: range, rows: Rows, complete: Sum) -> Rows:
         """What waitings before an instant lead to."""
@@ -176,6 +199,6 @@ class Walk:
             (event, letter)
             for event in instant
             for letter in group.letters[event]
-            if (state, letter) in self.moves and awaited in (-1, letter)
+            if (state, letter) in self.moves and awaited in (-1, letter) and self._may_take(group, event, state, letter)
         ]
         return pairs[:1] if self.selection is Selection.NEXT else pairs
