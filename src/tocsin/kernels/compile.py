@@ -33,8 +33,9 @@ from tocsin.kernels.trends.sums import NO_KEY
 
 log = logging.getLogger(__name__)
 # Seconds of plain Python that importing numba, reading a compiled function from disk and compiling a new one are worth,
-# and plain Python's time for one row. The first and third take about twice as long, but every later task has them.
-IMPORTING, READING, COMPILING, PER_ROW = 0.4, 0.1, 1.0, 1e-5
+# and plain Python's time for one row. The first and third take some times as long, but every later task has them, and
+# what is compiled every later process on this machine.
+IMPORTING, READING, COMPILING, PER_ROW = 0.2, 0.1, 0.5, 1e-5
 _spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
 _ready: set[str] = set()  # texts that this process has compiled
 CONSTANTS = {
