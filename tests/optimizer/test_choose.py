@@ -149,6 +149,12 @@ def test_the_limit_can_be_set() -> None:
     assert chosen(text, million()).warning is None
 
 
+def test_what_is_counted_explodes_never() -> None:
+    claims = [("trend", None), ("kernel", None)]
+    choice = chosen("PATTERN SEQ(A a, B+ b) WITHIN 20 MILLISECONDS", million(), claims, most_matches_per_start=2)
+    assert (choice.strategy, choice.warning) == ("trend", None)
+
+
 # --- slices ---------------------------------------------------------------------------------------
 
 

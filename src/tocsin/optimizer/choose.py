@@ -185,7 +185,8 @@ def choose(
         slice_us=width,
         matches=None if estimate is None else estimate.matches,
         matches_per_start=None if estimate is None else estimate.most_per_start,
-        warning=None if estimate is None else explosion(estimate, most_matches_per_start),
+        # What is counted needs no match to be listed.
+        warning=None if estimate is None or chosen in (COUNT, TREND) else explosion(estimate, most_matches_per_start),
     )
 
 
