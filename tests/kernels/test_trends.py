@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import tocsin
 from tocsin import reference
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.model import Carried, Held
+from tocsin.kernels.trends.answers import Totals, together
 from tocsin.kernels.trends.exact import totals
 from tocsin.kernels.trends.machine import Letter, machine
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
@@ -117,6 +120,16 @@ def test_words_are_counted_as_the_reference_counts_matches(text: str, selection:
         parts = [counted(pattern.query, rows, variable, own) for own in ((-(2**62), middle), (middle + 1, 2**62))]
         assert plus(*parts) == found
     assert seen > 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_nan_is_above_every_number_whichever_task_has_it(order: int) -> None:
+    low, high = (
+        reduce(lambda a, b: together(a, b, (kind,)), [Totals(1, (v,)) for v in (math.nan, 1.0, None)[::order]])
+        for kind in ("min", "max")
+    )
+    assert low.found == (1.0,)
+    assert math.isnan(high.found[0])
 
 
 # --- compiled -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from typing import Any
 
@@ -84,6 +85,15 @@ def test_the_local_engine_counts_what_the_reference_counts(text: str) -> None:
         rows = events(13, seed)
         found = pattern.match(by_type(rows), engine="local")
         assert_same_rows(near(found.to_pylist()), near(reference.evaluate(pattern, by_type(rows))))
+
+
+def test_the_least_time_is_a_time() -> None:
+    """Times are no numbers to be counted with: such a query is enumerated."""
+    at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    rows = {"A": [{"ts": at + dt.timedelta(hours=hour), "day": at.date()} for hour in range(3)]}
+    text = "PATTERN A+ a RETURN COUNT(*) AS n, MIN(a.ts) AS first, MAX(a.day) AS day"
+    (found,) = tocsin.pattern(text).match(rows, engine="local").to_pylist()
+    assert found == {"n": 7, "first": at, "day": at.date()}
 
 
 def many(spark: SparkSession, number: int) -> DataFrame:

@@ -386,3 +386,21 @@ def references_in(expression: Expression) -> Iterator[Attribute]:
         yield expression
     for child in expression.children():
         yield from references_in(child)
+
+
+def is_between_neighbours(conjunct: Expression) -> bool:
+    """Whether a conjunct over one variable speaks of every two neighbours: `b[i].x > b[i-1].x`, `NEXT(b).x >= b.x`."""
+    letters = set()
+    offsets = set()
+    for reference in references_in(conjunct):
+        match reference.index:
+            case Each.PLAIN:
+                offsets.add(0)
+            case Each.NEXT:
+                offsets.add(1)
+            case Running(letter, offset):
+                letters.add(letter)
+                offsets.add(offset)
+            case _:
+                return False
+    return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tocsin.kernels.expressions.slots import Test
-from tocsin.kernels.search.conditions import Candidate, Checks, offset_of
+from tocsin.kernels.search.conditions import Candidate, Checks
 from tocsin.kernels.search.state import Many
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
@@ -93,6 +93,5 @@ class Chains:
 
 def between_neighbours(test: Test, variable: str) -> bool:
     """Whether a conjunct speaks of every two neighbours of an iteration, and of nothing else."""
-    offsets = {offset_of(reference) for reference in test.references}
     is_own = ex.variables_in(test.conjunct) == {variable} and not test.folds
-    return is_own and offsets in ({-1, 0}, {0, 1})
+    return is_own and ex.is_between_neighbours(test.conjunct)

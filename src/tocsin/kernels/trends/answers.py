@@ -30,7 +30,8 @@ def _both(kind: str, one: Any, other: Any) -> Any:
         return one + other
     if one is None or other is None:
         return other if one is None else one
-    return (min if kind == "min" else max)(one, other)
+    # NaN is above every number (R39), and Python's own order does not know.
+    return (min if kind == "min" else max)(one, other, key=lambda value: (value != value, value))  # noqa: PLR0124
 
 
 def nothing(kinds: tuple[str, ...]) -> Totals:

@@ -48,7 +48,7 @@ def _refused_condition(query: alg.Query, words: Machine) -> str | None:
         if len(ex.variables_in(conjunct)) != 1 or ex.has_aggregate(conjunct):
             return "a condition compares events with each other"
         (variable,) = ex.variables_in(conjunct)
-        if not plain and not (is_between_neighbours(conjunct) and words.stays_together(variable)):
+        if not plain and not (ex.is_between_neighbours(conjunct) and words.stays_together(variable)):
             return "a condition compares events that are no neighbours of an iteration"
         if not plain and query.selection is Selection.NEXT:
             return "neighbours are compared under `next`"
@@ -58,25 +58,7 @@ def _refused_condition(query: alg.Query, words: Machine) -> str | None:
 def compares_neighbours(query: alg.Query) -> bool:
     """Whether a condition of a query that can be counted compares neighbours of an iteration."""
     where = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
-    return any(map(is_between_neighbours, ex.conjuncts(where)))
-
-
-def is_between_neighbours(conjunct: ex.Expression) -> bool:
-    """Whether a conjunct over one variable speaks of every two neighbours: `b[i].x > b[i-1].x`, `NEXT(b).x >= b.x`."""
-    letters = set()
-    offsets = set()
-    for reference in ex.references_in(conjunct):
-        match reference.index:
-            case ex.Each.PLAIN:
-                offsets.add(0)
-            case ex.Each.NEXT:
-                offsets.add(1)
-            case ex.Running(letter, offset):
-                letters.add(letter)
-                offsets.add(offset)
-            case _:
-                return False
-    return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})
+    return any(map(ex.is_between_neighbours, ex.conjuncts(where)))
 
 
 def _refused_policy(query: alg.Query, words: Machine) -> str | None:

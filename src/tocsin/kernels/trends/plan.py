@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.types import Kind
 from tocsin.kernels.conditions import columns_of, environment_of
 from tocsin.kernels.expressions.slots import HELD, Test
 from tocsin.kernels.kernel import kernel
@@ -57,8 +58,9 @@ def trend(bound: BoundQuery) -> Trend | None:
 
 
 def _held(argument: ex.Expression, environment: Environment) -> Held | None:
-    held = HELD.get(type_of(argument, environment).kind)
-    return held if held in (Held.INTEGER, Held.FLOAT) else None
+    """How a number is held; a time is held as one too, and would come back as one."""
+    kind = type_of(argument, environment).kind
+    return HELD[kind] if kind in (Kind.INTEGER, Kind.DOUBLE) else None
 
 
 def _measures(node: ex.Aggregate) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Binding
-from tocsin.physical.columns import Compiler
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import Key, group_keys, returned
@@ -24,7 +23,7 @@ from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
-from tocsin.physical.values import Kind, Value, value_of
+from tocsin.physical.values import Value, value_of
 
 
 def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
@@ -48,10 +47,10 @@ def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataF
         for name, shape in shapes.items()
     }
     keys = group_keys(written, bindings)
-    return _answered(trend, inputs, counted, keys)
+    return _answered(trend, counted, keys)
 
 
-def _answered(trend: Trend, inputs: Inputs, counted: DataFrame, keys: dict[ex.Expression, Key]) -> DataFrame:
+def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key]) -> DataFrame:
     """Add up the totals of each group and answer what RETURN asks."""
     query = trend.kernel.query
     rows = select(counted, *(key.column.alias(key.name) for key in keys.values()), F.col(TOTALS))
@@ -67,18 +66,6 @@ def _answered(trend: Trend, inputs: Inputs, counted: DataFrame, keys: dict[ex.Ex
             dtype = T.StringType() if answer.as_digits else T.LongType()
         name = f"__tocsin_answer_{number}"
         schema = schema.add(name, dtype)
-        known[one.expression] = _value(trend, inputs, one.node, name, dtype)
+        known[one.expression] = value_of(F.col(name), dtype)
     answered = groups.mapInArrow(Answers(trend), schema)
     return returned(query, answered, keys, known)
-
-
-def _value(trend: Trend, inputs: Inputs, node: ex.Aggregate, name: str, dtype: T.DataType) -> Value:
-    """An answer with the kind of its values: the least time is a time, though it travels as a number."""
-    if node.function not in ("min", "max") or not isinstance(dtype, T.LongType):
-        return value_of(F.col(name), dtype)
-    assert node.argument is not None
-    (variable,) = ex.variables_in(node.argument)
-    shape = Shipper(trend.kernel, inputs, {}, with_digests=False).shapes[variable]
-    event = Binding({attribute: (F.col(attribute), given) for attribute, given in shape.items()})
-    kind = Compiler({variable: event}).value(node.argument).kind
-    return Value(F.col(name), kind, in_micros=kind is not Kind.INTEGER)
