@@ -6,11 +6,12 @@ Source      one variable of the pattern, negated ones included; a row may be bou
 Carried     a column of values that conditions between events need; what only one event decides is in the flags
 Rows        the events of one task in any order, as columns
 Matches     what was found: for every variable the rows it holds
+Made        events among them that are no rows, of the kinds that a kernel's `Template`s say
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -138,6 +139,39 @@ class Bag:
 
 
 @dataclass(frozen=True)
+class Template:
+    """A kind of event that a pattern makes: attributes of the event read (PROJECT), or new values (AGG)."""
+
+    attributes: tuple[str, ...]
+    is_derived: bool
+
+
+@dataclass(frozen=True)
+class Made:
+    """Events that are no row: what AGG made, and what PROJECT left of one. Number `base + i` in `Matches` means i here.
+
+    Attributes
+    ----------
+    base
+        How many rows there are.
+    rows
+        The row that was read when each was made.
+    templates
+        The number of its template in the kernel's `templates`.
+    places
+        Its place in the columns of its template.
+    columns
+        For each derived template, the values of its attributes in their order, as Python values; nothing for others.
+    """
+
+    base: int
+    rows: Integers
+    templates: Integers
+    places: Integers
+    columns: tuple[tuple[Sequence[Any], ...], ...]
+
+
+@dataclass(frozen=True)
 class Matches:
     """Matches found together.
 
@@ -150,12 +184,15 @@ class Matches:
     floors
         In the same layout, for every bound event the largest time that SEQ and iteration demand before it in the way
         this match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
+    made
+        The events among them that are no rows; None when all are.
     """
 
     start: Integers
     end: Integers
     events: Mapping[str, Integers | Bag] = field(default_factory=dict)
     floors: Mapping[str, Integers | Bag] = field(default_factory=dict)
+    made: Made | None = None
 
     def __len__(self) -> int:
         """How many there are."""

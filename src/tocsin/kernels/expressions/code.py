@@ -20,12 +20,12 @@ from functools import reduce
 
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.folds import fold_statements
-from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
+from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test, Text
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 
-__all__ = ["NotNumbers", "fold_statements", "ranks_that_meet", "true_code"]
+__all__ = ["NotNumbers", "condition_code", "fold_statements", "ranks_that_meet", "true_code", "value_code"]
 
 Texts = tuple[str, str | None]
 RANKED = frozenset({Kind.STRING, Kind.DECIMAL, Kind.BINARY})
@@ -72,6 +72,31 @@ def ranks_that_meet(tree: ex.Expression) -> list[tuple[Slot, Slot]]:
         tree
     )
     return pairs
+
+
+Unite = Callable[[Slot, Slot], None]
+
+
+def condition_code(tree: ex.Expression, unite: Unite) -> str:
+    """The same as `true_code` for a condition whose leaves are `Text`s; `unite` is told of the ranks that meet."""
+    return _Writer(_no_leaf, _no_leaf, unite).truth(tree).true
+
+
+def value_code(tree: ex.Expression, unite: Unite) -> Text:
+    """The value of an expression whose leaves are `Text`s.
+
+    Examples
+    --------
+    >>> x = Text("x[i]", "x_null[i]", Kind.INTEGER)
+    >>> value_code(ex.Arithmetic("+", x, ex.Literal(1)), lambda left, right: None).text
+    '(int(x[i]) + 1)'
+    """
+    found = _Writer(_no_leaf, _no_leaf, unite).value(tree)
+    return Text(found.text, None if found.null == "False" else found.null, found.kind, found.ranks)
+
+
+def _no_leaf(leaf: ex.Expression) -> Texts:
+    raise TypeError(leaf)
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -187,6 +212,9 @@ class _Writer:
                 return self._leaf(self.of_slot(node), node.kind, node.slot)
             case Fold():
                 return self._leaf(self.of_fold(node), node.kind, node.slot)
+            case Text():
+                found = self._leaf((node.text, node.null), node.kind, None)
+                return replace(found, ranks=node.ranks)
             case ex.Literal() | ex.Timestamp() | ex.Date() | ex.Interval():
                 return _constant(node)
             case ex.Arithmetic():

@@ -35,6 +35,19 @@ class Fold(ex.Expression):
 
 
 @dataclass(frozen=True)
+class Text(ex.Expression):
+    """A value that stands in the generated code already: its number, and whether it is NULL (None: it never is).
+
+    `ranks` are the slots that a rank may come from.
+    """
+
+    text: str
+    null: str | None
+    kind: Kind
+    ranks: tuple[Slot, ...] = ()
+
+
+@dataclass(frozen=True)
 class Test:
     """A conjunct that numbers can decide.
 

@@ -1,0 +1,16 @@
+"""Automata over columns: ACEL, and SASE+ where a register automaton can decide it (003 §6).
+
+module       what it does
+------       ------------
+tables       an automaton → what each step asks of an event, which registers decide, what is kept of a run
+elements     monoids as numbers
+registers    registers as numbers, and the texts of expressions over them
+arena        the runs of all starts in one graph, and the matches that are ways through it
+plain        the search with registers of any Python value
+code         the same search as the text of a function, where registers are numbers
+compiled     running that
+found        from the steps of runs to matches
+duplicates   matches that two runs found
+running      how the matches of a task are found
+kernel       a query compiled: what its rows must carry
+"""

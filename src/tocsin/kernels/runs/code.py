@@ -1,0 +1,396 @@
+"""The search of an automaton as the text of one function: events in, runs in an arena, the steps of matches out.
+
+It can be called again where it stopped: `at` says where it is, and all it works with are arrays. Those of the arena and
+of the live runs are as `plain` has them; runs in a state without registers are found by the state, others by a hash of
+state and registers. When the arena is full, what no live run can reach is left out, and what has left the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tocsin.analysis.types import Kind
+from tocsin.automata.model import START, DerivedEvent
+from tocsin.kernels.expressions.code import NotNumbers
+from tocsin.kernels.runs.arena import LEAF, UNION
+from tocsin.kernels.runs.elements import DOUBLE
+from tocsin.kernels.runs.registers import Lines, Registers, column_names, initial, loaded
+from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
+from tocsin.kernels.search.writer import Writer
+
+# Why a call returns: all is done; the outputs are full; and too small are the stack, the arena, the lists of runs.
+DONE, FULL, DEEP, GROW, WIDE, TOO_MANY = range(6)
+AT = ("group", "place", "first", "live", "nodes", "cur", "stack", "end")
+ARENA = ("a_step", "a_event", "a_before", "a_latest", "a_new")
+INPUTS = ("times", "words", "group_from", "group_to", "own_low", "own_high")
+WORK = ("h_stamp", "h_slot", "s_stamp", "s_slot", "stack_node", "stack_depth", "path", "counts")
+OUTPUTS = ("out_start", "out_end", "out_to", "out_step", "out_event")
+LIVE = ("live_state", "live_node")
+
+HELPERS = f"""\
+@compiled
+def joined(a_step, a_event, a_before, a_latest, nodes, one, other, first):
+    if a_latest[one] < a_latest[other]:
+        one, other = other, one
+    if one == other or a_latest[other] < first:
+        return one, nodes
+    a_step[nodes] = {UNION}
+    a_event[nodes] = other
+    a_before[nodes] = one
+    a_latest[nodes] = a_latest[one]
+    return nodes, nodes + 1
+
+
+@compiled
+def compacted(a_step, a_event, a_before, a_latest, a_new, live_node, cur, live, nodes, first):
+    for node in range(nodes):
+        a_new[node] = -1
+    for k in range(live):
+        a_new[live_node[cur, k]] = 0
+    for node in range(nodes - 1, -1, -1):
+        if a_new[node] == 0 and a_step[node] != {LEAF}:
+            a_new[a_before[node]] = 0
+            if a_step[node] == {UNION} and a_latest[a_event[node]] >= first:
+                a_new[a_event[node]] = 0
+    kept = 0
+    for node in range(nodes):
+        if a_new[node] < 0:
+            continue
+        step = a_step[node]
+        if step == {UNION} and a_latest[a_event[node]] < first:
+            a_new[node] = a_new[a_before[node]]
+            continue
+        a_step[kept] = step
+        a_latest[kept] = a_latest[node]
+        a_event[kept] = a_new[a_event[node]] if step == {UNION} else a_event[node]
+        a_before[kept] = -1 if step == {LEAF} else a_new[a_before[node]]
+        a_new[node] = kept
+        kept += 1
+    for k in range(live):
+        live_node[cur, k] = a_new[live_node[cur, k]]
+    return kept
+
+
+"""
+
+WAYS = f"""\
+while stack > 0:
+    stack -= 1
+    node = stack_node[stack]
+    depth = stack_depth[stack]
+    if a_latest[node] < first:
+        continue
+    step = a_step[node]
+    if step == {UNION}:
+        if stack + 2 > len(stack_node):
+            stack += 1
+            status = {DEEP}
+            break
+        stack_node[stack] = a_event[node]
+        stack_depth[stack] = depth
+        stack_node[stack + 1] = a_before[node]
+        stack_depth[stack + 1] = depth
+        stack += 2
+        continue
+    if step == {LEAF}:
+        if n_out == len(out_start) or n_steps + depth > len(out_step):
+            stack += 1
+            status = {FULL}
+            break
+        start = a_event[node]
+        counts[start] += 1
+        if counts[start] > most:
+            status = {TOO_MANY}
+            break
+        for k in range(depth):
+            kept = path[depth - 1 - k]
+            out_step[n_steps + k] = a_step[kept]
+            out_event[n_steps + k] = a_event[kept]
+        n_steps += depth
+        out_start[n_out] = start
+        out_end[n_out] = end
+        n_out += 1
+        out_to[n_out] = n_steps
+        continue
+    if depth == len(path):
+        stack += 1
+        status = {DEEP}
+        break
+    path[depth] = node
+    stack_node[stack] = a_before[node]
+    stack_depth[stack] = depth + 1
+    stack += 1
+if status >= 0:
+    break
+"""
+
+
+@dataclass
+class SearchCode:
+    """Writes the search of an automaton."""
+
+    tables: Tables
+    registers: Registers
+    has_window: bool
+    writer: Writer = field(default_factory=Writer)
+
+    @property
+    def register_arrays(self) -> dict[str, str]:
+        """The arrays of registers of live runs, and how they are held."""
+        return {
+            f"live_{full}": held
+            for name in self.registers.numbers
+            for full, held in self.registers.parts(name).values()
+        }
+
+    @property
+    def parameters(self) -> list[str]:
+        """All parameters after the window and the limit."""
+        return [
+            "at",
+            *INPUTS,
+            *column_names(self.registers.attributes),
+            *ARENA,
+            *LIVE,
+            *self.register_arrays,
+            *WORK,
+            *OUTPUTS,
+        ]
+
+    @property
+    def most_steps(self) -> int:
+        """How many steps leave a state, at most."""
+        return max((len(steps) for steps in self.tables.leaving), default=1) or 1
+
+    def text(self) -> str:
+        """The text."""
+        w = self.writer
+        w.line("@compiled")
+        with w.block(f"def search(window, most, {', '.join(self.parameters)}):"):
+            w.line(f"{', '.join(AT)} = {', '.join(f'at[{place}]' for place in range(len(AT)))}")
+            w.line("n_out, n_steps, status = 0, 0, -1")
+            w.line("out_to[0] = 0")
+            with w.block("while group < len(group_from):"):
+                w.line("begin, behind = group_from[group], group_to[group]")
+                with w.block("if place < 0:"):
+                    w.line("place, first, live, nodes = begin, begin, 0, 0")
+                with w.block("while True:"):
+                    w.all(WAYS.splitlines())
+                    with w.block("if place >= behind:"):
+                        w.line("break")
+                    self._room()
+                    self._event()
+                    w.line("place += 1")
+                with w.block("if status >= 0:"):
+                    w.line("break")
+                w.line("group += 1")
+                w.line("place = -1")
+            with w.block("if status < 0:"):
+                w.line(f"status = {DONE}")
+            for place, name in enumerate(AT):
+                w.line(f"at[{place}] = {name}")
+            w.line("return status, n_out, n_steps, 0")
+        return HELPERS + w.text
+
+    def _room(self) -> None:
+        """Room for all that one event can bring."""
+        w = self.writer
+        with w.block(f"if (live + 1) * {self.most_steps} > live_node.shape[1]:"):
+            w.line(f"status = {WIDE}")
+            w.line("break")
+        with w.block(f"if nodes + (live + 1) * {2 * self.most_steps} + 2 > len(a_step):"):
+            w.line(f"nodes = compacted({', '.join(ARENA)}, live_node, cur, live, nodes, first)")
+            with w.block("if nodes * 2 > len(a_step):"):
+                w.line(f"status = {GROW}")
+                w.line("break")
+
+    def _event(self) -> None:
+        w = self.writer
+        w.line("i = place")
+        w.line("ts, word = times[i], words[i]")
+        if self.has_window:
+            with w.block("while ts - times[first] >= window:"):
+                w.line("first += 1")
+        if any(step.timing for step in self.tables.steps):
+            w.line("is_later = i == begin or ts > times[i - 1]")
+        w.line("nxt, n_next, accepted = 1 - cur, 0, -1")
+        with w.block("for k in range(live + 1):"):
+            with w.block("if k < live:"):
+                w.line("node = live_node[cur, k]")
+                with w.block("if a_latest[node] < first:"):
+                    w.line("continue")
+                w.line("state = live_state[cur, k]")
+            with w.block("else:"):
+                with w.block("if ts < own_low[group] or ts > own_high[group]:"):
+                    w.line("break")
+                w.line(f"node, state = -1, {START}")
+            word = "if"
+            for state, steps in enumerate(self.tables.leaving):
+                if steps:
+                    with w.block(f"{word} state == {state}:"):
+                        self._state(state, steps)
+                    word = "elif"
+        w.line("live, cur = n_next, nxt")
+        with w.block("if accepted >= 0:"):
+            w.line("stack_node[0], stack_depth[0], stack, end = accepted, 0, 1, i")
+
+    def _state(self, state: int, steps: Iterable[Step]) -> None:
+        for name in self.tables.registers[state]:
+            for full, held in self.registers.parts(name).values():
+                self.writer.line(f"{full} = {loaded(held, f'live_{full}[cur, k]')}")
+        for step in steps:
+            tests = [f"word & {step.needs} == {step.needs}"] if step.needs else []
+            if step.timing != ALWAYS:
+                tests.append("is_later" if step.timing == LATER else "not is_later")
+            with self.writer.condition(*tests):
+                self._step(step)
+
+    def _step(self, step: Step) -> None:
+        w, tests = self.writer, []
+        if step.guard is not None:
+            lines = Lines(prefix=f"g{step.number}_")
+            tests = [self.registers.condition(step.guard, lines)]
+            w.all(lines.lines)
+        with w.condition(*tests):
+            lines = Lines(prefix=f"u{step.number}_")
+            new = self.registers.assigned(step.updates, lines)
+            w.all(lines.lines)
+            if step.source == START:
+                with w.block("if node < 0:"):
+                    self._node(LEAF, "-1", "i")
+                    w.line("node = nodes - 1")
+            w.line("history = node")
+            if step.is_kept:
+                self._node(step.number, "node", "a_latest[node]")
+                w.line("history = nodes - 1")
+            if step.target in self.tables.automaton.finals:
+                with w.block("if accepted < 0:"):
+                    w.line("accepted = history")
+                with w.block("else:"):
+                    w.line(f"accepted, nodes = joined({', '.join(ARENA[:4])}, nodes, accepted, history, first)")
+            else:
+                self._reach(step.target, new)
+
+    def _node(self, step: int, before: str, latest: str) -> None:
+        self.writer.line(f"a_step[nodes], a_event[nodes], a_before[nodes] = {step}, i, {before}")
+        self.writer.line(f"a_latest[nodes] = {latest}")
+        self.writer.line("nodes += 1")
+
+    def _hash(self, target: int, texts: dict[str, str]) -> str:
+        """A number for a state and its registers; of few bits at every step, so that plain Python's is the same."""
+        held = self.register_arrays
+        mixed = str(target)
+        for full, text in texts.items():
+            kind = held[f"live_{full}"]
+            number = f"hash({text})" if kind == DOUBLE else f"int({text})"
+            mixed = f"(({mixed} & 0xFFFFFFFF) * 0x9E3779B1 + ({number} & 0xFFFFFFFF))"
+        return f"({mixed} >> 7)"
+
+    def _reach(self, target: int, new: dict[str, str]) -> None:
+        """Join the runs that are in the state with the same registers already, or be the first."""
+        w = self.writer
+        parts = [full for name in self.tables.registers[target] for full, _ in self.registers.parts(name).values()]
+        texts = {full: new.get(full, full) for full in parts}
+        w.line("slot = -1")
+        if not parts:
+            with w.block(f"if s_stamp[{target}] == i:"):
+                w.line(f"slot = s_slot[{target}]")
+            with w.block("else:"):
+                w.line(f"s_stamp[{target}], s_slot[{target}] = i, n_next")
+        else:
+            w.line(f"place_of = {self._hash(target, texts)} & (len(h_slot) - 1)")
+            with w.block("while h_stamp[place_of] == i:"):
+                w.line("slot = h_slot[place_of]")
+                same = [f"live_state[nxt, slot] == {target}"]
+                same += [f"live_{full}[nxt, slot] == {text}" for full, text in texts.items()]
+                with w.block(f"if {' and '.join(same)}:"):
+                    w.line("break")
+                w.line("slot = -1")
+                w.line("place_of = (place_of + 1) & (len(h_slot) - 1)")
+            with w.block("if slot < 0:"):
+                w.line("h_stamp[place_of], h_slot[place_of] = i, n_next")
+        with w.block("if slot < 0:"):
+            w.line(f"live_state[nxt, n_next], live_node[nxt, n_next] = {target}, history")
+            for full, text in texts.items():
+                w.line(f"live_{full}[nxt, n_next] = {text}")
+            w.line("n_next += 1")
+        with w.block("else:"):
+            w.line(
+                f"live_node[nxt, slot], nodes = joined({', '.join(ARENA[:4])}, nodes, live_node[nxt, slot], history, "
+                "first)"
+            )
+
+
+# --- derived events -------------------------------------------------------------------------------
+
+
+@dataclass
+class ReplayCode:
+    """Writes the function that tells derived events again from the steps of matches."""
+
+    tables: Tables
+    registers: Registers
+    kinds: dict[tuple[int, int], Kind] = field(default_factory=dict)  # of each output
+
+    @property
+    def outputs(self) -> list[tuple[int, int]]:
+        """Template and field of each output."""
+        return [
+            (number, place)
+            for number, one in enumerate(self.tables.templates)
+            if one.is_derived
+            for place in range(len(one.attributes))
+        ]
+
+    @property
+    def parameters(self) -> list[str]:
+        """All parameters."""
+        made = [f"{what}{number}_{place}" for number, place in self.outputs for what in ("d", "e")]
+        return ["offsets", "steps", "events", *column_names(self.registers.attributes), *made]
+
+    def text(self) -> str:
+        """The text; afterwards `kinds` says what the outputs are."""
+        w = Writer()
+        body = Writer()
+        body.depth = 3
+        keyword = "if"
+        for step in self.tables.steps:
+            if step.replays or any(isinstance(output, DerivedEvent) for _, output in step.made):
+                with body.block(f"{keyword} step == {step.number}:"):
+                    self._step(step, body)
+                keyword = "elif"
+        w.line("@compiled")
+        with w.block(f"def search({', '.join(self.parameters)}):"):
+            for number in sorted({number for number, _ in self.outputs}):
+                w.line(f"m{number} = 0")
+            with w.block("for match in range(len(offsets) - 1):"):
+                w.all(initial(self.registers))
+                with w.block("for at in range(offsets[match], offsets[match + 1]):"):
+                    w.line("step, i = steps[at], events[at]")
+                    w.lines += body.lines
+            w.line("return 0, 0, 0, 0")
+        return w.text
+
+    def _step(self, step: Step, w: Writer) -> None:
+        for template, output in step.made:
+            if not isinstance(output, DerivedEvent):
+                continue
+            for place, (_, value) in enumerate(output.fields):
+                lines = Lines(prefix=f"f{step.number}_{template}_{place}_")
+                found = self.registers.value(value, lines)
+                w.all(lines.lines)
+                self._note(template, place, found.kind)
+                w.line(f"d{template}_{place}[m{template}] = {found.text}")
+                w.line(f"e{template}_{place}[m{template}] = {found.null or 'False'}")
+            w.line(f"m{template} += 1")
+        lines = Lines(prefix=f"u{step.number}_")
+        new = self.registers.assigned(step.replays, lines)
+        w.all(lines.lines)
+        w.all(f"{full} = {text}" for full, text in new.items())
+
+    def _note(self, template: int, place: int, kind: Kind) -> None:
+        kinds = {self.kinds.get((template, place), Kind.NULL), kind} - {Kind.NULL}
+        if not kinds <= {Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN} or (Kind.BOOLEAN in kinds and len(kinds) > 1):
+            raise NotNumbers  # times, days and ranks are more than their numbers
+        self.kinds[template, place] = Kind.DOUBLE if Kind.DOUBLE in kinds else next(iter(kinds), Kind.NULL)

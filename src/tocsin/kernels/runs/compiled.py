@@ -1,0 +1,196 @@
+"""Running the generated functions of an automaton: room is made as it is needed, matches come some at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.analysis.types import Kind
+from tocsin.errors import TooManyMatchesError
+from tocsin.kernels import compile
+from tocsin.kernels.layout import Merged
+from tocsin.kernels.model import Integers, Mask
+from tocsin.kernels.runs.code import ARENA, AT, DEEP, DONE, FULL, GROW, LIVE, TOO_MANY, WIDE, ReplayCode, SearchCode
+from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER
+from tocsin.kernels.runs.found import Paths
+
+Columns = tuple[tuple[NDArray[Any], Mask | None], ...]
+Arrays = dict[str, NDArray[Any]]
+DTYPES = {INTEGER: np.int64, DOUBLE: np.float64, BOOLEAN: np.bool_}
+RESULTS = {Kind.DOUBLE: np.float64, Kind.BOOLEAN: np.bool_}
+# At first: matches per call, nodes of the arena, live runs, and how deep a way may be.
+ROOM, NODES, RUNS, DEPTH = 1 << 16, 1 << 12, 1 << 6, 1 << 7
+# So many runs at one time are more than a task can follow.
+MOST_RUNS = 1 << 21
+FEW_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search of an automaton, and what its arrays are called; it can be pickled."""
+
+    text: str
+    parameters: tuple[str, ...]
+    registers: tuple[tuple[str, str], ...]  # arrays of live runs, and how they are held
+    states: int
+
+    def paths(
+        self,
+        events: Merged,
+        letters: Integers,
+        columns: Columns,
+        *,
+        window_us: int | None,
+        most: int,
+        too_many: Callable[[int], TooManyMatchesError],
+        jit: bool | None,
+    ) -> Iterator[Paths]:
+        """The matches of all groups, some at a time."""
+        arrays = self._inputs(events, letters, columns)
+        arrays |= self._work(len(letters))
+        window = 0 if window_us is None else window_us
+        room = ROOM
+        status = -1
+        runner = _Runner(self.text, len(letters), jit)
+        while status != DONE:
+            outputs = {
+                name: np.empty(room + (name == "out_to"), np.int64) for name in ("out_start", "out_end", "out_to")
+            }
+            outputs |= {name: np.empty(room * 4, np.int64) for name in ("out_step", "out_event")}
+            given = {**arrays, **outputs}
+            status, count, steps = runner(window, most, *(given[name] for name in self.parameters))
+            if count:
+                yield Paths(
+                    outputs["out_start"][:count],
+                    outputs["out_end"][:count],
+                    outputs["out_to"][: count + 1],
+                    outputs["out_step"][:steps],
+                    outputs["out_event"][:steps],
+                )
+            match status:
+                case _ if status == TOO_MANY:
+                    raise too_many(most)
+                case _ if status == GROW:
+                    _grow(arrays, ARENA)
+                case _ if status == WIDE:
+                    if arrays["live_node"].shape[1] >= MOST_RUNS:
+                        raise _too_many_runs()
+                    _grow(arrays, (*LIVE, *(name for name, _ in self.registers)))
+                    size = 4 * arrays["live_node"].shape[1]
+                    arrays["h_stamp"], arrays["h_slot"] = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+                case _ if status == DEEP:
+                    _grow(arrays, ("stack_node", "stack_depth", "path"))
+                case _ if status == FULL and not count:
+                    room *= 2
+
+    def _inputs(self, events: Merged, letters: Integers, columns: Columns) -> Arrays:
+        arrays: Arrays = {
+            "times": events.times,
+            "words": letters,
+            "group_from": events.group_from,
+            "group_to": events.group_to,
+            "own_low": events.own_low,
+            "own_high": events.own_high,
+        }
+        return arrays | _columns(columns, events.rows)
+
+    def _work(self, rows: int) -> Arrays:
+        at = np.zeros(len(AT), np.int64)
+        at[AT.index("place")] = -1
+        return {
+            "at": at,
+            **{name: np.empty(NODES, np.int32) for name in ARENA},
+            **{name: np.empty((2, RUNS), np.int32) for name in LIVE},
+            **{name: np.empty((2, RUNS), DTYPES[held]) for name, held in self.registers},
+            "h_stamp": np.full(4 * RUNS, -1, np.int64),
+            "h_slot": np.zeros(4 * RUNS, np.int64),
+            "s_stamp": np.full(self.states, -1, np.int64),
+            "s_slot": np.zeros(self.states, np.int64),
+            **{name: np.empty(DEPTH, np.int32) for name in ("stack_node", "stack_depth", "path")},
+            "counts": np.zeros(rows, np.int32),
+        }
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """Derived events told again by a generated function; it can be pickled."""
+
+    text: str
+    outputs: tuple[tuple[int, int, Kind], ...]  # template, field and kind of each
+
+    def columns(
+        self, paths: Paths, events: Merged, columns: Columns, counts: Mapping[int, int], jit: bool | None
+    ) -> dict[tuple[int, int], Sequence[Any]]:
+        """The values of every field of every derived event, by template; NULLs are masked."""
+        given = _columns(columns, events.rows)
+        made: list[tuple[NDArray[Any], Mask]] = [
+            (np.zeros(counts[template], RESULTS.get(kind, np.int64)), np.zeros(counts[template], np.bool_))
+            for template, _, kind in self.outputs
+        ]
+        flat = [array for pair in made for array in pair]
+        _Runner(self.text, len(paths.steps), jit)(paths.offsets, paths.steps, paths.events, *given.values(), *flat)
+        found: dict[tuple[int, int], Any] = {}
+        for (template, place, _), (values, nulls) in zip(self.outputs, made, strict=True):
+            found[template, place] = np.ma.MaskedArray(values, nulls) if nulls.any() else values
+        return found
+
+
+class _Runner:
+    """Calls a function as plain Python while that is cheaper, and compiled from then on."""
+
+    def __init__(self, text: str, rows: int, jit: bool | None) -> None:
+        is_large = rows >= FEW_ROWS or compile.is_worth_compiling(text, rows)
+        self.text, self.jit = text, jit
+        self.is_plain = jit is False or (jit is None and not is_large)
+
+    def __call__(self, *arguments: Any) -> tuple[int, int, int]:
+        if self.is_plain and self.jit is None and compile.is_worth_compiling(self.text, 0):
+            self.is_plain = False
+        began = time.perf_counter()
+        search = compile.plain(self.text) if self.is_plain else compile.fast(self.text)
+        status, count, steps, _ = map(int, search(*arguments))
+        if self.is_plain:
+            compile.note_plain(self.text, time.perf_counter() - began)
+        return status, count, steps
+
+
+def _columns(columns: Columns, rows: Integers) -> Arrays:
+    """The columns in the order of the events read; a column without NULLs has a mask of zeros."""
+    arrays: Arrays = {}
+    for place, (values, nulls) in enumerate(columns):
+        arrays[f"c{place}"] = values[rows]
+        arrays[f"n{place}"] = np.zeros(len(rows), np.bool_) if nulls is None else nulls[rows]
+    return arrays
+
+
+def _grow(arrays: Arrays, names: tuple[str, ...]) -> None:
+    """Twice the room, with what is there."""
+    for name in names:
+        arrays[name] = np.concatenate((arrays[name], np.empty_like(arrays[name])), axis=-1)
+
+
+def _too_many_runs() -> TooManyMatchesError:
+    return TooManyMatchesError(
+        f"At one event more than {MOST_RUNS // 2:,} partial matches differ in what a FILTER still has to know of them.",
+        hint="a shorter window or a stricter condition has fewer of them; a condition on the result of an AGG over `+` "
+        "must know every sum that a part of the events can have.",
+    )
+
+
+def search_of(code: SearchCode) -> Search:
+    """The search that code writes."""
+    text = code.text()
+    return Search(
+        text, tuple(code.parameters), tuple(code.register_arrays.items()), code.tables.automaton.number_of_states
+    )
+
+
+def replay_of(code: ReplayCode) -> Replaying:
+    """The replay that code writes."""
+    text = code.text()
+    return Replaying(text, tuple((*output, code.kinds.get(output, Kind.NULL)) for output in code.outputs))

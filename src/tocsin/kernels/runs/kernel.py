@@ -1,0 +1,176 @@
+"""From a query to its kernel: what Spark decides of an event, what the search computes, and the columns that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from tocsin import automata, errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_of_acel
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.types import NULL, DataType
+from tocsin.automata import expressions as rx
+from tocsin.automata.model import DerivedEvent
+from tocsin.kernels.expressions.code import NotNumbers
+from tocsin.kernels.model import Source
+from tocsin.kernels.reach import reach_of
+from tocsin.kernels.runs.code import ReplayCode, SearchCode
+from tocsin.kernels.runs.compiled import Replaying, Search, replay_of, search_of
+from tocsin.kernels.runs.registers import Attributes, Registers
+from tocsin.kernels.runs.running import Bits, RunKernel
+from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Output, Selection, Skip
+
+__all__ = ["RunKernel", "run_kernel", "run_refusal"]
+
+
+def run_refusal(query: alg.Query) -> str | None:
+    """Why a query does not run as an automaton, or None when it does."""
+    selection = query.selection
+    if selection is Selection.NEXT:
+        return "Its selection policy `next` asks what other events could have been bound."
+    if selection is Selection.CONTIGUOUS and query.partition.attributes:
+        return "`contiguous` counts the events of all partitions, and an automaton reads one."
+    if query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT) or query.timeouts:
+        return "An automaton finds every match, and knows no policies."
+    return automata.refusal(query.pattern)
+
+
+def run_kernel(bound: BoundQuery) -> RunKernel:
+    """Compile a query to an automaton over columns."""
+    query = bound.query
+    is_contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+    found = tables(automata.automaton(query.pattern, contiguous=is_contiguous))
+    reach = reach_of(query)
+    types = tuple(sorted(alg.event_types(query.pattern)))
+    sources: list[Source] = []
+    letters = tuple(_bits(letter, types, bound.schemas, sources) for letter in found.letters)
+    has_times = any(step.timing for step in found.steps)
+    search, replaying, attributes = _compiled(found, bound)
+    has = {name: _has(bound.schemas[name]) for name in types}
+    return RunKernel(
+        **vars(
+            replace(
+                reach,
+                needs_order=reach.needs_order or any(map(is_of_acel, query.pattern.walk())) or has_times,
+                counts_every_event=reach.counts_every_event or found.counts_every_event or has_times,
+            )
+        ),
+        sources=tuple(sources),
+        carried=attributes.carried(has),
+        types=types,
+        wants=_wants(found, types, bound.schemas, search, replaying),
+        tables=found,
+        letters=letters,
+        search=search,
+        replaying=replaying,
+    )
+
+
+def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search | None, Replaying | None, Attributes]:
+    """The generated functions, and the attributes they read; None for one whose registers are not all numbers."""
+    for with_search, with_replay in ((True, True), (True, False), (False, True)):
+        attributes = Attributes(lambda node: _type_of(node, bound.schemas))
+        try:
+            search = replay = None
+            if with_search:
+                search = Registers((step.updates for step in found.steps), _guards(found), attributes)
+            if with_replay:
+                replay = Registers((step.replays for step in found.steps), _fields(found), attributes)
+            # Only now are all columns known.
+            return (
+                None if search is None else search_of(SearchCode(found, search, bound.query.window_us is not None)),
+                None if replay is None else replay_of(ReplayCode(found, replay)),
+                attributes,
+            )
+        except NotNumbers:
+            continue
+    return None, None, Attributes(lambda node: NULL)
+
+
+def _guards(found: Tables) -> list[ex.Expression]:
+    return [step.guard for step in found.steps if step.guard is not None]
+
+
+def _fields(found: Tables) -> list[ex.Expression]:
+    made = (output for step in found.steps for _, output in step.made)
+    return [value for output in made if isinstance(output, DerivedEvent) for _, value in output.fields]
+
+
+def _type_of(node: ex.Attribute, schemas: Mapping[str, Schema]) -> DataType:
+    """The type of an attribute in all event types that have it."""
+    found = [schema.lookup(node.path) for schema in schemas.values() if _has(schema)(node.path)]
+    if len({one.kind for one in found}) > 1:
+        raise NotNumbers
+    return found[0] if found else NULL
+
+
+def _has(schema: Schema) -> Callable[[tuple[str, ...]], bool]:
+    def has(path: tuple[str, ...]) -> bool:
+        try:
+            schema.lookup(path)
+        except errors.UnknownAttributeError:
+            return False
+        return True
+
+    return has
+
+
+def _bits(letter: Letter, types: tuple[str, ...], schemas: Mapping[str, Schema], sources: list[Source]) -> Bits:
+    """The sources of a letter: one for all types of which it asks the same."""
+    is_inverted = _settled(letter, None, {}) == rx.TRUE
+    asked: dict[ex.Expression, list[str]] = {}
+    for name in types:
+        condition = _settled(letter, name, schemas[name].attributes)
+        if is_inverted:
+            condition = rx.simplified(ex.Or((ex.Not(condition), ex.IsNull(condition))))
+        if condition not in (rx.FALSE, rx.NULL):
+            asked.setdefault(condition, []).append(name)
+    bits = 0
+    for condition, names in asked.items():
+        number = len(sources)
+        variable = f"#{number}"
+        conditions = () if condition == rx.TRUE else tuple(ex.conjuncts(_named(condition, variable)))
+        sources.append(Source(variable, tuple(names), False, number, conditions))
+        bits |= 1 << number
+    return Bits(bits, is_inverted)
+
+
+def _settled(letter: Letter, name: str | None, attributes: Mapping[str, object]) -> ex.Expression:
+    return rx.both(*(folded(test, name, attributes) for test in letter))
+
+
+def _named(condition: ex.Expression, variable: str) -> ex.Expression:
+    return condition.transform(
+        lambda node: (
+            replace(node, variable=variable) if isinstance(node, ex.Attribute) and node.variable == rx.EVENT else node
+        )
+    )
+
+
+def _wants(
+    found: Tables,
+    types: tuple[str, ...],
+    schemas: Mapping[str, Schema],
+    search: Search | None,
+    replaying: Replaying | None,
+) -> dict[str, tuple[str, ...]]:
+    """The attributes that plain Python reads, and those that tell equal matches apart."""
+    read: list[ex.Expression] = []
+    if search is None:
+        read += [*_guards(found), *(value for step in found.steps for _, value in step.updates)]
+    if replaying is None:
+        read += [*_fields(found), *(value for step in found.steps for _, value in step.replays)]
+    names = {
+        node.path[0]
+        for expression in read
+        for node in expression.walk()
+        if isinstance(node, ex.Attribute) and node.variable == rx.EVENT
+    }
+    if found.is_ambiguous:
+        names |= {name for one in found.templates if not one.is_derived for name in one.attributes}
+    wanted = {kind: tuple(sorted(names.intersection(schemas[kind].attributes))) for kind in types}
+    return {kind: attributes for kind, attributes in wanted.items() if attributes}

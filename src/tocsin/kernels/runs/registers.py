@@ -1,0 +1,301 @@
+"""Registers as numbers: what each holds, and the statements that guards, updates and derived events are.
+
+Where one of them is no number (a text that is computed, a decimal, a user's monoid), `plain` runs the automaton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tocsin.analysis.types import DataType, Kind
+from tocsin.automata import expressions as rx
+from tocsin.automata.model import Update
+from tocsin.kernels.expressions.code import NotNumbers, condition_code, value_code
+from tocsin.kernels.expressions.leaves import Text
+from tocsin.kernels.expressions.slots import HELD, Families
+from tocsin.kernels.model import Carried, Held, Slot
+from tocsin.kernels.runs.elements import BOOLEAN, ZEROS, Element, Parts, element, storage
+from tocsin.language import expressions as ex
+
+EVENT = "#e"  # what carried expressions call the event
+TypeOf: TypeAlias = Callable[[ex.Attribute], DataType]
+_ELEMENTS = (rx.Zero, rx.Lift, rx.Combine)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A register that holds one value, or NULL."""
+
+    kind: Kind
+    ranks: tuple[Slot, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What it consists of."""
+        return {"value": storage(self.kind), "null": BOOLEAN}
+
+
+@dataclass
+class Lines:
+    """Statements in the making; every value that is used again gets a name."""
+
+    lines: list[str] = field(default_factory=list)
+    prefix: str = "t"
+
+    def named(self, text: str) -> str:
+        """A name for a text."""
+        name = f"{self.prefix}{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+
+class Attributes:
+    """The attributes of the event read, as columns: all that one query's functions read have one numbering.
+
+    Parameters
+    ----------
+    type_of
+        The type of an attribute.
+    """
+
+    def __init__(self, type_of: TypeOf) -> None:
+        self.type_of = type_of
+        self.families = Families()
+        self.slots: dict[tuple[str, ...], Slot] = {}
+
+    def text(self, node: ex.Attribute) -> Text:
+        """An attribute of event `i`.
+
+        Raises
+        ------
+        NotNumbers
+            When it is no number.
+        """
+        kind = self.type_of(node).kind
+        if kind is Kind.NULL:
+            return Text("0", "True", kind)
+        if kind not in HELD:
+            raise NotNumbers
+        if node.path not in self.slots:
+            expression = ex.Attribute(EVENT, node.path)
+            family = self.families.of(EVENT, expression) if HELD[kind] is Held.RANK else None
+            self.slots[node.path] = Slot(EVENT, expression, HELD[kind], family)
+        slot = self.slots[node.path]
+        place = list(self.slots).index(node.path)
+        return Text(f"c{place}[i]", f"n{place}[i]", kind, (slot,) if slot.held is Held.RANK else ())
+
+    def unite(self, left: Slot, right: Slot) -> None:
+        """Rank the values of two attributes together."""
+        assert left.family is not None and right.family is not None
+        self.families.unite(left.family, right.family)
+
+    def carried(self, has: Mapping[str, Callable[[tuple[str, ...]], bool]]) -> tuple[Carried, ...]:
+        """The columns, in the order of their numbers; `has` says which attributes each event type has."""
+        return tuple(
+            Carried(
+                slot.held,
+                None if slot.family is None else self.families.root(slot.family),
+                {name: slot.expression for name, has_it in has.items() if has_it(path)},
+            )
+            for path, slot in self.slots.items()
+        )
+
+
+def column_names(attributes: Attributes) -> list[str]:
+    """The parameters of the columns: values, and which are NULL."""
+    return [name for place in range(len(attributes.slots)) for name in (f"c{place}", f"n{place}")]
+
+
+class Registers:
+    """The registers of some updates, and how expressions over them are written.
+
+    Parameters
+    ----------
+    updates
+        All updates of the registers in question, from every step.
+    others
+        What reads them besides.
+    attributes
+        The attributes of the event read.
+
+    Raises
+    ------
+    NotNumbers
+        When not all of them are numbers.
+    """
+
+    def __init__(
+        self, updates: Iterable[Sequence[Update]], others: Iterable[ex.Expression], attributes: Attributes
+    ) -> None:
+        self.attributes = attributes
+        self.numbers: dict[str, int] = {}
+        self.held: dict[str, Scalar | Element] = {}
+        every = [update for group in updates for update in group]
+        for name, _ in every:
+            self.numbers.setdefault(name, len(self.numbers))
+        self._settle(every)
+        for other in others:  # so that all columns are known before any text is written
+            self.value(other, Lines())
+
+    # --- kinds ---
+
+    def _settle(self, updates: Sequence[Update]) -> None:
+        """Kinds flow from the steps that begin a match to all others, until nothing changes."""
+        monoids: dict[str, str] = {}
+        operands: dict[str, list[ex.Expression]] = {}
+        for name, value in updates:
+            if isinstance(value, _ELEMENTS):
+                monoids[name] = value.monoid
+                operands.setdefault(name, []).extend(one.operand for one in _spine(value) if isinstance(one, rx.Lift))
+        scalars = {name for name, _ in updates} - set(monoids)
+        self.held = {name: Scalar(Kind.NULL) for name in scalars}
+        waiting = dict(monoids)
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for name in list(waiting):
+                if not self._reads_unknown(operands[name]):
+                    self.held[name] = self._element(waiting.pop(name), operands[name])
+                    is_changed = True
+            for name, value in updates:
+                if name in scalars and not self._reads_unknown([value]):
+                    is_changed |= self._widen(name, self.value(value, Lines()))
+        if waiting:
+            raise NotNumbers
+
+    def _reads_unknown(self, expressions: Iterable[ex.Expression]) -> bool:
+        return any(name not in self.held for one in expressions for name in rx.registers_in(one))
+
+    def _element(self, monoid: str, operands: Iterable[ex.Expression]) -> Element:
+        if monoid == "count":
+            return element(monoid, Kind.INTEGER)
+        found = [self.value(one, Lines()) for one in operands]
+        kinds = {one.kind for one in found} - {Kind.NULL}
+        if len(kinds) > 1:
+            raise NotNumbers
+        ranks = [slot for one in found for slot in one.ranks]
+        if ranks:  # an extreme of texts: what comes out may be compared with anything that went in
+            raise NotNumbers
+        return element(monoid, next(iter(kinds), Kind.NULL))
+
+    def _widen(self, name: str, value: Text) -> bool:
+        old = self.held[name]
+        assert isinstance(old, Scalar)
+        kinds = {old.kind, value.kind} - {Kind.NULL}
+        if kinds == {Kind.INTEGER, Kind.DOUBLE}:
+            kinds = {Kind.DOUBLE}
+        if len(kinds) > 1:
+            raise NotNumbers
+        ranks = tuple(dict.fromkeys((*old.ranks, *value.ranks)))
+        for slot in ranks[1:]:
+            self.attributes.unite(ranks[0], slot)
+        self.held[name] = Scalar(next(iter(kinds), Kind.NULL), ranks)
+        return self.held[name] != old
+
+    # --- texts ---
+
+    def parts(self, name: str) -> dict[str, tuple[str, str]]:
+        """Part → its name in the code, and how it is held."""
+        return {part: (f"r{self.numbers[name]}_{part}", held) for part, held in self.held[name].parts.items()}
+
+    def value(self, expression: ex.Expression, lines: Lines) -> Text:
+        """The value of an expression."""
+        return value_code(self._leaves(expression, lines), self.attributes.unite)
+
+    def condition(self, expression: ex.Expression, lines: Lines) -> str:
+        """A text that is true when an expression is TRUE."""
+        return condition_code(self._leaves(expression, lines), self.attributes.unite)
+
+    def assigned(self, updates: Sequence[Update], lines: Lines) -> dict[str, str]:
+        """The parts of registers after updates that happen side by side: part's name → a name in `lines`."""
+        new: dict[str, str] = {}
+        for name, value in updates:
+            held = self.held[name]
+            if isinstance(held, Element):
+                texts = self._element_parts(value, held, lines)
+            else:
+                found = self.value(value, lines)
+                text = found.text
+                if storage(held.kind) != storage(found.kind):
+                    text = f"float({text})" if found.kind is not Kind.NULL else ZEROS[storage(held.kind)]
+                texts = {"value": text, "null": found.null or "False"}
+            for part, (full, _) in self.parts(name).items():
+                new[full] = lines.named(texts[part])
+        return new
+
+    def _element_parts(self, node: ex.Expression, held: Element, lines: Lines) -> Parts:
+        match node:
+            case rx.Zero():
+                return held.zero
+            case rx.Register() if self.held[node.name] == held:
+                return {part: full for part, (full, _) in self.parts(node.name).items()}
+            case rx.Lift():
+                return self._added(held.zero, node, held, lines)
+            case rx.Combine(right=rx.Lift() as more):
+                return self._added(self._element_parts(node.left, held, lines), more, held, lines)
+        raise NotNumbers
+
+    def _added(self, old: Parts, node: rx.Lift, held: Element, lines: Lines) -> Parts:
+        if node.monoid == "count":
+            return held.add(old, "0", "False")
+        value = self.value(node.operand, lines)
+        kept = {part: lines.named(text) for part, text in old.items()}
+        if value.kind is Kind.NULL:
+            return held.add(kept, "0", "True")
+        return held.add(kept, lines.named(value.text), lines.named(value.null or "False"))
+
+    def _leaves(self, node: ex.Expression, lines: Lines) -> ex.Expression:
+        match node:
+            case ex.Attribute(variable=rx.EVENT):
+                return self.attributes.text(node)
+            case rx.Register():
+                held = self.held[node.name]
+                if not isinstance(held, Scalar):
+                    raise NotNumbers
+                parts = self.parts(node.name)
+                if held.kind is Kind.NULL:
+                    return Text("0", "True", held.kind)
+                return Text(parts["value"][0], parts["null"][0], held.kind, held.ranks)
+            case rx.Finish():
+                return self._finished(node, lines)
+            case rx.Zero() | rx.Lift() | rx.Combine() | rx.Identical() | rx.EventTime() | rx.IsLater() | rx.TypeIs():
+                raise NotNumbers
+        return node.map_children(lambda child: self._leaves(child, lines))
+
+    def _finished(self, node: rx.Finish, lines: Lines) -> Text:
+        held = self._held_by(node.operand, node.monoid)
+        parts = {part: lines.named(text) for part, text in self._element_parts(node.operand, held, lines).items()}
+        found = held.result(parts)
+        # Named, so that a condition that mentions it twice computes it once.
+        null = None if found.null is None else lines.named(found.null)
+        return replace(found, text=lines.named(found.text), null=null)
+
+    def _held_by(self, node: ex.Expression, monoid: str) -> Element:
+        """The element that an expression is: that of its register, or of what is lifted."""
+        spine = list(_spine(node))
+        if isinstance(spine[-1], rx.Register):
+            held = self.held[spine[-1].name]
+            if not isinstance(held, Element):
+                raise NotNumbers
+            return held
+        return self._element(monoid, [one.operand for one in spine if isinstance(one, rx.Lift)])
+
+
+def _spine(node: ex.Expression) -> Iterator[ex.Expression]:
+    """What an element is combined of, the latest first; a register or the identity comes last."""
+    while isinstance(node, rx.Combine):
+        yield node.right
+        node = node.left
+    yield node
+
+
+def initial(registers: Registers) -> list[str]:
+    """Statements that give every part a value of its kind."""
+    return [f"{full} = {ZEROS[held]}" for name in registers.numbers for full, held in registers.parts(name).values()]
+
+
+def loaded(held: str, text: str) -> str:
+    """An entry of an array as one of Python's own numbers, which neither wrap around nor warn."""
+    return f"{held}({text})"

@@ -1,0 +1,163 @@
+"""A query as an automaton over columns: how its matches are found among the rows of a task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tocsin.algebra import nodes as alg
+from tocsin.automata.evaluate import Reading
+from tocsin.errors import TooManyMatchesError
+from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.matches import take
+from tocsin.kernels.model import Carried, Integers, Matches, Rows, Source, Template
+from tocsin.kernels.reach import Reach
+from tocsin.kernels.runs.compiled import Replaying, Search
+from tocsin.kernels.runs.duplicates import bound, distinct
+from tocsin.kernels.runs.found import Collected, Derive, Paths, matches_of, whole_ends
+from tocsin.kernels.runs.plain import Accepted, PlainSearch, Read, Replay
+from tocsin.kernels.runs.tables import Tables
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+
+ROOM = 1 << 16
+
+
+@dataclass(frozen=True)
+class Bits:
+    """How a letter is read from the flags of a row: it is TRUE when one of the bits is set, or when none is."""
+
+    bits: int
+    is_inverted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKernel(Reach):
+    """A compiled query. It can be pickled.
+
+    Attributes
+    ----------
+    sources
+        What Spark decides of an event: a bit each, under names that are no variables.
+    carried
+        The columns its rows bring.
+    types
+        The event types of the pattern, sorted; `Rows.kinds` counts in it.
+    wants
+        By event type, the attributes that `Rows.event` must know.
+    tables
+        The automaton.
+    letters
+        How its letters are read.
+    search, replaying
+        The generated functions, where all registers are numbers.
+    """
+
+    sources: tuple[Source, ...]
+    carried: tuple[Carried, ...]
+    types: tuple[str, ...]
+    wants: Mapping[str, tuple[str, ...]]
+    tables: Tables
+    letters: tuple[Bits, ...]
+    search: Search | None = None
+    replaying: Replaying | None = None
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """The kinds of events that matches make."""
+        return self.tables.templates
+
+    @property
+    def needs_kinds(self) -> bool:
+        """Whether `Rows.kinds` is needed."""
+        return len(self.types) > 1 and bool(self.wants)
+
+    @cached_property
+    def variables(self) -> dict[str, alg.Kind]:
+        """What is asked for."""
+        return self.query.variables
+
+    def find(self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None) -> Iterator[Matches]:
+        """The matches of a task's rows, some at a time; none twice.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        most
+            How many matches one start may have.
+        jit
+            Whether to compile; None: when there are many rows.
+
+        Raises
+        ------
+        TooManyMatchesError
+            When one start has more matches than `most`.
+        """
+        chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(rows.flags)
+        events = merged(rows, chosen.astype(np.int64, copy=False))
+        read = self._reader(rows, events)
+        derive = self._derive(rows, events, read, jit)
+        paths = self._paths(rows, events, read, most, jit)
+        for some in whole_ends(paths) if self.tables.is_ambiguous else paths:
+            matches = matches_of(some, self.tables, self.variables, events.rows, rows.ts, derive)
+            kept = distinct(matches, some, rows, self.templates) if self.tables.is_ambiguous else bound(matches)
+            yield matches if len(kept) == len(matches) else take(matches, kept)
+
+    def _paths(self, rows: Rows, events: Merged, read: Read, most: int, jit: bool | None) -> Iterator[Paths]:
+        letters, window_us = self._letters(rows.flags[events.rows]), self.query.window_us
+        if self.search is not None:
+            return self.search.paths(
+                events, letters, rows.columns, window_us=window_us, most=most, too_many=too_many, jit=jit
+            )
+        return paths_of(PlainSearch(self.tables, read, window_us).accepted(events, letters), most)
+
+    def _derive(self, rows: Rows, events: Merged, read: Read, jit: bool | None) -> Derive:
+        if self.replaying is None:
+            return Replay(self.tables, read).values
+        replaying = self.replaying
+        return lambda paths, counts: replaying.columns(paths, events, rows.columns, counts, jit)
+
+    def _letters(self, flags: Integers) -> Integers:
+        words = np.zeros(len(flags), np.int64)
+        for place, letter in enumerate(self.letters):
+            words |= ((flags & letter.bits != 0) ^ letter.is_inverted).astype(np.int64) << place
+        return words
+
+    def _reader(self, rows: Rows, events: Merged) -> Read:
+        def read(event: int) -> Reading:
+            row = int(events.rows[event])
+            kind = self.types[int(rows.kinds[row])] if rows.kinds is not None else self.types[0]
+            values = rows.event(row) if rows.event is not None and rows.flags[row] else {}
+            return Reading(kind, int(rows.ts[row]), values)
+
+        return read
+
+
+def paths_of(ends: Iterable[Accepted], most: int) -> Iterator[Paths]:
+    """The matches that are ways through arenas, some at a time."""
+    found = Collected()
+    counts: Counter[int] = Counter()
+    for accepted in ends:
+        for start, path in accepted.arena.ways(accepted.node, accepted.first):
+            found.add(accepted.arena, start, accepted.end, path)
+            counts[start] += 1
+            if counts[start] > most:
+                raise too_many(most)
+        if len(found) >= ROOM:
+            yield found.paths()
+            found = Collected()
+    if len(found):
+        yield found.paths()
+
+
+def too_many(most: int) -> TooManyMatchesError:
+    """One start has more matches than allowed."""
+    return TooManyMatchesError(
+        f"From one event on, the pattern has more than {most:,} matches.",
+        hint="a shorter window, a stricter condition or `@+` in place of `+` has fewer matches; "
+        "`max_matches_per_start=` moves the limit.",
+    )

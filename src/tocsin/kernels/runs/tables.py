@@ -1,0 +1,276 @@
+"""An automaton as a search needs it: what steps ask of an event, which registers decide, and what is kept of a run.
+
+A register *decides* when a guard reads it, be it through other registers. All others only say what derived events
+hold: they need not be known while events are read, since a match's own steps tell them again afterwards. So runs that
+differ in them go on as one, and aggregates that nobody filters cost nothing until a match is reported.
+
+A step is *kept* in the history of a run when it binds something or changes a register that derived events depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tocsin.automata import expressions as rx
+from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
+from tocsin.kernels.model import Template
+from tocsin.language import expressions as ex
+
+MOST_LETTERS = 40
+WHOLE = -1  # the template of an event that is bound as it is
+# What a step asks of an event beside its letters.
+ALWAYS, LATER, TIED = 0, 1, -1
+# What the worker must compute itself: Spark and SQL know no elements of monoids.
+_FOREIGN = (rx.Zero, rx.Lift, rx.Combine, rx.Finish, rx.Identical, rx.EventTime)
+
+Letter = tuple[ex.Expression, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A transition.
+
+    Attributes
+    ----------
+    needs
+        A bit per letter: what must be TRUE of the event alone.
+    timing
+        Whether the event must be later than the one before it (LATER), or may not be (TIED).
+    guard
+        What must be TRUE of the event and the deciding registers besides.
+    updates
+        The deciding registers that it changes, of those alive afterwards.
+    is_kept
+        Whether it stands in the history of a run.
+    replays
+        The registers that it changes for derived events.
+    gives
+        Variable, template and number of the event: equal numbers are one and the same event.
+    """
+
+    number: int
+    source: int
+    target: int
+    needs: int
+    timing: int
+    guard: ex.Expression | None
+    updates: tuple[Update, ...]
+    is_kept: bool
+    replays: tuple[Update, ...]
+    gives: tuple[tuple[str, int, int], ...]
+    made: tuple[tuple[int, Output], ...]  # the events it makes: template and recipe, by number from 0
+
+
+@dataclass(frozen=True)
+class Tables:
+    """An automaton in these terms.
+
+    Attributes
+    ----------
+    letters
+        Conditions on an event alone; a letter is TRUE when all of its conditions are.
+    templates
+        The kinds of events that are made.
+    """
+
+    automaton: Automaton
+    letters: tuple[Letter, ...]
+    steps: tuple[Step, ...]
+    templates: tuple[Template, ...]
+    deciding: frozenset[str]
+    replayed: frozenset[str]
+
+    @cached_property
+    def leaving(self) -> tuple[tuple[Step, ...], ...]:
+        """The steps out of each state."""
+        states = range(self.automaton.number_of_states)
+        return tuple(tuple(step for step in self.steps if step.source == state) for state in states)
+
+    @cached_property
+    def registers(self) -> tuple[tuple[str, ...], ...]:
+        """The deciding registers that are alive in each state."""
+        return tuple(tuple(name for name in names if name in self.deciding) for names in self.automaton.alive)
+
+    @cached_property
+    def counts_every_event(self) -> bool:
+        """Whether an event for which no letter is TRUE can end a run or begin one."""
+        inner = set(range(self.automaton.number_of_states)) - {START} - self.automaton.finals
+        waiting = {step.source for step in self.steps if _waits(step)}
+        return bool(inner - waiting) or any(not step.needs and not _waits(step) for step in self.steps)
+
+    @cached_property
+    def is_ambiguous(self) -> bool:
+        """Whether two runs may find the same match; sometimes said of an automaton where none do."""
+        return _is_ambiguous(self)
+
+    @property
+    def has_derived(self) -> bool:
+        """Whether matches hold values that are told again from their steps."""
+        return any(template.is_derived for template in self.templates)
+
+
+def _waits(step: Step) -> bool:
+    """Whether a step does nothing at all, whatever the event."""
+    effects = step.updates or step.is_kept
+    return step.source == step.target and not (step.needs or step.timing or step.guard is not None or effects)
+
+
+def tables(automaton: Automaton) -> Tables:
+    """The tables of an automaton."""
+    updates = [one.updates for one in automaton.transitions]
+    guards = [one.guard for one in automaton.transitions if one.guard is not None]
+    made = [one.output for step in automaton.transitions for one in step.outputs]
+    fields = [value for one in made if isinstance(one, DerivedEvent) for _, value in one.fields]
+    deciding = _closed((name for guard in guards for name in rx.registers_in(guard)), updates)
+    replayed = _closed((name for value in fields for name in rx.registers_in(value)), updates)
+    needed = [_split(automaton, one) for one in automaton.transitions]
+    letters = _letters(native for native, _, _ in needed)
+    templates: dict[Template, int] = {}
+    steps = []
+    for number, (one, (native, timing, others)) in enumerate(zip(automaton.transitions, needed, strict=True)):
+        alive = frozenset(automaton.alive[one.target]) & deciding
+        replays = tuple((name, value) for name, value in one.updates if name in replayed)
+        gives, events = _given(one, templates)
+        guard = [*others, *([] if one.guard is None else [one.guard])]
+        steps.append(
+            Step(
+                number,
+                one.source,
+                one.target,
+                sum(1 << place for place, letter in enumerate(letters) if letter and set(letter) <= set(native)),
+                timing,
+                ex.all_of(*guard) if guard else None,
+                tuple((name, value) for name, value in one.updates if name in alive),
+                bool(gives or replays),
+                replays,
+                gives,
+                events,
+            )
+        )
+    return Tables(automaton, letters, tuple(steps), tuple(templates), deciding, replayed)
+
+
+def _closed(names: Iterable[str], updates: Iterable[tuple[Update, ...]]) -> frozenset[str]:
+    """Registers, and those that their values are computed from."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        found |= waiting
+        read = {
+            other for group in updates for name, value in group if name in waiting for other in rx.registers_in(value)
+        }
+        waiting = read - found
+    return frozenset(found)
+
+
+def _split(automaton: Automaton, one: Transition) -> tuple[Letter, int, list[ex.Expression]]:
+    """What a transition needs of the event alone: what Spark can decide, its time, and the rest."""
+    native, others, timing = [], [], ALWAYS
+    for place in one.needs:
+        test = automaton.tests[place]
+        match test:
+            case rx.IsLater():
+                timing = LATER
+            case ex.Not(operand=rx.IsLater()):
+                timing = TIED
+            case _ if any(isinstance(node, (*_FOREIGN, rx.IsLater)) for node in test.walk()):
+                others.append(test)
+            case _:
+                native.append(test)
+    return tuple(native), timing, others
+
+
+def _letters(needed: Iterable[Letter]) -> tuple[Letter, ...]:
+    """One letter for all that a step needs, or where these are too many one for each test."""
+    together = tuple(dict.fromkeys(native for native in needed if native))
+    if len(together) <= MOST_LETTERS:
+        return together
+    return tuple(dict.fromkeys((test,) for native in together for test in native))
+
+
+def _given(
+    one: Transition, templates: dict[Template, int]
+) -> tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, Output], ...]]:
+    """What a transition gives to variables, and the events that it makes for them."""
+    numbers: dict[Output, int] = {}
+    gives = []
+    for emission in one.outputs:
+        output = emission.output
+        if isinstance(output, TheEvent) and output.attributes is None:
+            gives.append((emission.variable, WHOLE, WHOLE))
+            continue
+        number = numbers.setdefault(output, len(numbers))
+        gives.append((emission.variable, templates.setdefault(_template(output), len(templates)), number))
+    return tuple(gives), tuple((templates[_template(output)], output) for output in numbers)
+
+
+def _template(output: Output) -> Template:
+    if isinstance(output, DerivedEvent):
+        return Template(tuple(name for name, _ in output.fields), is_derived=True)
+    return Template(output.attributes or (), is_derived=False)
+
+
+# --- ambiguity ------------------------------------------------------------------------------------
+
+
+def _is_ambiguous(found: Tables) -> bool:
+    """Two different runs side by side over the same events, which bind the same at each of them."""
+    shown = [_shown(step) for step in found.steps]
+    asked = [_asked(found, step) for step in found.steps]
+    begin = (START, START, False)
+    seen, waiting = {begin}, [begin]
+    while waiting:
+        one, other, differ = waiting.pop()
+        for left in found.leaving[one]:
+            for right in found.leaving[other]:
+                if shown[left.number] != shown[right.number] or _contradict(asked[left.number], asked[right.number]):
+                    continue
+                pair = (left.target, right.target, differ or left.number != right.number)
+                if pair[2] and {left.target, right.target} <= found.automaton.finals:
+                    return True
+                if pair not in seen:
+                    seen.add(pair)
+                    waiting.append(pair)
+    return False
+
+
+def _shown(step: Step) -> tuple[tuple[str, frozenset[str] | None], ...]:
+    """What a match shows of a step, as far as it is known before there are events."""
+    made = {number: output for number, (_, output) in enumerate(step.made)}
+    given = []
+    for variable, template, number in step.gives:
+        names = None
+        if template != WHOLE:
+            output = made[number]
+            names = frozenset(_template(output).attributes)
+        given.append((variable, names))
+    return tuple(sorted(given, key=repr))
+
+
+def _asked(found: Tables, step: Step) -> frozenset[ex.Expression]:
+    asked = {test for place, letter in enumerate(found.letters) if step.needs >> place & 1 for test in letter}
+    if step.timing:
+        asked.add(rx.IsLater() if step.timing == LATER else ex.Not(rx.IsLater()))
+    return frozenset(asked)
+
+
+def _contradict(one: frozenset[ex.Expression], other: frozenset[ex.Expression]) -> bool:
+    both = one | other
+    types = {test.type for test in both if isinstance(test, rx.TypeIs)}
+    return len(types) > 1 or any(ex.Not(test) in both for test in both)
+
+
+def folded(expression: ex.Expression, type: str | None, attributes: Mapping[str, object]) -> ex.Expression:
+    """A condition on an event whose type is known: what it does not have is NULL."""
+
+    def settled(node: ex.Expression) -> ex.Expression:
+        match node:
+            case rx.TypeIs():
+                return ex.Literal(node.type == type)
+            case ex.Attribute(variable=rx.EVENT) if node.path[0] not in attributes:
+                return rx.NULL
+        return node
+
+    return rx.simplified(expression.transform(settled))
