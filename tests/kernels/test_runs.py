@@ -21,6 +21,7 @@ from tocsin.errors import TooManyMatchesError
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.model import Bag, Carried, Held, Matches, Rows
 from tocsin.kernels.runs.arena import Arena
+from tocsin.kernels.runs.graphs import ways
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.runs.tables import tables
 from tocsin.language import expressions as ex
@@ -29,6 +30,8 @@ from tocsin.reference.stream import Event
 ATTRIBUTES = {"ts": types.INTEGER, "x": types.INTEGER, "v": types.DOUBLE, "k": types.STRING}
 POSITION = alg.Order.POSITION
 WINDOWS = st.sampled_from([None, None, 2 * SECOND, 3 * SECOND])
+A, B, C = (alg.Event(name, name) for name in "ABC")
+SUM = (alg.Fold("s", "sum", "B", ("x",)),)
 
 
 def kernel_of(node: alg.Node, window_us: int | None = None) -> RunKernel:
@@ -144,7 +147,9 @@ def by_kernel(
 
 def without_numbers(kernel: RunKernel) -> RunKernel:
     """The same with registers of any value."""
-    return replace(kernel, search=None, replaying=None, wants=dict.fromkeys(kernel.types, tuple(ATTRIBUTES)))
+    return replace(
+        kernel, search=None, graphing=None, replaying=None, wants=dict.fromkeys(kernel.types, tuple(ATTRIBUTES))
+    )
 
 
 def expected(node: alg.Node, events: list[Event], window_us: int | None = None) -> list[tuple[Any, ...]]:
@@ -182,10 +187,65 @@ def test_deep_formulas_too(node: alg.Node, events: list[Event], window_us: int |
     check(node, events, window_us, seed)
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- graphs ---------------------------------------------------------------------------------------
 
-A, B, C = (alg.Event(name, name) for name in "ABC")
-SUM = (alg.Fold("s", "sum", "B", ("x",)),)
+
+def steps_of(kernel: RunKernel, rows: Rows, jit: bool | None) -> tuple[int, list[Any]]:
+    """The number of matches that graphs tell, and the matches they are."""
+    told, found = 0, []
+    for some in kernel.graphs(rows, jit=jit):
+        told += sum(some.counts)
+        for number in range(len(some)):
+            begin, end = some.offsets[number], some.offsets[number + 1]
+            nodes = [column[begin:end].tolist() for column in (some.steps, some.events, some.before)]
+            ended = list(ways(*nodes, int(some.roots[number])))
+            assert min(rows.ts[start] for start, _ in ended) == rows.ts[some.starts[number]]
+            found += [(start, int(some.ends[number]), tuple(path)) for start, path in ended]
+    return told, sorted(found)
+
+
+@settings(max_examples=200)
+@given(formulas(), event_lists(), WINDOWS)
+def test_graphs_hold_the_same_matches(node: alg.Node, events: list[Event], window_us: int | None) -> None:
+    assume(names_every_type(node) and alg.event_types(node))
+    kernel = kernel_of(node, window_us)
+    assume(not kernel.tables.is_ambiguous)
+    rows = rows_of(kernel, events)
+    told, found = steps_of(without_numbers(kernel), rows_of(without_numbers(kernel), events), None)
+    assert (told, found) == steps_of(kernel, rows, False)
+    assert told == len(found) == len(set(found))
+    giving = {step.number for step in kernel.tables.steps if step.gives}
+    bound = [one for one in found if any(step in giving for step, _ in one[2])]
+    assert len(bound) == sum(len(matches) for matches in kernel.find(rows, jit=False))
+
+
+def test_a_graph_counts_what_nobody_could_list() -> None:
+    node = alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION)
+    events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 301)), ("C", 400, {}))
+    kernel = kernel_of(node)
+    for jit in (False, True):
+        (some,) = kernel.graphs(rows_of(kernel, events), jit=jit)
+        assert some.counts == [2**300 - 1]
+        assert len(some.steps) <= 4 * len(events)
+
+
+def test_compiled_code_finds_the_same() -> None:
+    pattern = alg.Derive(alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION), "y", SUM)
+    above = ex.Every("y", ex.Comparison(">", ex.Attribute("y", ("s",)), ex.Literal(3)))
+    choose = random.Random(5)
+    rows = [(choose.choice("ABC"), second, {"x": choose.choice([0, 1, 2, None])}) for second in range(200)]
+    events = stream(*rows)
+    for node in (pattern, alg.Filter(pattern, above)):
+        plain = by_kernel(node, events, 12 * SECOND, jit=False)
+        assert len(plain) > 100
+        assert sorted(by_kernel(node, events, 12 * SECOND, jit=True)) == sorted(plain)
+        assert sorted(by_kernel(node, events, 12 * SECOND, generated=False)) == sorted(plain)
+        kernel = kernel_of(node, 12 * SECOND)
+        sent = rows_of(kernel, events)
+        assert steps_of(kernel, sent, True) == steps_of(kernel, sent, False)
+
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def table(node: alg.Node) -> Any:

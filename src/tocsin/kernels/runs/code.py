@@ -13,117 +13,26 @@ from dataclasses import dataclass, field
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START, DerivedEvent
 from tocsin.kernels.expressions.code import NotNumbers
-from tocsin.kernels.runs.arena import LEAF, UNION
+from tocsin.kernels.runs.arena import LEAF
 from tocsin.kernels.runs.elements import DOUBLE
 from tocsin.kernels.runs.registers import Lines, Registers, column_names, initial, loaded
 from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
+from tocsin.kernels.runs.texts import (
+    ARENA,
+    AT,
+    DONE,
+    GRAPH,
+    GRAPHS,
+    GROW,
+    HELPERS,
+    INPUTS,
+    LIVE,
+    MATCHES,
+    WAYS,
+    WIDE,
+    WORK,
+)
 from tocsin.kernels.search.writer import Writer
-
-# Why a call returns: all is done; the outputs are full; and too small are the stack, the arena, the lists of runs.
-DONE, FULL, DEEP, GROW, WIDE, TOO_MANY = range(6)
-AT = ("group", "place", "first", "live", "nodes", "cur", "stack", "end")
-ARENA = ("a_step", "a_event", "a_before", "a_latest", "a_new")
-INPUTS = ("times", "words", "group_from", "group_to", "own_low", "own_high")
-WORK = ("h_stamp", "h_slot", "s_stamp", "s_slot", "stack_node", "stack_depth", "path", "counts")
-OUTPUTS = ("out_start", "out_end", "out_to", "out_step", "out_event")
-LIVE = ("live_state", "live_node")
-
-HELPERS = f"""\
-@compiled
-def joined(a_step, a_event, a_before, a_latest, nodes, one, other, first):
-    if a_latest[one] < a_latest[other]:
-        one, other = other, one
-    if one == other or a_latest[other] < first:
-        return one, nodes
-    a_step[nodes] = {UNION}
-    a_event[nodes] = other
-    a_before[nodes] = one
-    a_latest[nodes] = a_latest[one]
-    return nodes, nodes + 1
-
-
-@compiled
-def compacted(a_step, a_event, a_before, a_latest, a_new, live_node, cur, live, nodes, first):
-    for node in range(nodes):
-        a_new[node] = -1
-    for k in range(live):
-        a_new[live_node[cur, k]] = 0
-    for node in range(nodes - 1, -1, -1):
-        if a_new[node] == 0 and a_step[node] != {LEAF}:
-            a_new[a_before[node]] = 0
-            if a_step[node] == {UNION} and a_latest[a_event[node]] >= first:
-                a_new[a_event[node]] = 0
-    kept = 0
-    for node in range(nodes):
-        if a_new[node] < 0:
-            continue
-        step = a_step[node]
-        if step == {UNION} and a_latest[a_event[node]] < first:
-            a_new[node] = a_new[a_before[node]]
-            continue
-        a_step[kept] = step
-        a_latest[kept] = a_latest[node]
-        a_event[kept] = a_new[a_event[node]] if step == {UNION} else a_event[node]
-        a_before[kept] = -1 if step == {LEAF} else a_new[a_before[node]]
-        a_new[node] = kept
-        kept += 1
-    for k in range(live):
-        live_node[cur, k] = a_new[live_node[cur, k]]
-    return kept
-
-
-"""
-
-WAYS = f"""\
-while stack > 0:
-    stack -= 1
-    node = stack_node[stack]
-    depth = stack_depth[stack]
-    if a_latest[node] < first:
-        continue
-    step = a_step[node]
-    if step == {UNION}:
-        if stack + 2 > len(stack_node):
-            stack += 1
-            status = {DEEP}
-            break
-        stack_node[stack] = a_event[node]
-        stack_depth[stack] = depth
-        stack_node[stack + 1] = a_before[node]
-        stack_depth[stack + 1] = depth
-        stack += 2
-        continue
-    if step == {LEAF}:
-        if n_out == len(out_start) or n_steps + depth > len(out_step):
-            stack += 1
-            status = {FULL}
-            break
-        start = a_event[node]
-        counts[start] += 1
-        if counts[start] > most:
-            status = {TOO_MANY}
-            break
-        for k in range(depth):
-            kept = path[depth - 1 - k]
-            out_step[n_steps + k] = a_step[kept]
-            out_event[n_steps + k] = a_event[kept]
-        n_steps += depth
-        out_start[n_out] = start
-        out_end[n_out] = end
-        n_out += 1
-        out_to[n_out] = n_steps
-        continue
-    if depth == len(path):
-        stack += 1
-        status = {DEEP}
-        break
-    path[depth] = node
-    stack_node[stack] = a_before[node]
-    stack_depth[stack] = depth + 1
-    stack += 1
-if status >= 0:
-    break
-"""
 
 
 @dataclass
@@ -133,7 +42,13 @@ class SearchCode:
     tables: Tables
     registers: Registers
     has_window: bool
+    as_graphs: bool = False
     writer: Writer = field(default_factory=Writer)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What comes out."""
+        return GRAPHS if self.as_graphs else MATCHES
 
     @property
     def register_arrays(self) -> dict[str, str]:
@@ -155,7 +70,7 @@ class SearchCode:
             *LIVE,
             *self.register_arrays,
             *WORK,
-            *OUTPUTS,
+            *self.outputs,
         ]
 
     @property
@@ -176,7 +91,9 @@ class SearchCode:
                 with w.block("if place < 0:"):
                     w.line("place, first, live, nodes = begin, begin, 0, 0")
                 with w.block("while True:"):
-                    w.all(WAYS.splitlines())
+                    w.all((GRAPH if self.as_graphs else WAYS).splitlines())
+                    with w.block("if status >= 0:"):
+                        w.line("break")
                     with w.block("if place >= behind:"):
                         w.line("break")
                     self._room()

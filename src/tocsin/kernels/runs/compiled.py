@@ -15,9 +15,11 @@ from tocsin.errors import TooManyMatchesError
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers, Mask
-from tocsin.kernels.runs.code import ARENA, AT, DEEP, DONE, FULL, GROW, LIVE, TOO_MANY, WIDE, ReplayCode, SearchCode
+from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER
 from tocsin.kernels.runs.found import Paths
+from tocsin.kernels.runs.graphs import Graphs
+from tocsin.kernels.runs.texts import ARENA, AT, DEEP, DONE, FULL, GRAPHS, GROW, LIVE, TOO_MANY, WIDE
 
 Columns = tuple[tuple[NDArray[Any], Mask | None], ...]
 Arrays = dict[str, NDArray[Any]]
@@ -30,53 +32,78 @@ MOST_RUNS = 1 << 21
 FEW_ROWS = 20_000
 
 
+STEPS = ("out_step", "out_event", "out_before", "out_number")  # outputs with an entry per step
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a search is given: events in order with their letters and values, the window, and its limits."""
+
+    events: Merged
+    letters: Integers
+    columns: Columns
+    window_us: int | None
+    most: int
+    too_many: Callable[[int], TooManyMatchesError]
+    jit: bool | None
+
+
 @dataclass(frozen=True)
 class Search:
     """The search of an automaton, and what its arrays are called; it can be pickled."""
 
     text: str
     parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
     registers: tuple[tuple[str, str], ...]  # arrays of live runs, and how they are held
     states: int
 
-    def paths(
-        self,
-        events: Merged,
-        letters: Integers,
-        columns: Columns,
-        *,
-        window_us: int | None,
-        most: int,
-        too_many: Callable[[int], TooManyMatchesError],
-        jit: bool | None,
-    ) -> Iterator[Paths]:
+    def paths(self, task: Task) -> Iterator[Paths]:
         """The matches of all groups, some at a time."""
-        arrays = self._inputs(events, letters, columns)
-        arrays |= self._work(len(letters))
-        window = 0 if window_us is None else window_us
-        room = ROOM
+        for count, steps, found in self._calls(task):
+            yield Paths(
+                found["out_start"][:count],
+                found["out_end"][:count],
+                found["out_to"][: count + 1],
+                found["out_step"][:steps],
+                found["out_event"][:steps],
+            )
+
+    def graphs(self, task: Task) -> Iterator[Graphs]:
+        """The matches of all groups as graphs, one for each end."""
+        for count, steps, found in self._calls(task):
+            yield Graphs(
+                found["out_start"][:count],
+                found["out_end"][:count],
+                found["out_count"][:count].tolist(),
+                found["out_root"][:count],
+                found["out_to"][: count + 1],
+                found["out_step"][:steps],
+                found["out_event"][:steps],
+                found["out_before"][:steps],
+            )
+
+    def _calls(self, task: Task) -> Iterator[tuple[int, int, Arrays]]:
+        """Call the function until it has visited every group; how many there are, their steps, and the outputs."""
+        arrays = self._inputs(task.events, task.letters, task.columns) | self._work(len(task.letters))
+        window = 0 if task.window_us is None else task.window_us
+        room, nodes = ROOM, 4 * ROOM
         status = -1
-        runner = _Runner(self.text, len(letters), jit)
+        runner = _Runner(self.text, len(task.letters), task.jit)
         while status != DONE:
             outputs = {
-                name: np.empty(room + (name == "out_to"), np.int64) for name in ("out_start", "out_end", "out_to")
+                name: np.empty(nodes if name in STEPS else room + (name == "out_to"), np.int64) for name in self.outputs
             }
-            outputs |= {name: np.empty(room * 4, np.int64) for name in ("out_step", "out_event")}
             given = {**arrays, **outputs}
-            status, count, steps = runner(window, most, *(given[name] for name in self.parameters))
+            status, count, steps = runner(window, task.most, *(given[name] for name in self.parameters))
             if count:
-                yield Paths(
-                    outputs["out_start"][:count],
-                    outputs["out_end"][:count],
-                    outputs["out_to"][: count + 1],
-                    outputs["out_step"][:steps],
-                    outputs["out_event"][:steps],
-                )
+                yield count, steps, outputs
             match status:
                 case _ if status == TOO_MANY:
-                    raise too_many(most)
+                    raise task.too_many(task.most)
                 case _ if status == GROW:
-                    _grow(arrays, ARENA)
+                    _grow(arrays, (*ARENA, "g_list", *(("stack_node",) if self.is_graphing else ())))
+                    arrays["a_mark"][:] = -1
                 case _ if status == WIDE:
                     if arrays["live_node"].shape[1] >= MOST_RUNS:
                         raise _too_many_runs()
@@ -86,7 +113,12 @@ class Search:
                 case _ if status == DEEP:
                     _grow(arrays, ("stack_node", "stack_depth", "path"))
                 case _ if status == FULL and not count:
-                    room *= 2
+                    room, nodes = 2 * room, 2 * nodes
+
+    @property
+    def is_graphing(self) -> bool:
+        """Whether graphs come out."""
+        return self.outputs == GRAPHS
 
     def _inputs(self, events: Merged, letters: Integers, columns: Columns) -> Arrays:
         arrays: Arrays = {
@@ -97,21 +129,22 @@ class Search:
             "own_low": events.own_low,
             "own_high": events.own_high,
         }
-        return arrays | _columns(columns, events.rows)
+        return arrays | in_order(columns, events.rows)
 
     def _work(self, rows: int) -> Arrays:
         at = np.zeros(len(AT), np.int64)
         at[AT.index("place")] = -1
         return {
             "at": at,
-            **{name: np.empty(NODES, np.int32) for name in ARENA},
+            **{name: np.full(NODES, -1, np.int32) for name in (*ARENA, "g_list")},
             **{name: np.empty((2, RUNS), np.int32) for name in LIVE},
             **{name: np.empty((2, RUNS), DTYPES[held]) for name, held in self.registers},
             "h_stamp": np.full(4 * RUNS, -1, np.int64),
             "h_slot": np.zeros(4 * RUNS, np.int64),
             "s_stamp": np.full(self.states, -1, np.int64),
             "s_slot": np.zeros(self.states, np.int64),
-            **{name: np.empty(DEPTH, np.int32) for name in ("stack_node", "stack_depth", "path")},
+            "stack_node": np.empty(NODES if self.is_graphing else DEPTH, np.int32),
+            **{name: np.empty(DEPTH, np.int32) for name in ("stack_depth", "path")},
             "counts": np.zeros(rows, np.int32),
         }
 
@@ -123,11 +156,10 @@ class Replaying:
     text: str
     outputs: tuple[tuple[int, int, Kind], ...]  # template, field and kind of each
 
-    def columns(
-        self, paths: Paths, events: Merged, columns: Columns, counts: Mapping[int, int], jit: bool | None
+    def values(
+        self, paths: Paths, given: Arrays, counts: Mapping[int, int], jit: bool | None
     ) -> dict[tuple[int, int], Sequence[Any]]:
         """The values of every field of every derived event, by template; NULLs are masked."""
-        given = _columns(columns, events.rows)
         made: list[tuple[NDArray[Any], Mask]] = [
             (np.zeros(counts[template], RESULTS.get(kind, np.int64)), np.zeros(counts[template], np.bool_))
             for template, _, kind in self.outputs
@@ -159,7 +191,7 @@ class _Runner:
         return status, count, steps
 
 
-def _columns(columns: Columns, rows: Integers) -> Arrays:
+def in_order(columns: Columns, rows: Integers) -> Arrays:
     """The columns in the order of the events read; a column without NULLs has a mask of zeros."""
     arrays: Arrays = {}
     for place, (values, nulls) in enumerate(columns):
@@ -186,7 +218,11 @@ def search_of(code: SearchCode) -> Search:
     """The search that code writes."""
     text = code.text()
     return Search(
-        text, tuple(code.parameters), tuple(code.register_arrays.items()), code.tables.automaton.number_of_states
+        text,
+        tuple(code.parameters),
+        code.outputs,
+        tuple(code.register_arrays.items()),
+        code.tables.automaton.number_of_states,
     )
 
 

@@ -98,54 +98,67 @@ def _joined(one: Paths, other: Paths) -> Paths:
 
 
 def matches_of(
-    paths: Paths, tables: Tables, variables: dict[str, alg.Kind], rows: Integers, ts: Integers, derive: Derive
+    paths: Paths, tables: Tables, variables: Mapping[str, alg.Kind], rows: Integers, ts: Integers, derive: Derive
 ) -> Matches:
     """Matches of rows. `rows` has the row of each event read, `ts` the time of each row."""
-    numbers = {name: number for number, name in enumerate(variables)}
-    gives = [[one for one in step.gives if one[0] in numbers] for step in tables.steps]
-    sizes = np.array([len(given) for given in gives], np.int64)
-    flat = [one for given in gives for one in given]
-    variable_of = np.array([numbers[name] for name, _, _ in flat], np.int64)
-    made_of = np.array([number for _, _, number in flat], np.int64)
-    # One entry for everything that a step gives to a variable.
-    counts = sizes[paths.steps]
-    taken = np.repeat(np.arange(len(paths.steps)), counts)
-    within = np.arange(len(taken)) - np.repeat(np.cumsum(counts) - counts, counts)
-    entry = (np.cumsum(sizes) - sizes)[paths.steps[taken]] + within
-    match_of = np.repeat(np.arange(len(paths)), np.diff(paths.offsets))[taken]
-    held = rows[paths.events[taken]]
-    made = None
-    if tables.templates:
-        made, first = _made(paths, tables, rows, ts, derive)
-        held = np.where(made_of[entry] == WHOLE, held, made.base + first[taken] + made_of[entry])
+    held = rows[paths.events]
+    made, first = _made(paths, tables, rows, ts, derive) if tables.templates else (None, held)
     events: dict[str, Integers | Bag] = {}
     for name, kind in variables.items():
-        own = np.flatnonzero(variable_of[entry] == numbers[name])
-        if kind.iterated:
-            found = np.bincount(match_of[own], minlength=len(paths))
-            events[name] = Bag(np.concatenate(([0], np.cumsum(found))).astype(np.int64), held[own])
-        else:
-            one = np.full(len(paths), -1, np.int64)
-            one[match_of[own]] = held[own]
-            events[name] = one
-    start, end = ts[rows[paths.starts]], ts[rows[paths.ends]]
-    return Matches(start, end, events, made=made)
+        taken, numbers, offsets = _given(name, tables, paths)
+        found = held[taken]
+        if made is not None and (numbers != WHOLE).any():
+            found = np.where(numbers == WHOLE, found, made.base + first[taken] + numbers)
+        events[name] = Bag(offsets, found) if kind.iterated else _only(offsets, found)
+    return Matches(ts[rows[paths.starts]], ts[rows[paths.ends]], events, made=made)
+
+
+def _given(name: str, tables: Tables, paths: Paths) -> tuple[Integers, Integers, Integers]:
+    """What a variable is given: by which kept steps, as which of the events they make, and where each match begins."""
+    gives = [[number for variable, _, number in step.gives if variable == name] for step in tables.steps]
+    taken, numbers, before = _expanded(gives, paths.steps)
+    return taken, numbers, np.append(before, len(taken))[paths.offsets]
+
+
+def _expanded(lists: Sequence[Sequence[int]], steps: Integers) -> tuple[Integers, Integers, Integers]:
+    """Each step's list, one behind the other: which step each entry is of, the entries, and how many are before each.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in _expanded([[7], [], [8, 9]], np.array([2, 1, 0]))]
+    [[0, 0, 2], [8, 9, 7], [0, 2, 2]]
+    """
+    counts = np.array([len(one) for one in lists], np.int64)
+    flat = np.array([entry for one in lists for entry in one], np.int64)
+    begins = np.cumsum(counts) - counts
+    sizes = counts[steps]
+    before = np.cumsum(sizes) - sizes
+    if counts.max(initial=0) <= 1:
+        taken = np.flatnonzero(sizes)
+        return taken, flat[begins[steps[taken]]], before
+    taken = np.repeat(np.arange(len(sizes)), sizes)
+    return taken, flat[begins[steps[taken]] + np.arange(len(taken)) - before[taken]], before
+
+
+def _only(offsets: Integers, found: Integers) -> Integers:
+    """The one event of a variable that holds at most one, or -1."""
+    if len(found) == len(offsets) - 1:
+        return found
+    held = np.full(len(offsets) - 1, -1, np.int64)
+    held[np.diff(offsets) > 0] = found
+    return held
 
 
 def _made(paths: Paths, tables: Tables, rows: Integers, ts: Integers, derive: Derive) -> tuple[Made, Integers]:
     """The events that matches make, step by step, and where those of each step begin."""
-    templates = [[template for template, _ in step.made] for step in tables.steps]
-    counts = np.array([len(made) for made in templates], np.int64)
-    flat = np.array([template for made in templates for template in made], np.int64)
-    sizes = counts[paths.steps]
-    first = np.cumsum(sizes) - sizes
-    taken = np.repeat(np.arange(len(paths.steps)), sizes)
-    entry = (np.cumsum(counts) - counts)[paths.steps[taken]] + np.arange(len(taken)) - first[taken]
-    template = flat[entry]
-    places = np.zeros(len(template), np.int64)
-    for number in range(len(tables.templates)):
-        own = np.flatnonzero(template == number)
-        places[own] = np.arange(len(own))
+    taken, template, first = _expanded([[number for number, _ in step.made] for step in tables.steps], paths.steps)
+    if len(tables.templates) == 1:
+        places = np.arange(len(template))
+    else:
+        places = np.zeros(len(template), np.int64)
+        for number in range(len(tables.templates)):
+            own = np.flatnonzero(template == number)
+            places[own] = np.arange(len(own))
     values: Values = {}
     if tables.has_derived:
         values = derive(paths, dict(enumerate(np.bincount(template, minlength=len(tables.templates)).tolist())))

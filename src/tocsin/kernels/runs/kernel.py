@@ -49,7 +49,7 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
     sources: list[Source] = []
     letters = tuple(_bits(letter, types, bound.schemas, sources) for letter in found.letters)
     has_times = any(step.timing for step in found.steps)
-    search, replaying, attributes = _compiled(found, bound)
+    search, graphing, replaying, attributes = _compiled(found, bound)
     has = {name: _has(bound.schemas[name]) for name in types}
     return RunKernel(
         **vars(
@@ -66,11 +66,12 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
         tables=found,
         letters=letters,
         search=search,
+        graphing=graphing,
         replaying=replaying,
     )
 
 
-def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search | None, Replaying | None, Attributes]:
+def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search | None, Search | None, Replaying | None, Attributes]:
     """The generated functions, and the attributes they read; None for one whose registers are not all numbers."""
     for with_search, with_replay in ((True, True), (True, False), (False, True)):
         attributes = Attributes(lambda node: _type_of(node, bound.schemas))
@@ -81,14 +82,16 @@ def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search | None, Replayin
             if with_replay:
                 replay = Registers((step.replays for step in found.steps), _fields(found), attributes)
             # Only now are all columns known.
+            has_window = bound.query.window_us is not None
             return (
-                None if search is None else search_of(SearchCode(found, search, bound.query.window_us is not None)),
+                None if search is None else search_of(SearchCode(found, search, has_window)),
+                None if search is None else search_of(SearchCode(found, search, has_window, as_graphs=True)),
                 None if replay is None else replay_of(ReplayCode(found, replay)),
                 attributes,
             )
         except NotNumbers:
             continue
-    return None, None, Attributes(lambda node: NULL)
+    return None, None, None, Attributes(lambda node: NULL)
 
 
 def _guards(found: Tables) -> list[ex.Expression]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,9 +16,11 @@ from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Carried, Integers, Matches, Rows, Source, Template
 from tocsin.kernels.reach import Reach
-from tocsin.kernels.runs.compiled import Replaying, Search
+from tocsin.kernels.runs.arena import UNION
+from tocsin.kernels.runs.compiled import Replaying, Search, Task, in_order
 from tocsin.kernels.runs.duplicates import bound, distinct
 from tocsin.kernels.runs.found import Collected, Derive, Paths, matches_of, whole_ends
+from tocsin.kernels.runs.graphs import Graphs, exact, graphs_of
 from tocsin.kernels.runs.plain import Accepted, PlainSearch, Read, Replay
 from tocsin.kernels.runs.tables import Tables
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -52,8 +54,8 @@ class RunKernel(Reach):
         The automaton.
     letters
         How its letters are read.
-    search, replaying
-        The generated functions, where all registers are numbers.
+    search, graphing, replaying
+        The generated functions, where all registers are numbers: matches one by one, as graphs, and derived events.
     """
 
     sources: tuple[Source, ...]
@@ -63,6 +65,7 @@ class RunKernel(Reach):
     tables: Tables
     letters: tuple[Bits, ...]
     search: Search | None = None
+    graphing: Search | None = None
     replaying: Replaying | None = None
 
     @property
@@ -97,29 +100,55 @@ class RunKernel(Reach):
         TooManyMatchesError
             When one start has more matches than `most`.
         """
-        chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(rows.flags)
-        events = merged(rows, chosen.astype(np.int64, copy=False))
-        read = self._reader(rows, events)
-        derive = self._derive(rows, events, read, jit)
-        paths = self._paths(rows, events, read, most, jit)
+        events = self._events(rows)
+        derive = self._derive(rows, events, jit)
+        if self.search is not None:
+            paths = self.search.paths(self._task(rows, events, most, jit))
+        else:
+            paths = paths_of(self._plain(rows, events), most)
         for some in whole_ends(paths) if self.tables.is_ambiguous else paths:
             matches = matches_of(some, self.tables, self.variables, events.rows, rows.ts, derive)
             kept = distinct(matches, some, rows, self.templates) if self.tables.is_ambiguous else bound(matches)
             yield matches if len(kept) == len(matches) else take(matches, kept)
 
-    def _paths(self, rows: Rows, events: Merged, read: Read, most: int, jit: bool | None) -> Iterator[Paths]:
-        letters, window_us = self._letters(rows.flags[events.rows]), self.query.window_us
-        if self.search is not None:
-            return self.search.paths(
-                events, letters, rows.columns, window_us=window_us, most=most, too_many=too_many, jit=jit
-            )
-        return paths_of(PlainSearch(self.tables, read, window_us).accepted(events, letters), most)
+    def graphs(self, rows: Rows, *, jit: bool | None = None) -> Iterator[Graphs]:
+        """The matches of a task's rows as graphs, one for each event that matches end at; events are rows.
 
-    def _derive(self, rows: Rows, events: Merged, read: Read, jit: bool | None) -> Derive:
+        Every match is one way; ask only where the automaton is not ambiguous.
+        """
+        events = self._events(rows)
+        if self.graphing is not None:
+            found = self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, jit))
+        else:
+            found = graphs_of(self._plain(rows, events))
+        for some in found:
+            is_event = some.steps != UNION
+            counts = [exact(some, number) if count < 0 else count for number, count in enumerate(some.counts)]
+            yield replace(
+                some,
+                counts=counts,
+                starts=events.rows[some.starts],
+                ends=events.rows[some.ends],
+                events=np.where(is_event, events.rows[np.where(is_event, some.events, 0)], some.events),
+            )
+
+    def _events(self, rows: Rows) -> Merged:
+        chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(rows.flags)
+        return merged(rows, chosen.astype(np.int64, copy=False))
+
+    def _task(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Task:
+        letters = self._letters(rows.flags[events.rows])
+        return Task(events, letters, rows.columns, self.query.window_us, most, too_many, jit)
+
+    def _plain(self, rows: Rows, events: Merged) -> Iterator[Accepted]:
+        letters = self._letters(rows.flags[events.rows])
+        return PlainSearch(self.tables, self._reader(rows, events), self.query.window_us).accepted(events, letters)
+
+    def _derive(self, rows: Rows, events: Merged, jit: bool | None) -> Derive:
         if self.replaying is None:
-            return Replay(self.tables, read).values
-        replaying = self.replaying
-        return lambda paths, counts: replaying.columns(paths, events, rows.columns, counts, jit)
+            return Replay(self.tables, self._reader(rows, events)).values
+        replaying, columns = self.replaying, in_order(rows.columns, events.rows)
+        return lambda paths, counts: replaying.values(paths, columns, counts, jit)
 
     def _letters(self, flags: Integers) -> Integers:
         words = np.zeros(len(flags), np.int64)
