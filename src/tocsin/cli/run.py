@@ -12,16 +12,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.cli import files, terminal
 from tocsin.cli.session import start, task_progress
 from tocsin.errors import InvalidOptionError, TocsinWarning, UnknownEventTypeError, did_you_mean, raise_all
-from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import STRATEGIES, unsupported
+from tocsin.physical.claims import STRATEGIES, counts_other_types, unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
-CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,8 @@ def job(
         inputs = counted(files.read(spark, paths))
     else:
         needed = alg.event_types(pattern.query.pattern)
-        # Contiguity counts the events of every input, named by the pattern or not (R17); else they need not be read.
-        wanted = paths if pattern.query.selection in CONTIGUOUS else needed
+        # Neighbours may be events of every input, named by the pattern or not (R17); else they need not be read.
+        wanted = paths if counts_other_types(pattern.query) else needed
         inputs = {name: counted(files.read(spark, paths[name])) for name in wanted}
     matches = pattern.match(
         inputs, time=time, type=type_column, tie=tie or None, id=id, strategy=strategy, max_matches_per_start=most

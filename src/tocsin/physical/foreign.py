@@ -1,4 +1,4 @@
-"""What no engine computes yet: the predicates of ACEL, and aggregates that users have registered."""
+"""What only automata compute: the predicates of ACEL, and aggregates that users have registered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.source import Where
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
-    """The first expression that only the reference computes, in words, and its place; None when there is none.
+    """The first expression that joins and loops do not compute, in words, and its place; None when there is none.
 
     Examples
     --------
@@ -29,6 +29,25 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
     return None
 
 
+def own_aggregate(query: alg.Query) -> ex.Aggregate | None:
+    """The first aggregate of the user in RETURN, GROUP BY or HAVING."""
+    for expression in _outputs_of(query):
+        for node in expression.walk():
+            if isinstance(node, ex.Aggregate) and node.monoid is not None:
+                return node
+    return None
+
+
+def has_predicates(query: alg.Query) -> bool:
+    """Whether there are conditions in the manner of ACEL's FILTER."""
+    return any(
+        isinstance(inner, ex.Every | ex.BagPredicate)
+        for node in query.pattern.walk()
+        if isinstance(node, alg.Filter)
+        for inner in node.condition.walk()
+    )
+
+
 def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
     """Every expression of a query: conditions and computed values, then the output clauses."""
     for node in query.pattern.walk():
@@ -40,6 +59,10 @@ def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
             case alg.Emit():
                 yield node.at
                 yield from (value for _, value in node.values)
+    yield from _outputs_of(query)
+
+
+def _outputs_of(query: alg.Query) -> Iterator[ex.Expression]:
     yield from (returned.expression for returned in (*query.returns, *query.group_by))
     if query.having is not None:
         yield query.having
