@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +13,18 @@ from numpy.typing import NDArray
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers
+from tocsin.kernels.trends import loose, sliding
 from tocsin.kernels.trends.amounts import Digits
 from tocsin.kernels.trends.code import Code
 from tocsin.kernels.trends.limbs import DIGIT, to_int
 from tocsin.kernels.trends.machine import Machine
+from tocsin.kernels.trends.sliding_code import SlidingCode
+from tocsin.kernels.trends.steps import Steps
 from tocsin.kernels.trends.sums import NO_KEY, Sum
 from tocsin.kernels.trends.walks import Walk
 
 MOST_STARTS = 4096  # kept at once
+FIRST_ROOM = 8  # digits that most numbers need
 
 
 def digits(machine: Machine, events: Merged, letters: Integers, window_us: int | None, weight_digits: int) -> Integers:
@@ -123,3 +130,58 @@ def _largest_instant(events: Merged) -> int:
         return 1
     ends = np.flatnonzero(np.diff(events.times, append=events.times[-1] - 1) != 0)
     return int(np.diff(ends, prepend=-1).max())
+
+
+# --- with a window that slides --------------------------------------------------------------------
+
+
+def slid(
+    steps: Steps,
+    events: Merged,
+    letters: Integers,
+    labels: Integers,
+    weights: Sequence[tuple[int, Digits]],
+    window_us: int | None,
+    *,
+    jit: bool = True,
+) -> dict[int, Sum]:
+    """The sums of all groups by label, by the steps of a walk."""
+    code = SlidingCode(steps, [of for of, _ in weights])
+    search = (compile.fast if jit else compile.plain)(text_of(loose, sliding) + "\n\n" + code.text())
+    size, first = 1 + len(weights), 1 + len(steps.entries)
+    most_labels = int(labels.max(initial=0)) + 1
+    longest = max((weight.shape[1] for _, weight in weights), default=1)
+    padded = [np.pad(weight, ((0, 0), (0, longest - weight.shape[1]))).reshape(-1) for _, weight in weights]
+    is_light = longest == 1 and all(int(weight.max(initial=0)) < loose.LIGHT for weight in padded)
+    given = (
+        *(events.group_from, events.group_to, events.own_low, events.own_high),
+        *(events.times, letters, labels),
+        np.concatenate([np.empty(0, np.int64), *(each.astype(np.int64) for each in padded)]),
+        *(np.array([of for of, _ in weights], np.int64), longest, window_us or 0, is_light),
+        *(steps.starts, steps.ahead, steps.behind, steps.ones, first),
+    )
+    room = FIRST_ROOM
+    while True:
+        n = np.zeros((first + most_labels) * (loose.HEAD + size * room), np.int64)
+        n[1 :: loose.HEAD + size * room] = 1
+        if search(*given, room, n, np.zeros(size, np.int64)):
+            break
+        room *= 2
+    found = n.reshape(first + most_labels, -1)[first:, loose.HEAD :].reshape(most_labels, size, room)
+    return {
+        label: (loose.to_int(found[label, 0]), tuple(map(loose.to_int, found[label, 1:])), ())
+        for label in np.flatnonzero(found[:, 0].any(axis=1)).tolist()
+    }
+
+
+@cache
+def text_of(*modules: Any) -> str:
+    """The functions of some modules as one text to be compiled."""
+    constants = {
+        name: value for module in modules for name, value in vars(module).items() if name.isupper() and value is not None
+    }
+    functions: list[Callable[..., Any]] = [each for module in modules for each in module.FUNCTIONS]
+    lines = [f"{name} = {value}" for name, value in constants.items() if isinstance(value, int)]
+    return "\n".join(
+        ["Array = object", *lines, *(f"\n\n@compiled\n{inspect.getsource(function)}" for function in functions)]
+    )

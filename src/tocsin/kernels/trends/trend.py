@@ -21,6 +21,7 @@ from tocsin.kernels.trends.amounts import Digits, Parts
 from tocsin.kernels.trends.amounts import parts as parts_of
 from tocsin.kernels.trends.answers import Answer, Totals
 from tocsin.kernels.trends.machine import Machine
+from tocsin.kernels.trends.steps import Steps, steps
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
 from tocsin.kernels.trends.walks import Group, Walk
 from tocsin.language import expressions as ex
@@ -117,6 +118,11 @@ class Trend:
     def walk(self) -> Walk:
         """How words grow."""
         return Walk(self.machine, self.kernel.query.selection, frozenset(self.tests))
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """How words grow inside a window that slides, where that can be done."""
+        return steps(self.walk, has_window=self.kernel.query.window_us is not None)
 
     def _test_columns(self, rows: Rows) -> Columns:
         numbers = {source.variable: f"v{number}" for number, source in enumerate(self.kernel.sources)}
@@ -260,6 +266,16 @@ class _Task:
         """The same, compiled, but for groups with numbers that are too long for it."""
         from tocsin.kernels.trends import arrays
 
+        steps = None if self.columns.keys else self.trend.steps
+        if steps is not None:
+            return arrays.slid(
+                steps,
+                self.events,
+                self.letters,
+                self.labels,
+                [(self.columns.letters[number], weight) for number, _, weight in self.columns.weights],
+                self._window,
+            )
         digits = arrays.digits(self.trend.machine, self.events, self.letters, self._window, self._weight_digits)
         is_short = digits <= MOST_DIGITS
         found = self.plain(np.flatnonzero(~is_short).tolist())
