@@ -102,6 +102,16 @@ def add_product(n: Array, to: int, number: int, of: int, factor: int, shift: int
     return True
 
 
+def add_weight(n: Array, to: int, number: int, weight: int, place: int, size: int, room: int) -> bool:
+    """To a digit of a total add a number of 32 bits or its negative."""
+    if place >= room or (n[to] > LIMIT and not settle(n, to, size, room)):
+        return False
+    n[to + HEAD + number * room + place] += weight
+    n[to] += abs(weight)
+    n[to + 1] = max(n[to + 1], place + 1)
+    return True
+
+
 def divide(n: Array, at: int, first: int, last: int, divisor: int, room: int) -> None:
     """Divide the numbers of a sum from `first` to `last` − 1 by a divisor of each; settled, unless it is 2."""
     digits = n[at + 1]
@@ -120,7 +130,7 @@ def divide(n: Array, at: int, first: int, last: int, divisor: int, room: int) ->
                 rest = value % divisor
 
 
-FUNCTIONS = (settle, clear, add_product, divide)
+FUNCTIONS = (settle, clear, add_product, add_weight, divide)
 
 
 def to_int(digits: Array) -> int:

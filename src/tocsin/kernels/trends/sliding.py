@@ -7,21 +7,34 @@ entry       P[p, q]: what is added up over the words that lead from the waiting 
 ahead       P ← P · M: an instant more at the end
 behind      P ← M⁻¹ · P: an instant less at the beginning; or P ← M · P, one more, where there is no window
 
-The matrix M of an instant is I + Σ X · N over the letters: N says which waitings the letter moves to which, and X is the
-sum of (1, weights) over the events of the instant that are this letter. A count with totals is a number of a commutative
-ring, (c, t) with t · t' = 0, so that M can be undone, as long as no two waitings lead to each other: rows are
-subtracted, the last waiting first, and a waiting that loops is divided by 1 + X. So an event costs some additions,
+The matrix M of an instant is I + Σ X · N over the letters: N says which waitings the letter moves to which, and X is
+the sum of (1, weights) over the events of the instant that are this letter. A count with totals is a number of a
+commutative ring, (c, t) with t · t' = 0, so that M can be undone, as long as no two waitings lead to each other: rows
+are subtracted, the last waiting first, and a waiting that loops is divided by 1 + X. So an event costs some additions,
 whatever lies in the window; the products of long numbers that `exact` needs at its cuts are not there.
 
-What the functions here are given: `n` with all sums (see `loose`), first a spare one, then the entries, then the results
-by label; a table of steps (see `steps`); and the weights of events for every total, `weight_digits` digits each.
+What the functions here are given: `n` with all sums (see `loose`), first a spare one, then the entries, then the
+results by label; a table of steps (see `steps`); and the weights of events for every total, `weight_digits` digits
+each. They are for events that come with others of their instant, or with several letters; `sliding_code` writes out
+what single events do.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tocsin.kernels.trends.loose import HEAD, LIMIT, MOST_TIMES, SINGLE, add_product, clear, divide, settle
+from tocsin.kernels.trends.loose import (
+    HEAD,
+    LIMIT,
+    MASK,
+    MOST_TIMES,
+    SINGLE,
+    add_product,
+    add_weight,
+    clear,
+    divide,
+    settle,
+)
 
 ADD, ADD_ONE, MULTIPLY, DIVIDE = 0, 1, 2, 3
 RESULT = -1
@@ -29,7 +42,7 @@ RESULT = -1
 Array = Any
 
 
-def step(
+def step(  # noqa: PLR0915 - a call for each step would cost more than the step
     table: Array,
     begin: int,
     last: int,
@@ -204,15 +217,12 @@ def heavy_step(
                 weight = weights[((number - 1) * len(letters) + event) * weight_digits + digit]
                 if weight == 0:
                     continue
-                if what != ADD_ONE:
-                    if not add_product(n, into, number, of, sign * weight, digit, size, room):
-                        return False
-                    continue
-                if digit >= room or (n[to] > LIMIT and not settle(n, to, size, room)):
+                if what == ADD_ONE:
+                    is_fine = add_weight(n, to, number, sign * weight, digit, size, room)
+                else:
+                    is_fine = add_product(n, into, number, of, sign * weight, digit, size, room)
+                if not is_fine:
                     return False
-                n[to + HEAD + number * room + digit] += sign * weight
-                n[to] += weight
-                n[to + 1] = max(n[to + 1], digit + 1)
     if what == DIVIDE:
         if not settle(n, to, size, room):
             return False
