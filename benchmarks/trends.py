@@ -2,7 +2,7 @@
 
 SEQ(A a, B+ b, C c) over the uniform stream, by how many events of B a window holds: every further one doubles the
 matches. "Enumerated" is the same query with its matches built and added up (`strategy="kernel"`). "Rising" adds a
-condition between neighbours, `b[i].v > b[i-1].v`.
+condition between neighbours, `b[i].value > b[i-1].value`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOO_LONG_S = 60.0
 
 def query(events: int | None, *, asked: str = ASKED, rising: bool = False) -> str:
     """By events in a window of the whole stream; None: no window, and a key."""
-    pattern = f"PATTERN SEQ(A a, B+ b, C c){' WHERE b[i].v > b[i-1].v' if rising else ''}"
+    pattern = f"PATTERN SEQ(A a, B+ b, C c){' WHERE b[i].value > b[i-1].value' if rising else ''}"
     if events is None:
         return f"{pattern} PARTITION BY key RETURN {asked}"
     return f"{pattern} WITHIN {5 * events * MILLISECOND} MICROSECONDS RETURN {asked}"
@@ -41,7 +41,7 @@ def query(events: int | None, *, asked: str = ASKED, rising: bool = False) -> st
 
 def limit(frame: DataFrame, *, keyed: bool, rising: bool = False) -> DataFrame:
     """What any plan with one shuffle does: scan, filter, shuffle and sort of the columns a count needs."""
-    rows = frame.filter(F.col("type").isin("A", "B", "C")).select("ts", "type", "key", *(["v"] if rising else []))
+    rows = frame.filter(F.col("type").isin("A", "B", "C")).select("ts", "type", "key", *(["value"] if rising else []))
     by = F.col("key") if keyed else F.expr("div(unix_micros(ts), 10000000)")
     return rows.repartition(by).sortWithinPartitions(*(["key", "ts"] if keyed else ["ts"]))
 
