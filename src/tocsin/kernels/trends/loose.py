@@ -138,7 +138,7 @@ def to_int(digits: Array) -> int:
 
     Examples
     --------
-    >>> to_int([1, 1, -1 << 32])
-    -79228162514264337589248688127
+    >>> to_int([1, -1, 1]) == 1 - 2**32 + 2**64
+    True
     """
     return sum(int(digit) << (DIGIT * place) for place, digit in enumerate(digits))
