@@ -149,7 +149,7 @@ def slid(
     """The sums of all groups by label, by the steps of a walk."""
     light = [weight.shape[1] == 1 and int(weight.max(initial=0)) < loose.LIGHT for _, weight in weights]
     code = SlidingCode(steps, [of for of, _ in weights], light)
-    search = compile.fast(f"{text_of(loose, sliding)}\n\n{code.text()}")
+    search = compile.fast(code.text(), text_of(*loose.FUNCTIONS, *sliding.FUNCTIONS))
     size, first = 1 + len(weights), 1 + len(steps.entries)
     most_labels = int(labels.max(initial=0)) + 1
     longest = max((weight.shape[1] for _, weight in weights), default=1)
@@ -219,7 +219,7 @@ def chained(
     trees = dict.fromkeys(target for _, target, is_neighbour in moves if is_neighbour)
     none = np.zeros((len(compared.variables), 0), np.int64)
     asks, gives = compared.orders or (none, none)
-    search: Any = compile.fast(f"{compared.text}\n\n{text_of(chains)}")
+    search: Any = compile.fast(f"{compared.text}\n\n{text_of(chains.search)}", text_of(*chains.FUNCTIONS))
     size, most_labels = 1 + len(weights), int(labels.max(initial=0)) + 1
     longest = max((weight.shape[1] for _, weight in weights), default=1)
     room = FIRST_CHAINED_ROOM + longest
@@ -262,16 +262,10 @@ def _sums(found: Integers) -> dict[int, Sum]:
 
 
 @cache
-def text_of(*modules: Any) -> str:
-    """The functions of some modules as one text to be compiled."""
-    constants = {
-        name: value
-        for module in modules
-        for name, value in vars(module).items()
-        if name.isupper() and value is not None
-    }
-    functions: list[Callable[..., Any]] = [each for module in modules for each in module.FUNCTIONS]
-    lines = [f"{name} = {value}" for name, value in constants.items() if isinstance(value, int)]
-    return "\n".join(
-        ["Array = object", *lines, *(f"\n\n@compiled\n{inspect.getsource(function)}" for function in functions)]
-    )
+def text_of(*functions: Callable[..., Any]) -> str:
+    """Some functions as one text to be compiled, with the numbers that their modules name."""
+    modules = dict.fromkeys(inspect.getmodule(function) for function in functions)
+    constants = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, int)}
+    lines = [f"{name} = {value}" for name, value in constants.items() if name.isupper()]
+    texts = [f"@compiled\n{inspect.getsource(function)}" for function in functions]
+    return "\n\n".join(["Array = object", *lines, *texts, ""])
