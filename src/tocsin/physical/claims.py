@@ -8,7 +8,7 @@ from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.errors import UnsupportedError
-from tocsin.kernels.trends.asked import compares_neighbours
+from tocsin.kernels.trends.asked import is_counted_in_python
 from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
@@ -71,8 +71,8 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
         refusal = None if wanted == "auto" else refusals(query, one_input=one_input).get(wanted)
         return [*([(wanted, refusal.message)] if refusal is not None else []), ("automaton", None)]
     left_out = {"sliding-window", "automaton"}
-    # Neighbours are compared in plain Python there: worth it where the kernel cannot list the matches, and only then.
-    left_out |= {"trend"} if compares_neighbours(query) else set()
+    # In plain Python it is worth it where the kernel cannot list the matches, and only then.
+    left_out |= {"trend"} if is_counted_in_python(query) else set()
     return [
         (name, None if refusal is None else refusal.message)
         for name, refusal in refusals(query, one_input=one_input).items()
