@@ -20,6 +20,7 @@ from tocsin.kernels.trends import exact, pairs
 from tocsin.kernels.trends.amounts import Digits, Parts
 from tocsin.kernels.trends.amounts import parts as parts_of
 from tocsin.kernels.trends.answers import Answer, Totals
+from tocsin.kernels.trends.instants import apart
 from tocsin.kernels.trends.machine import Machine
 from tocsin.kernels.trends.steps import Steps, steps
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
@@ -64,6 +65,7 @@ class Trend:
     answers: tuple[Answer, ...] = ()
     tests: Mapping[str, tuple[Test, ...]] = field(default_factory=dict)  # variable → conditions between its neighbours
     places: Mapping[tuple[str, ex.Expression], int] = field(default_factory=dict)  # where the values they compare are
+    by_position: bool = False  # whether events of one instant follow each other in their order (ACEL, R7)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -85,6 +87,9 @@ class Trend:
         letters = self._letters(rows)
         chosen = np.arange(len(letters)) if self.kernel.counts_every_event else np.flatnonzero(letters)
         events = merged(rows, chosen)
+        window_us = self.kernel.query.window_us
+        if self.by_position:
+            events, window_us = apart(events, window_us)
         chosen = events.rows
         columns = _Columns.of(self, rows, chosen)
         neighbours = Neighbours(self.tests, self._test_columns(rows), rows, chosen) if self.tests else None
@@ -94,6 +99,7 @@ class Trend:
             letters[chosen],
             np.zeros(len(chosen), np.int64) if labels is None else labels[chosen],
             columns,
+            window_us,
             neighbours,
         )
         is_large = len(chosen) >= FEW_EVENTS if jit is None else jit
@@ -230,11 +236,8 @@ class _Task:
     letters: Integers
     labels: Integers
     columns: _Columns
+    window_us: int | None
     neighbours: Neighbours | None = None
-
-    @property
-    def _window(self) -> int | None:
-        return self.trend.kernel.query.window_us
 
     # --- plain ------------------------------------------------------------------------------------
 
@@ -244,7 +247,7 @@ class _Task:
         for group in groups:
             low, high = int(self.events.group_from[group]), int(self.events.group_to[group])
             own = int(self.events.own_low[group]), int(self.events.own_high[group])
-            started = exact.totals(self._group(low, high), self.trend.walk, self.columns.empty, self._window, own)
+            started = exact.totals(self._group(low, high), self.trend.walk, self.columns.empty, self.window_us, own)
             for start, words in started:
                 label = int(self.labels[low + start])
                 found[label] = plus(found.get(label), words) or words
@@ -298,13 +301,13 @@ class _Task:
 
         weights = [(self.columns.letters[number], weight) for number, _, weight in self.columns.weights]
         steps = None if self.columns.keys else self.trend.steps
-        given = self.events, self.letters, self.labels, weights, self._window
+        given = self.events, self.letters, self.labels, weights, self.window_us
         if steps is not None:
             return arrays.slid(steps, *given)
         if self.neighbours is not None:
             sums = self._chained(given)
             return self.plain(range(len(self.events.group_from))) if sums is None else sums
-        digits = arrays.digits(self.trend.machine, self.events, self.letters, self._window, self._weight_digits)
+        digits = arrays.digits(self.trend.machine, self.events, self.letters, self.window_us, self._weight_digits)
         is_short = digits <= MOST_DIGITS
         found = self.plain(np.flatnonzero(~is_short).tolist())
         if is_short.any():
@@ -316,7 +319,7 @@ class _Task:
                 self._follows,
                 weights,
                 [(self.columns.letters[number], keys) for number, keys, _ in self.columns.keys],
-                self._window,
+                self.window_us,
                 int(digits[is_short].max()),
             )
             for label, words in sums.items():
@@ -331,7 +334,7 @@ class _Task:
         assert self.neighbours is not None
         if walk.selection is not Selection.ANY or self.columns.keys:
             return None
-        as_order = arrays.has_many_neighbours(walk, self.events, self.letters, self._window)
+        as_order = arrays.has_many_neighbours(walk, self.events, self.letters, self.window_us)
         return arrays.chained(walk, self.neighbours.compared(as_order=as_order), *given)
 
     @property
