@@ -73,7 +73,7 @@ FORMULAS = (
         "(A AS a ; (B AS b)+ ; C AS c)",
         "a.id AS a, c.id AS c, COUNT(b) AS n",
         "s <- sum(b.value), n2 <- count(b)",
-        20,
+        10,
         "PATTERN SEQ(A a, B+ b, C c)",
     ),
     Formula(

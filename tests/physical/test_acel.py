@@ -66,7 +66,6 @@ def assert_equal(pattern: tocsin.Pattern, found: Rows, expected: Rows) -> None:
 def texts(draw: st.DrawFn, *, max_depth: int = 3) -> str:
     """A formula with or without clauses for its result."""
     query: ast.Query = draw(formulas.queries(max_depth=max_depth))
-    assume(not trims_twice(query.formula))
     text = print_query(query)
     variables = sorted(acel(text).query.variables)
     name = draw(st.sampled_from(variables))
@@ -83,15 +82,6 @@ def texts(draw: st.DrawFn, *, max_depth: int = 3) -> str:
         )
     )
     return f"{text}\n{clause}"
-
-
-def trims_twice(formula: ast.Formula) -> bool:
-    """Whether what a PROJECT leaves of an event may go through another: its type is then not known any more."""
-
-    def trims(node: ast.Formula) -> bool:
-        return isinstance(node, ast.Project) and any(kept.attributes is not None for kept in node.kept)
-
-    return any(trims(node) and any(map(trims, list(node.walk())[1:])) for node in formula.walk())
 
 
 def tables_of(rows: Streams) -> dict[str, pa.Table]:

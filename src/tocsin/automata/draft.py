@@ -158,8 +158,7 @@ def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:
     if not path:
         return rx.EventTime()
     if isinstance(output, TheEvent):
-        is_there = output.attributes is None or path[0] in output.attributes
-        return rx.attribute(path) if is_there else rx.NULL
+        return rx.attribute(path) if output.value(path[0]) != rx.NULL else rx.NULL
     return dict(output.fields).get(path[0], rx.NULL) if len(path) == 1 else rx.NULL
 
 

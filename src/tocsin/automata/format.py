@@ -105,7 +105,8 @@ def _update(update: Update) -> str:
 def _emission(emission: Emission) -> str:
     output = emission.output
     if isinstance(output, TheEvent):
-        kept = "" if output.attributes is None else f"({', '.join(output.attributes)})"
+        shown = [f"{name} = NULL" if name in output.absent else name for name in output.attributes or ()]
+        kept = "" if output.attributes is None else f"({', '.join(shown)})"
         return f"{emission.variable}: event{kept}"
     fields = ", ".join(f"{name} = {describe(value)}" for name, value in output.fields)
     return f"{emission.variable}: [{fields}]"

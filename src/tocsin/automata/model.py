@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tocsin.automata import expressions as rx
 from tocsin.language import expressions as ex
 from tocsin.language.monoids import Monoids
 
@@ -32,10 +33,19 @@ Update = tuple[str, ex.Expression]
 
 @dataclass(frozen=True)
 class TheEvent:
-    """The event read; with attributes, only those of it: an event of its own for every variable (R19)."""
+    """The event read; with attributes, only those of it: an event of its own for every variable (R19).
+
+    Of these, `absent` are NULL, whatever the event has: an inner projection took them away.
+    """
 
     attributes: tuple[str, ...] | None = None
     copy: int = 0
+    absent: tuple[str, ...] = ()
+
+    def value(self, name: str) -> ex.Expression:
+        """What an attribute is, in terms of the event read."""
+        is_there = self.attributes is None or (name in self.attributes and name not in self.absent)
+        return rx.attribute((name,)) if is_there else rx.NULL
 
 
 @dataclass(frozen=True)

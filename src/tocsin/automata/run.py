@@ -137,7 +137,8 @@ def _maker(output: Output, monoids: Monoids) -> Callable[[Now, int], Bound]:
         return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in fields))
     assert isinstance(output, TheEvent)
     if (attributes := output.attributes) is not None:
-        return lambda now, position: Bound(position, tuple((name, now.event.row.get(name)) for name in attributes))
+        kept = [(name, compiled(output.value(name), monoids)) for name in attributes]
+        return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in kept))
     return lambda now, position: Bound(position)
 
 

@@ -140,10 +140,19 @@ class Bag:
 
 @dataclass(frozen=True)
 class Template:
-    """A kind of event that a pattern makes: attributes of the event read (PROJECT), or new values (AGG)."""
+    """A kind of event that a pattern makes: attributes of the event read (PROJECT), or new values (AGG).
+
+    Of the attributes of an event read, `absent` are NULL all the same.
+    """
 
     attributes: tuple[str, ...]
     is_derived: bool
+    absent: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The attributes that the event read brings."""
+        return () if self.is_derived else tuple(name for name in self.attributes if name not in self.absent)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _fields(output: Output) -> dict[str, ex.Expression] | None:
     """The attributes of a derived or projected event; None of an original one."""
     if not isinstance(output, TheEvent):
         return dict(output.fields)
-    return None if output.attributes is None else {name: rx.attribute((name,)) for name in output.attributes}
+    return None if output.attributes is None else {name: output.value(name) for name in output.attributes}
 
 
 def _same_bag(ours: list[Output], theirs: list[Output]) -> ex.Expression:

@@ -34,8 +34,6 @@ def _narrowed(output: Output, attributes: tuple[str, ...] | None, scope: Scope) 
     if isinstance(output, DerivedEvent):
         fields = dict(output.fields)
         return DerivedEvent(tuple((name, fields.get(name, rx.NULL)) for name in attributes), scope.number())
-    if output.attributes is None or set(attributes) <= set(output.attributes):
-        return TheEvent(attributes, scope.number())
     # An attribute that an inner projection took away is NULL: no longer the event's own.
-    narrowed = ((name, rx.attribute((name,)) if name in output.attributes else rx.NULL) for name in attributes)
-    return DerivedEvent(tuple(narrowed), scope.number())
+    absent = tuple(name for name in attributes if output.value(name) == rx.NULL)
+    return TheEvent(attributes, scope.number(), absent)

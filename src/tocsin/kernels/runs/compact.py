@@ -102,4 +102,4 @@ def _bags(
 def _made(output: TheEvent | DerivedEvent, row: Row, derived: Iterator[Sequence[Any]]) -> Row:
     if isinstance(output, DerivedEvent):
         return dict(zip((name for name, _ in output.fields), next(derived), strict=True))
-    return {name: row.get(name) for name in output.attributes or ()}
+    return {name: None if name in output.absent else row.get(name) for name in output.attributes or ()}

@@ -57,5 +57,5 @@ def _made_key(made: Made, number: int, rows: Rows, templates: tuple[Template, ..
         held = [column[int(made.places[number])] for column in made.columns[int(made.templates[number])]]
     else:
         event = rows.event(row) if rows.event is not None else {}
-        held = [event.get(name) for name in template.attributes]
+        held = [event.get(name) if name in template.kept else None for name in template.attributes]
     return (row, sorted(zip(template.attributes, map(values.identity, held), strict=True)))

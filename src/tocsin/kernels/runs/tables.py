@@ -219,7 +219,7 @@ def _given(
 def _template(output: Output) -> Template:
     if isinstance(output, DerivedEvent):
         return Template(tuple(name for name, _ in output.fields), is_derived=True)
-    return Template(output.attributes or (), is_derived=False)
+    return Template(output.attributes or (), is_derived=False, absent=output.absent)
 
 
 # --- ambiguity ------------------------------------------------------------------------------------

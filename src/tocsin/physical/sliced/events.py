@@ -383,7 +383,10 @@ class Shipper:
         nothing = (F.lit(None), T.NullType())
 
         def digest(part: Part) -> Column:
-            columns = {name: part.columns.get(name, nothing) for name in template.attributes}
+            columns = {
+                name: part.columns.get(name, nothing) if name in template.kept else nothing
+                for name in template.attributes
+            }
             return digest_of(part, set(self.kernel.types), columns, number)
 
         return self._add(self._new(), digest)

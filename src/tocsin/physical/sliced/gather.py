@@ -121,9 +121,7 @@ class Gatherer:
 
     def _keeps(self, attribute: str) -> Mask:
         """Of which templates an event has the attribute of the row that it was made at; all have what is counted."""
-        return np.array(
-            [not attribute or (not one.is_derived and attribute in one.attributes) for one in self.templates]
-        )
+        return np.array([not attribute or attribute in one.kept for one in self.templates])
 
     def _makes(self, number: int, attribute: str) -> bool:
         template = self.templates[number]

@@ -226,7 +226,12 @@ class _Columns:
                 self._add(
                     pa.array(
                         [
-                            digest(salt, [group.type or ""], attributes, {name: row.get(name) for name in attributes})
+                            digest(
+                                salt,
+                                [group.type or ""],
+                                attributes,
+                                {name: row.get(name) if name in template.kept else None for name in attributes},
+                            )
                             for group, rows in zip(self.events, self.rows, strict=True)
                             for row in rows
                         ],
