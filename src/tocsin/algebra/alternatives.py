@@ -28,13 +28,13 @@ class Alternative:
     iterated
         Variables that may hold several events.
     absences
-        The absences that guard this alternative.
+        The absences that guard this alternative, and what is gathered around it.
     """
 
     types: tuple[tuple[str, str | None], ...] = ()
     before: frozenset[tuple[str, str]] = frozenset()
     iterated: frozenset[str] = frozenset()
-    absences: tuple[alg.Absent, ...] = ()
+    absences: tuple[alg.Around, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
                 # each subset of choices is an alternative of its own.
                 copies = _subsets(copies)
             return _distinct(((Alternative(),) if may_be_empty else ()) + copies)
-        case alg.Absent():
+        case alg.Around():
             guard = Alternative(absences=(node,))
             return _distinct(found.beside(guard) for found in alternatives(node.part))
         case alg.Filter() | alg.Within() | alg.Emit():

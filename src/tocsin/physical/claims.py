@@ -29,6 +29,7 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Derive: "AGG",
     alg.NextOf: "NEXT",
     alg.Emit: "EMIT",
+    alg.Gather: "`all` of a rule",
     alg.Event: "An event of any type",
 }
 # Where one of these is possible it is best, and otherwise not worth a word.
@@ -110,12 +111,14 @@ def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
 def refused_by_kernels(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
     """The first construct that kernels cannot run, or None."""
     for node in query.pattern.walk():
-        if is_of_acel(node) or isinstance(node, alg.Emit) or (isinstance(node, alg.Event) and node.type is None):
+        if is_of_acel(node) or isinstance(node, alg.Emit | alg.Gather) or (isinstance(node, alg.Event) and node.type is None):
             construct = OTHER_LANGUAGES[type(node)]
             return UnsupportedError(f"{construct} does not run {engine} yet.", where=node.where, hint=HINT)
     foreign = foreign_expression(query)
     if foreign is not None:
         return UnsupportedError(f"{foreign[0]} does not run {engine} yet.", where=foreign[1], hint=HINT)
+    if query.unordered:
+        return UnsupportedError(f"`unordered` does not run {engine} yet.", where=query.pattern.where, hint=HINT)
     if query.timeouts:
         return UnsupportedError(
             f"WITH TIMEOUTS does not run {engine} yet.", where=query.places.get("timeouts"), hint=HINT

@@ -1,4 +1,4 @@
-"""What no engine computes yet: the predicates of ACEL, and aggregates that users have registered."""
+"""What no engine computes yet: predicates of ACEL, expressions of rules, aggregates that users have registered."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
+
+OF_RULES = rx.Invoke | rx.Apply | rx.InTable | rx.CalendarField | rx.ListOf | rx.Mean | rx.SameEvent
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
@@ -24,6 +27,8 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
             match node:
                 case ex.Every() | ex.BagPredicate():
                     return f"The predicate `{print_expression(node)}` of a FILTER", node.where
+                case _ if isinstance(node, OF_RULES):
+                    return f"`{print_expression(node)}` of a rule", node.where
                 case ex.Aggregate() if node.monoid is not None:
                     return f"The aggregate `{node.function}` of your own", node.where
     return None
@@ -33,7 +38,7 @@ def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
     """Every expression of a query: conditions and computed values, then the output clauses."""
     for node in query.pattern.walk():
         match node:
-            case alg.Event(condition=ex.Expression() as condition) | alg.Absent(condition=ex.Expression() as condition):
+            case alg.Event(condition=ex.Expression() as condition) | alg.Around(condition=ex.Expression() as condition):
                 yield condition
             case alg.Filter():
                 yield node.condition
