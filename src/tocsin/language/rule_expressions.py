@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.language.expressions import Expression
+from tocsin.language.expressions import Expression, Variable
 from tocsin.language.registered import Function, Table
 
 
@@ -66,8 +66,8 @@ class Mean(Expression):
 class SameEvent(Expression):
     """Whether two variables hold the same event: not equal values, but one identity."""
 
-    left: str
-    right: str
+    left: Variable
+    right: Variable
 
 
 # The fields of the calendar: weekday counts from 1, Monday, to 7; yearday from 1; week is ISO 8601's.

@@ -211,7 +211,8 @@ def _distinct(
         )
         return
     for one, other in combinations(each.variables, 2):
-        condition = ex.Not(rx.SameEvent(one, other, where=each.where), where=each.where)
+        same = rx.SameEvent(ex.Variable(one), ex.Variable(other), where=each.where)
+        condition = ex.Not(same, where=each.where)
         part = patterns.part(around[0]) if around and around[0] in (one, other) else None
         (found.conditions if part is None else part.conditions).append(condition)
 

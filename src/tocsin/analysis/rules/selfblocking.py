@@ -19,8 +19,8 @@ from tocsin.language import rule_expressions as rx
 
 def self_blocking(rule: str, query: alg.Query, network: Network) -> Iterator[errors.TocsinWarning]:
     """One warning for each absence that an event of the match may refute."""
-    positive = [conjunct for node in query.pattern.walk() if isinstance(node, alg.Filter) for conjunct in
-                ex.conjuncts(node.condition)]
+    filters = [node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)]
+    positive = [conjunct for condition in filters for conjunct in ex.conjuncts(condition)]
     equal = _Equalities(positive)
     for absence in alg.absences_in(query.pattern):
         for name, kind in query.variables.items():
@@ -66,8 +66,8 @@ def _renamed(conjunct: ex.Expression, old: str, new: str) -> ex.Expression:
         match node:
             case ex.Attribute(variable, path, index) if variable == old:
                 return ex.Attribute(new, path, index)
-            case rx.SameEvent(left, right) if old in (left, right):
-                return ex.Literal(left == new or right == new)
+            case rx.SameEvent(ex.Variable(left), ex.Variable(right)) if old in (left, right):
+                return ex.Literal(new in (left, right))
         return node
 
     return conjunct.transform(change)

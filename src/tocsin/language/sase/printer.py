@@ -232,7 +232,7 @@ def _of_rules(expression: ex.Expression) -> str:
         case rx.Mean(operands):
             return f"avg({_listed(operands)})"
         case rx.SameEvent(left, right):
-            return f"same_event({quoted(left)}, {quoted(right)})"
+            return f"same_event({quoted(left.name)}, {quoted(right.name)})"
     raise TypeError(f"not an expression: {expression!r}")
 
 
