@@ -111,8 +111,8 @@ REUSE = AfterMatch()
 class Query:
     """A pattern with its partition, policies and output, applied in the order of R32.
 
-    `unordered` are groups of variables of which it does not matter which holds which event (D37): of matches that differ
-    in nothing else, the first is kept, before the policies apply.
+    `unordered` are groups of variables of which it does not matter which holds which event (D37): of matches that
+    differ in nothing else, the first is kept, before the policies apply.
     """
 
     pattern: Node

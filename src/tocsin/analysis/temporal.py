@@ -304,7 +304,7 @@ class _Builder:
         bag = Bag(names, sure, upper)
         absent = tuple(
             absent_distances(absence, bag, self._written(absence), local=absence in self.local)
-            for absence in dict.fromkeys(alternative.absences)
+            for absence in dict.fromkeys(alternative.around)
         )
         return Closure(alternative, bag, absent, self.local)
 

@@ -111,7 +111,11 @@ def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
 def refused_by_kernels(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
     """The first construct that kernels cannot run, or None."""
     for node in query.pattern.walk():
-        if is_of_acel(node) or isinstance(node, alg.Emit | alg.Gather) or (isinstance(node, alg.Event) and node.type is None):
+        if (
+            is_of_acel(node)
+            or isinstance(node, alg.Emit | alg.Gather)
+            or (isinstance(node, alg.Event) and node.type is None)
+        ):
             construct = OTHER_LANGUAGES[type(node)]
             return UnsupportedError(f"{construct} does not run {engine} yet.", where=node.where, hint=HINT)
     foreign = foreign_expression(query)

@@ -254,6 +254,7 @@ def _spans_less(found: Candidate, window_us: int | None) -> bool:
 
 
 def joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
+    """Two matches as one; `ordered` when the right one has to follow the left one."""
     if left.first is None or left.last is None:
         return replace(right, guards=left.guards + right.guards)
     if right.first is None or right.last is None:
@@ -274,6 +275,7 @@ def joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
 
 
 def guarded(found: Candidate, absent: alg.Around) -> Candidate:
+    """The match with a guard whose bounds it fixes, to be decided on the whole match."""
     lower = tuple(fixed for bound in absent.lower if (fixed := _fixed(bound, found)) is not None)
     upper = tuple(fixed for bound in absent.upper if (fixed := _fixed(bound, found)) is not None)
     return replace(found, guards=(*found.guards, Guard(absent, lower, upper)))

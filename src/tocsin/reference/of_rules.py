@@ -29,9 +29,16 @@ def in_table(node: rx.InTable, arguments: list[Any]) -> bool | None:
     if None in arguments:
         return None
     rows = node.table.rows
-    return any_true(
-        [all_true([compare("=", value, given) for value, given in zip(row, arguments, strict=True)]) for row in rows]
-    ) if rows else False
+    return (
+        any_true(
+            [
+                all_true([compare("=", value, given) for value, given in zip(row, arguments, strict=True)])
+                for row in rows
+            ]
+        )
+        if rows
+        else False
+    )
 
 
 def instant(value: Any) -> dt.datetime:

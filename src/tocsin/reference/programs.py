@@ -1,4 +1,4 @@
-"""The denotation of programs of rules: every rule on all that lower strata emit (SEMANTICS R28 to R30).
+r"""The denotation of programs of rules: every rule on all that lower strata emit (SEMANTICS R28 to R30).
 
 A transcription of the event algebra of LRP by brute force: all combinations of events, those that satisfy every
 condition, without those that an absence refutes. Conditions are tried as soon as all their variables are chosen, which
@@ -7,7 +7,7 @@ changes nothing but the time it takes.
 code         theory
 ----         ------
 _candidates  [[P1 ∧ P2 WHERE F]]; a gathering is a function of its match
-settle       [[Pp \\ Pn WHERE F]]
+settle       [[Pp \ Pn WHERE F]]
 strata       a type's stratum is above those of all types that can cause it: a rule sees all or nothing of what one
              event causes (no glitches)
 """
@@ -32,7 +32,12 @@ Typed = dict[str, list[dict[str, Any]]]
 
 
 def run(
-    program: Program, rows: Mapping[str, Sequence[Row]] | Sequence[Row], *, time: str, tie: Sequence[str], type_column: str
+    program: Program,
+    rows: Mapping[str, Sequence[Row]] | Sequence[Row],
+    *,
+    time: str,
+    tie: Sequence[str],
+    type_column: str,
 ) -> tuple[dict[str, list[MatchRow]], Typed]:
     """The matches of every rule, and the events that the program emits, by template."""
     program = program.timed(time)

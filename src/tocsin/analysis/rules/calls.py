@@ -59,7 +59,7 @@ def resolve_call(node: rx.Invoke, scope: Scope) -> ex.Expression:
             f"There is no function `{name}`.",
             where=node.where,
             hint=(f"did you mean `{near}`? " if near else "")
-            + f"One of your own is registered: `functions={{'{name}': tocsin.function(…, gives='boolean', pure=True)}}`.",
+            + f"Register one of your own: `functions={{'{name}': tocsin.function(…, gives='boolean', pure=True)}}`.",
         )
     if problem is not None:
         scope.problems.append(problem)

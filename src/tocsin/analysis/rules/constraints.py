@@ -57,9 +57,11 @@ def constraints_of(rule: ast.Rule, patterns: Patterns, problems: list[errors.Toc
                 _distinct(each, patterns, found, problems)
             case ast.Unordered():
                 _unordered(each, patterns, found, problems)
-    for part in patterns.parts:
-        if part.written.sort is not ast.Sort.ONE and part.variable not in found.windows:
-            problems.append(_no_window(part.written, patterns))
+    problems += [
+        _no_window(part.written, patterns)
+        for part in patterns.parts
+        if part.written.sort is not ast.Sort.ONE and part.variable not in found.windows
+    ]
     return found
 
 
@@ -84,9 +86,7 @@ def _no_window(written: ast.Pattern, patterns: Patterns) -> errors.TocsinError:
 # --- distances ------------------------------------------------------------------------------------
 
 
-def _distance(
-    each: ast.Distance, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]
-) -> None:
+def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]) -> None:
     if not _known((each.variable, each.anchor), each.where, patterns, problems):
         return
     pattern, anchor = patterns.all[each.variable], patterns.all[each.anchor]
@@ -120,9 +120,7 @@ def _distance(
         found.conditions.append(ex.Between(distance, *bounds, where=each.where))
 
 
-def _known(
-    names: tuple[str, ...], where: Where, patterns: Patterns, problems: list[errors.TocsinError]
-) -> bool:
+def _known(names: tuple[str, ...], where: Where, patterns: Patterns, problems: list[errors.TocsinError]) -> bool:
     unknown = [name for name in names if name not in patterns.all]
     problems += [
         violation(
@@ -144,9 +142,7 @@ def _bad_anchor(each: ast.Distance, anchor: ast.Pattern) -> errors.TocsinError:
         "S6",
         f"A distance cannot be seen from `{each.anchor}`, which is {_sort(anchor)}.",
         where=each.where,
-        hint=f"write {mirrored}."
-        if each.sort is ast.Sort.ONE
-        else "see it from an event that the match binds.",
+        hint=f"write {mirrored}." if each.sort is ast.Sort.ONE else "see it from an event that the match binds.",
     )
 
 
@@ -167,9 +163,7 @@ def _sort(pattern: ast.Pattern) -> str:
     return {ast.Sort.ONE: "an event of the match", ast.Sort.NO: "absent", ast.Sort.ALL: "gathered"}[pattern.sort]
 
 
-def _span(
-    each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems: list[errors.TocsinError]
-) -> None:
+def _span(each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems: list[errors.TocsinError]) -> None:
     """`b in b [0 s, 10 s]`: from the first to the last event of an iteration."""
     name = each.variable
     if pattern.quantifier is None or each.least_us not in (0, -each.most_us):
@@ -179,7 +173,7 @@ def _span(
                 "S16",
                 f"`{name}` has no distance of this kind to itself.",
                 where=each.where,
-                hint=f"from the first to the last event of an iteration, write `{name} in {name} [0 seconds, 10 seconds]`.",
+                hint=f"from the first to the last event of a repetition, write `{name} in {name} [0 seconds, 9 seconds]`.",
             )
         )
         return
@@ -193,9 +187,7 @@ def _span(
 # --- identities -----------------------------------------------------------------------------------
 
 
-def _distinct(
-    each: ast.Distinct, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]
-) -> None:
+def _distinct(each: ast.Distinct, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]) -> None:
     if not _known(each.variables, each.where, patterns, problems) or not _several(each, problems):
         return
     around = [name for name in each.variables if patterns.all[name].sort is not ast.Sort.ONE]
@@ -217,9 +209,7 @@ def _distinct(
         (found.conditions if part is None else part.conditions).append(condition)
 
 
-def _unordered(
-    each: ast.Unordered, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]
-) -> None:
+def _unordered(each: ast.Unordered, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]) -> None:
     if not _known(each.variables, each.where, patterns, problems) or not _several(each, problems):
         return
     parts = [patterns.part(name) for name in each.variables]

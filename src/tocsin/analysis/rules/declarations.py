@@ -90,9 +90,7 @@ def declarations(program: ast.Program, load: Loader, given: Mapping[str, str]) -
     return found
 
 
-def _with_modules(
-    program: ast.Program, load: Loader, problems: list[errors.TocsinError]
-) -> list[ast.Declaration]:
+def _with_modules(program: ast.Program, load: Loader, problems: list[errors.TocsinError]) -> list[ast.Declaration]:
     """All declarations, those of modules where they are used; each module once."""
     seen: set[str] = set()
 
@@ -109,8 +107,8 @@ def _with_modules(
                         errors.UnknownModuleError(
                             f"There is no module `{each.module}`.",
                             where=each.where,
-                            hint=f"give its text, `modules={{'{each.module}': …}}`, or put `{each.module}.parte` beside "
-                            "the file.",
+                            hint=f"give its text, `modules={{'{each.module}': …}}`; the command line looks for "
+                            f"`{each.module}.parte` beside the file.",
                         )
                     )
                     continue
@@ -125,9 +123,7 @@ def _with_modules(
     return opened(program.declarations)
 
 
-def _is_new(
-    name: str, where: Where, known: dict[str, Where], what: str, problems: list[errors.TocsinError]
-) -> bool:
+def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: list[errors.TocsinError]) -> bool:
     if name in known:
         problems.append(
             violation(
@@ -144,9 +140,7 @@ def _is_new(
     return True
 
 
-def _template(
-    written: ast.Template, templates: set[str], known: Mapping[str, str], found: Declarations
-) -> Template:
+def _template(written: ast.Template, templates: set[str], known: Mapping[str, str], found: Declarations) -> Template:
     slots: dict[str, Where] = {}
     attributes = []
     for slot in written.slots:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
-from tocsin.analysis import types
 from tocsin.analysis.inference import Inference
 from tocsin.analysis.rules.declarations import Declarations, attribute_type
 from tocsin.analysis.rules.restrictions import violation
@@ -166,7 +165,7 @@ class Emitter:
                 violation(
                     errors.IncompleteEmitError,
                     "S12",
-                    f"`{each.name}` holds {most} values at most, and gets {'any number' if length is None else length}.",
+                    f"`{each.name}` holds {most} values at most, and gets {length or 'any number'}.",
                     where=value.where,
                     hint="declare a longer array, or bound the repetition: `B[1..3]`.",
                 )
@@ -213,6 +212,7 @@ def is_assignable(declared: DataType, found: DataType) -> bool:
 
     Examples
     --------
+    >>> from tocsin.analysis import types
     >>> is_assignable(types.DECIMAL, types.DOUBLE), is_assignable(types.INTEGER, types.DOUBLE)
     (True, False)
     """

@@ -83,9 +83,7 @@ def patterns_of(
     visible: dict[str, ast.Pattern] = {}
     for written in rule.patterns:
         _check_quantifier(written, problems)
-        scope = Scope(
-            written.variable, {**visible, written.variable: written}, found.all, registry, problems
-        )
+        scope = Scope(written.variable, {**visible, written.variable: written}, found.all, registry, problems)
         template, conditions = _opened(written.of, scope, declared, ())
         if written.sort is not ast.Sort.NO:
             visible[written.variable] = written
@@ -101,9 +99,7 @@ def patterns_of(
     return found
 
 
-def _declare(
-    written: ast.Pattern, known: dict[str, ast.Pattern], problems: list[errors.TocsinError]
-) -> None:
+def _declare(written: ast.Pattern, known: dict[str, ast.Pattern], problems: list[errors.TocsinError]) -> None:
     first = known.get(written.variable)
     if first is not None:
         problems.append(

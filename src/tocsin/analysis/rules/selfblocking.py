@@ -52,9 +52,7 @@ def _window_follows(absence: alg.Absent, name: str, network: Network) -> bool:
     return True
 
 
-def _may_block(
-    absence: alg.Absent, name: str, positive: list[ex.Expression], equal: _Equalities
-) -> bool:
+def _may_block(absence: alg.Absent, name: str, positive: list[ex.Expression], equal: _Equalities) -> bool:
     return all(
         _holds(_renamed(conjunct, absence.variable, name), positive, equal)
         for conjunct in ex.conjuncts(absence.condition)

@@ -164,9 +164,7 @@ def _query(written: ast.Rule, patterns: Patterns, constraints: Constraints) -> a
                 window = constraints.windows.get(part.variable)
                 lower, upper = (tuple(window.lower), tuple(window.upper)) if window is not None else ((), ())
                 condition = ex.all_of(*part.conditions) if part.conditions else None
-                node = kind(
-                    node, part.template, part.variable, condition, lower, upper, where=part.written.where
-                )
+                node = kind(node, part.template, part.variable, condition, lower, upper, where=part.written.where)
     conditions = [*(each for part in positive for each in part.conditions), *patterns.conditions]
     conditions += constraints.conditions
     if conditions:
@@ -181,12 +179,7 @@ def unbounded_pairs(distances: Network) -> list[tuple[str, str]]:
     """The pairs of variables without a finite distance after closure; a variable with itself may repeat for ever."""
     closure = distances.alternatives[0]
     names = closure.variables
-    return [
-        (x, y)
-        for i, x in enumerate(names)
-        for y in names[i:]
-        if None in closure.distance(x, y)
-    ]
+    return [(x, y) for i, x in enumerate(names) for y in names[i:] if None in closure.distance(x, y)]
 
 
 def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.TocsinError:
@@ -208,7 +201,7 @@ def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.Tocsin
         f"In rule `{written.name}` nothing bounds the time between {', nor between '.join(said)}.",
         where=places.get(x),
         also=("and", places.get(y)),
-        hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; distances add up, so that a chain of them is enough.",
+        hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; a chain of distances is enough.",
     )
 
 
@@ -219,6 +212,3 @@ def _ignored(written: ast.Rule, reaction: ast.Reaction) -> errors.TocsinWarning:
         where=reaction.where,
         hint=f'take the matches of the rule, `p.matches("{written.name}", …)`, and act on them.',
     )
-
-
-

@@ -103,9 +103,7 @@ class ProgramBuilder(ExpressionBuilder):
         return Quantifier(times, times, where=self._place(meta))
 
     def from_to(self, meta: Meta, least: Token, most: Token | None) -> Quantifier:
-        return Quantifier(
-            self._integer(least), None if most is None else self._integer(most), where=self._place(meta)
-        )
+        return Quantifier(self._integer(least), None if most is None else self._integer(most), where=self._place(meta))
 
     def block(self, _meta: Meta, *conditions: ex.Expression | None) -> tuple[ex.Expression, ...]:
         return _present(conditions)
@@ -154,12 +152,8 @@ class ProgramBuilder(ExpressionBuilder):
     def do(self, meta: Meta, call: ex.Expression) -> ast.Reaction:
         return ast.Reaction(call, where=self._place(meta))
 
-    def emission(
-        self, meta: Meta, template: Ident, at: ex.Expression, *values: ast.Assignment | None
-    ) -> ast.Emission:
-        return ast.Emission(
-            template.name, at, _present(values), where=self._place(meta), name_where=template.where
-        )
+    def emission(self, meta: Meta, template: Ident, at: ex.Expression, *values: ast.Assignment | None) -> ast.Emission:
+        return ast.Emission(template.name, at, _present(values), where=self._place(meta), name_where=template.where)
 
     def assignment(self, _meta: Meta, name: Token, value: ex.Expression) -> ast.Assignment:
         return ast.Assignment(unquoted_name(name), value, where=self._place(name))
@@ -169,7 +163,7 @@ class ProgramBuilder(ExpressionBuilder):
     def call(self, meta: Meta, name: Token, *arguments: ex.Expression | None) -> ex.Expression:
         return rx.Invoke(str(name), _present(arguments), where=self._place(meta))
 
-    def call_of_distinct(self, meta: Meta, name: Token, argument: ex.Expression) -> ex.Expression:
+    def call_of_distinct(self, meta: Meta, name: Token, argument: ex.Expression) -> Any:
         return rx.Invoke(str(name), (argument,), True, where=self._place(meta))
 
     def call_of_all(self, meta: Meta, name: Token, _star: Token) -> Any:

@@ -88,7 +88,8 @@ def colon_missing(s: Situation) -> QuerySyntaxError | None:
         return s.error(f"Expected `:` and a type after `{name}`, {s.but_found}.", f"write `{name} : {kind}`.")
     if s.clause == "where" and s.found.text == "in":
         return s.error(
-            f"Expected `:` and a template after `{name}`, {s.but_found}.", "distances stand in `when`, after the patterns."
+            f"Expected `:` and a template after `{name}`, {s.but_found}.",
+            "distances stand in `when`, after the patterns.",
         )
     kind = s.found.text if s.found.kind == "word" else "A"
     if s.found.text == ".":
@@ -231,7 +232,9 @@ def clause_out_of_order(s: Situation) -> QuerySyntaxError | None:
         return None
     if not (s.expects_declaration or s.clause in CLAUSES):
         return None
-    return s.error(f"`{s.found.text}` cannot stand here.", "a rule has `where`, `when`, `select`, `then`, in this order.")
+    return s.error(
+        f"`{s.found.text}` cannot stand here.", "a rule has `where`, `when`, `select`, `then`, in this order."
+    )
 
 
 def unclosed(s: Situation) -> QuerySyntaxError | None:
@@ -253,9 +256,12 @@ def quantifier(s: Situation) -> QuerySyntaxError | None:
     example = "write `B+`, `B[3]` or `B[2..5]`."
     if "LSQB" in s.accepts and s.found.text in {"*", "?"}:
         return s.error(f"`{s.found.text}` is no repetition here: a rule binds at least one event.", example)
-    if s.unclosed and s.unclosed[-1].text == "[" and s.last_type in {"LSQB", "INT", "_UP_TO"} and "INT" in s.accepts | {
-        "INT" if s.last_type == "INT" else ""
-    }:
+    if (
+        s.unclosed
+        and s.unclosed[-1].text == "["
+        and s.last_type in {"LSQB", "INT", "_UP_TO"}
+        and "INT" in s.accepts | {"INT" if s.last_type == "INT" else ""}
+    ):
         return s.error(f"A repetition has one number, or two with `..` between, {s.but_found}.", example)
     return None
 
