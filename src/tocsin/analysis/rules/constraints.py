@@ -173,7 +173,7 @@ def _span(each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems
                 "S16",
                 f"`{name}` has no distance of this kind to itself.",
                 where=each.where,
-                hint=f"from the first to the last event of a repetition, write `{name} in {name} [0 seconds, 9 seconds]`.",
+                hint=f"from the first to the last event, write `{name} in {name} [0 seconds, 9 seconds]`.",
             )
         )
         return

@@ -79,13 +79,13 @@ def declarations(program: ast.Program, load: Loader, given: Mapping[str, str]) -
     for each in written:
         match each:
             case ast.Template():
-                if _is_new(each.name, each.where, names, "template or pattern", found.problems):
+                if _is_new(each.name, each.where, names, "The template or pattern `{}`", found.problems):
                     found.templates[each.name] = _template(each, templates, known, found)
             case ast.Definition():
-                if _is_new(each.name, each.where, names, "template or pattern", found.problems):
+                if _is_new(each.name, each.where, names, "The template or pattern `{}`", found.problems):
                     found.definitions[each.name] = each
             case ast.Rule():
-                _is_new(each.name, each.name_where, rules, "rule", found.problems)
+                _is_new(each.name, each.name_where, rules, "The rule `{}`", found.problems)
                 found.rules.append(each)
     return found
 
@@ -129,7 +129,7 @@ def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problem
             violation(
                 errors.DuplicateNameError,
                 "S1",
-                f"There are two declarations of the {what} `{name}`.",
+                f"{what.format(name)} is declared twice.",
                 where=where,
                 also=("first declared", known[name]),
                 hint="give one of them another name.",
@@ -152,7 +152,7 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
                     hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
                 )
             )
-        elif _is_new(slot.name, slot.where, slots, f"attribute of `{written.name}`", found.problems):
+        elif _is_new(slot.name, slot.where, slots, f"The attribute `{{}}` of `{written.name}`", found.problems):
             attributes.append(_attribute(slot, templates, known, found))
     return Template(written.name, tuple(attributes), where=written.where)
 

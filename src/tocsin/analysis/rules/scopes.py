@@ -45,10 +45,9 @@ class Scope:
                 return ex.Attribute(self.own, (name,), where=node.where)
             case ex.Name() | ex.Variable():
                 self._refuse_name(node)
-                return node
+                return ex.Literal(None, where=node.where)  # one mistake is told once
             case ex.Attribute():
-                self._check(node)
-                return node
+                return node if self._check(node) else ex.Literal(None, where=node.where)
             case ex.Literal(int() as value) if not isinstance(value, bool) and not -(2**63) <= value < 2**63:
                 self.problems.append(
                     errors.LiteralOutOfRangeError(
@@ -76,7 +75,7 @@ class Scope:
         """The scope of a named pattern, whose parameters stand for these values."""
         return replace(self, arguments=arguments)
 
-    def _check(self, node: ex.Attribute) -> None:
+    def _check(self, node: ex.Attribute) -> bool:
         name = node.variable
         if name in self.visible:
             if node.index is not ex.Each.PLAIN and not self.iterated(name):
@@ -87,8 +86,9 @@ class Scope:
                         hint=f"write `{name}.{node.name}`.",
                     )
                 )
-            return
+            return True
         self.problems.append(self._not_visible(node))
+        return False
 
     def _not_visible(self, node: ex.Attribute) -> errors.TocsinError:
         name = node.variable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from lark import Lark
 from lark.exceptions import UnexpectedInput, VisitError
@@ -72,7 +73,7 @@ def _parts(source: Source) -> Iterator[Source]:
     """The declarations of a text one by one, each at its place among blanks."""
     text = source.text
     starts = [found.start() for found in DECLARATION.finditer(without_comments(text))]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise([*starts, len(text)]):
         yield Source(_blank(text[:start]) + text[start:end].rstrip(), source.name)
 
 

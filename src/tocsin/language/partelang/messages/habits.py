@@ -100,11 +100,43 @@ def colon_missing(s: Situation) -> QuerySyntaxError | None:
     return s.error(f"Expected `:` and a template after `{name}`, {s.but_found}.", f"write `{name} : {kind}`.")
 
 
+def keyword_as_name(s: Situation) -> QuerySyntaxError | None:
+    """`when : A`."""
+    words = (*CLAUSES, *DECLARATIONS, "emit", "at", "with", "no", "in")
+    if s.found.text not in words or s.after().text != ":" or "IDENT" not in s.accepts:
+        return None
+    return s.error(
+        f"`{s.found.text}` is a keyword, and cannot be a name as it is.", f"write ``{s.found.text}`` in backquotes."
+    )
+
+
+def hyphen(s: Situation) -> QuerySyntaxError | None:
+    """`rule fraud-1 where`."""
+    if s.found.text != "-" or s.last_type != "IDENT" or s.last is None or s.last.end_pos != s.found.start:
+        return None
+    whole = f"{s.last}-{s.after().text}"
+    return s.error(
+        "A name has no hyphen.", f"write `{whole.replace('-', '_')}`, or put the name in backquotes.", at=s.last
+    )
+
+
+def use_of_nothing(s: Situation) -> QuerySyntaxError | None:
+    """`use`, `use 'types.parte'`."""
+    if s.found.text != "use" or not s.expects_declaration:
+        return None
+    return s.error("`use` names a module.", "write `use bank`, for the file `bank.parte`.")
+
+
 def type_name(s: Situation) -> QuerySyntaxError | None:
     """`tags : [String]`, `x : `, `a : { … }`."""
     if s.clause == "template" and s.unclosed and s.unclosed[-1].text == "[":
         kind = next((token for token in reversed(s.tokens) if token.type == "IDENT"), "String")
         return s.error(f"An array has a type and a length, {s.but_found}.", f"write `[{kind}; 3]`.")
+    if s.clause == "template" and s.last_type == "IDENT" and s.found.text in {"<", "[", "("} and s.last is not None:
+        if s.found.text == "(" or s.last.upper() not in {"ARRAY", "LIST", "STRING", "INTEGER"}:
+            return s.error(f"A type is a name, or an array, {s.but_found}.", "write `Amount`, or `[Amount; 3]`.")
+        kind = s.after().text if s.found.text == "<" else s.last
+        return s.error(f"An array is written in brackets, {s.but_found}.", f"write `[{kind}; 3]`.")
     if s.last_type == "COLON" and s.clause == "template":
         return s.error(f"Expected a type, {s.but_found}.", "write `amount : Amount`, or `tags : [String; 3]`.")
     if s.last_type == "COLON":
@@ -114,7 +146,9 @@ def type_name(s: Situation) -> QuerySyntaxError | None:
 
 def negation(s: Situation) -> QuerySyntaxError | None:
     """`not b : B`, `! b : B`."""
-    if not (s.expects_pattern or s.expects_constraint) or s.found.text.lower() not in {"not", "!", "¬"}:
+    if s.read("IDENT") and str(s.last).lower() == "not" and s.accepts <= {"COLON", "_IN"} and s.last is not None:
+        return s.error("Absence is written `no`.", f"write `no {s.found.text}`.", at=s.last)
+    if not (s.expects_pattern or s.expects_constraint) or s.found.text not in {"!", "¬"}:
         return None
     rest = s.after().text if s.after().kind == "word" else "b"
     return s.error("Absence is written `no`.", f"write `no {rest}`.")
@@ -194,9 +228,10 @@ def assignment(s: Situation) -> QuerySyntaxError | None:
     """`with { amount : a.amount }`, `with { a.amount }`."""
     if s.accepts != {"EQUAL"}:
         return None
+    name = s.after().text if s.found.text == "." else s.last
     return s.error(
         f"Expected `=` and a value after `{s.last}`, {s.but_found}.",
-        f"write `{s.last} = a.{s.last}`: the attribute of the emitted event, then its value.",
+        f"write `{name} = {s.last if s.found.text == '.' else 'a'}.{name}`: the attribute of the emitted event, then its value.",
     )
 
 
@@ -270,6 +305,9 @@ HABITS = (
     nothing_written,
     sase_text,
     keyword_in_capitals,
+    keyword_as_name,
+    hyphen,
+    use_of_nothing,
     name_missing,
     where_missing,
     no_pattern,
@@ -282,9 +320,9 @@ HABITS = (
     bounds,
     condition_outside,
     quantifier,
+    clause_out_of_order,
     emission,
     assignment,
     conditions_joined,
-    clause_out_of_order,
     unknown_declaration,
 )
