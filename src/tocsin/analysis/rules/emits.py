@@ -40,9 +40,10 @@ class Emitter:
 
     def _emit(self, written: ast.Emission, pattern: alg.Node, number: int) -> alg.Emit | None:
         template = self.declared.templates.get(written.template)
-        at = self.scope.resolve(written.at)
         before = len(self.problems)
-        self._check_time(written, at)
+        at = self.scope.resolve(written.at)
+        if len(self.problems) == before:
+            self._check_time(written, at)
         values = {each.name: self.scope.resolve(each.value) for each in written.values}
         if template is None:
             self.problems.append(self._no_template(written))

@@ -51,11 +51,11 @@ class ProgramBuilder(ExpressionBuilder):
     def slot(self, _meta: Meta, name: Token, kind: ast.TypeName) -> ast.Slot:
         return ast.Slot(unquoted_name(name), kind, where=self._place(name))
 
-    def plain_type(self, _meta: Meta, name: Ident) -> ast.TypeName:
-        return ast.TypeName(name.name, where=name.where)
+    def plain_type(self, meta: Meta, name: Token) -> ast.TypeName:
+        return ast.TypeName(unquoted_name(name), where=self._place(meta))
 
-    def array_type(self, meta: Meta, name: Ident, length: Token) -> ast.TypeName:
-        return ast.TypeName(name.name, self._integer(length), where=self._place(meta))
+    def array_type(self, meta: Meta, name: Token, length: Token) -> ast.TypeName:
+        return ast.TypeName(unquoted_name(name), self._integer(length), where=self._place(meta))
 
     def definition(self, _meta: Meta, name: Ident, *rest: Any) -> ast.Definition:
         *given, reference, conditions = rest if isinstance(rest[-1], tuple) else (*rest, ())

@@ -67,7 +67,7 @@ def _rule(rule: ast.Rule) -> str:
 
 
 def _slot(slot: ast.Slot) -> str:
-    kind = _ident(slot.type.name)
+    kind = quoted(slot.type.name)
     return f"{quoted(slot.name)} : {kind if slot.type.length is None else f'[{kind}; {slot.type.length}]'}"
 
 

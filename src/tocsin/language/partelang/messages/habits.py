@@ -83,6 +83,9 @@ def colon_missing(s: Situation) -> QuerySyntaxError | None:
         return None
     assert s.last is not None
     name = s.last
+    if s.clause == "template" and name in DECLARATIONS and s.unclosed:
+        opened = Place(s.source, s.unclosed[-1].start, s.unclosed[-1].end)
+        return s.error(f"`{{` is not closed before `{name}`.", "write `}` here.", at=name, also=("opened", opened))
     if s.clause == "template":
         kind = s.found.text if s.found.kind == "word" else "Integer"
         return s.error(f"Expected `:` and a type after `{name}`, {s.but_found}.", f"write `{name} : {kind}`.")
@@ -130,9 +133,9 @@ def use_of_nothing(s: Situation) -> QuerySyntaxError | None:
 def type_name(s: Situation) -> QuerySyntaxError | None:
     """`tags : [String]`, `x : `, `a : { … }`."""
     if s.clause == "template" and s.unclosed and s.unclosed[-1].text == "[":
-        kind = next((token for token in reversed(s.tokens) if token.type == "IDENT"), "String")
+        kind = next((token for token in reversed(s.tokens) if token.type == "WORD"), "String")
         return s.error(f"An array has a type and a length, {s.but_found}.", f"write `[{kind}; 3]`.")
-    if s.clause == "template" and s.last_type == "IDENT" and s.found.text in {"<", "[", "("} and s.last is not None:
+    if s.clause == "template" and s.last_type == "WORD" and s.found.text in {"<", "[", "("} and s.last is not None:
         if s.found.text == "(" or s.last.upper() not in {"ARRAY", "LIST", "STRING", "INTEGER"}:
             return s.error(f"A type is a name, or an array, {s.but_found}.", "write `Amount`, or `[Amount; 3]`.")
         kind = s.after().text if s.found.text == "<" else s.last
