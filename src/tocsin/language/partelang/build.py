@@ -59,7 +59,7 @@ class ProgramBuilder(ExpressionBuilder):
 
     def definition(self, _meta: Meta, name: Ident, *rest: Any) -> ast.Definition:
         *given, reference, conditions = rest if isinstance(rest[-1], tuple) else (*rest, ())
-        parameters = given[0] if given else ()
+        parameters = tuple(given[0]) if given else ()
         return ast.Definition(name.name, parameters, reference, conditions, where=name.where)
 
     def parameters(self, _meta: Meta, *names: ast.Parameter) -> list[ast.Parameter]:

@@ -15,13 +15,13 @@ from tocsin.language.partelang import ast
 from tocsin.language.sase.printer import print_expression
 from tocsin.language.sase.words import quoted
 
-# No template, pattern, rule, variable or module is called so without backquotes; the last four where a keyword of that
-# spelling could stand.
+# No template, pattern, rule, variable or module is printed so without backquotes: the second row are words that are
+# keywords only in some places.
 RESERVED = (
     *("template", "rule", "where", "when", "then", "emit", "at", "with", "no", "in"),
-    *("all", "select", "pattern", "use"),
+    *("all", "select", "pattern", "use", "distinct"),
 )
-AS_IDENT = re.compile("|".join(RESERVED))
+AS_IDENT = re.compile("|".join(RESERVED), re.IGNORECASE)
 WIDTH = 100
 
 

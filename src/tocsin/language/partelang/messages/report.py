@@ -70,5 +70,5 @@ def _phrases(s: Situation) -> list[str]:
         return phrases
     if s.accepts & {"IDENT", "WORD", "NAME"}:
         phrases = ["a name"]
-    signs = {expected.SIGNS.get(name, name.strip("_").lower()) for name in s.accepts - {"$END"}}
-    return phrases + sorted(sign for sign in signs if sign.startswith("`"))
+    signs = {expected.SIGNS.get(name, f"`{name.strip('_').lower()}`") for name in s.accepts - {"$END"}}
+    return phrases + sorted(signs)
