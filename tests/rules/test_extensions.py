@@ -141,7 +141,15 @@ def test_requirement_51_conditions_speak_of_each_event_of_neighbours_or_of_the_b
 
 def test_requirement_51_a_repetition_alone_is_bounded_by_itself() -> None:
     rule = "rule R where b : B[2..] when b in b [0 s, 5 s] then"
-    assert found(rule, B="0 2 5 6") == [((0, 2),), ((0, 2, 5),), ((0, 5),), ((2, 5),), ((2, 5, 6),), ((2, 6),), ((5, 6),)]
+    assert found(rule, B="0 2 5 6") == [
+        ((0, 2),),
+        ((0, 2, 5),),
+        ((0, 5),),
+        ((2, 5),),
+        ((2, 5, 6),),
+        ((2, 6),),
+        ((5, 6),),
+    ]
     assert refused(ABC + "rule R where b : B+") == ["UNBOUNDED_PATTERN"]
 
 
@@ -215,7 +223,10 @@ def test_requirement_54_a_reference_table_is_asked_like_a_predicate(table: Any) 
 
 
 def test_requirement_54_single_values_empty_tables_and_nulls() -> None:
-    rule = TRANSFER + "rule R where a : Transfer { blocked(originator) } when then rule N where a : Transfer { NOT blocked(originator) }"
+    rule = (
+        TRANSFER
+        + "rule R where a : Transfer { blocked(originator) } when then rule N where a : Transfer { NOT blocked(originator) }"
+    )
     unknown = [{"ts": 3, "originator": None, "destination": "B"}]
     for table, found in [(["A"], {"R": 2, "N": 0}), ([], {"R": 0, "N": 2})]:
         matches = evaluate(compiled(rule, tables={"blocked": table}), {"Transfer": ROWS + unknown})
@@ -275,7 +286,9 @@ def test_requirement_55_a_domain_takes_the_type_it_is_given() -> None:
 
 def test_requirement_55_a_type_nearly_spelt_right_is_warned_of() -> None:
     warned = compiled("template T { x : Integr, y : Account } rule R where t : T").warnings
-    assert [(warning.condition, warning.hint[:23]) for warning in warned] == [("UNKNOWN_TYPE", "did you mean `Integer`?")]
+    assert [(warning.condition, warning.hint[:23]) for warning in warned] == [
+        ("UNKNOWN_TYPE", "did you mean `Integer`?")
+    ]
 
 
 def test_requirement_55_inputs_must_fit_the_templates() -> None:

@@ -300,7 +300,9 @@ def test_requirement_11_a_function_must_promise_to_be_pure() -> None:
 
 def test_requirement_11_a_predicate_gives_a_boolean() -> None:
     double = tocsin.function(lambda x: 2 * x, gives="bigint", pure=True)
-    assert refused(ABC + "rule R where a : A { double(x) } when then", functions={"double": double}) == ["TYPE_MISMATCH"]
+    assert refused(ABC + "rule R where a : A { double(x) } when then", functions={"double": double}) == [
+        "TYPE_MISMATCH"
+    ]
     assert refused(ABC + "rule R where a : A { double(x) > 5 } when then", functions={"double": double}) == []
 
 

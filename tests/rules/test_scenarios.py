@@ -69,7 +69,9 @@ def test_requirement_61_scenario_b_finds_six_permutations_and_unordered_one() ->
 
 
 def test_requirement_61_scenario_b_gives_one_match_when_ids_are_ordered() -> None:
-    ordered = B.replace("id != outgoing_1.id,", "id > outgoing_1.id,").replace("id != outgoing_2.id", "id > outgoing_2.id")
+    ordered = B.replace("id != outgoing_1.id,", "id > outgoing_1.id,").replace(
+        "id != outgoing_2.id", "id > outgoing_2.id"
+    )
     names = ("incoming", "outgoing_1", "outgoing_2", "outgoing_3")
     assert ids(evaluate(compiled(TYPES + ordered), trace())["FraudDiffusion"], *names) == [(4, 6, 9, 200)]
 
@@ -163,7 +165,10 @@ ONE = "template A { k : Integer, x : Integer }\n"
         ("rule R where a : A no b : A { k = 5 } when no b in a [0 s, 5 s] then", False),
         ("rule R where a : A { k = 5 } no b : A { k = 5 } when no b in a [0 s, 5 s] then", True),
         ("rule R where a : A c : A { k = a.k } no b : A { k = c.k } when c in a [0 s, 5 s] no b in a [0 s, 5 s]", True),
-        ("rule R where a : A c : A { k = a.k } no b : A { x = c.k } when c in a [0 s, 5 s] no b in a [0 s, 5 s]", False),
+        (
+            "rule R where a : A c : A { k = a.k } no b : A { x = c.k } when c in a [0 s, 5 s] no b in a [0 s, 5 s]",
+            False,
+        ),
     ],
 )
 def test_requirement_62_the_warning_is_given_where_the_event_itself_may_block(rule: str, warns: bool) -> None:

@@ -16,7 +16,7 @@ from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.rates import Rate, parse_rates
 from tocsin.analysis.rules.declarations import attribute_type, schema_of
 from tocsin.analysis.rules.emits import is_assignable
-from tocsin.analysis.rules.rates import with_derived
+from tocsin.analysis.rules.rates import lags, with_derived
 from tocsin.analysis.rules.restrictions import violation
 from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport, size_report
@@ -40,7 +40,7 @@ class RuleReport:
 
     def __str__(self) -> str:
         """Its distances, lifetimes and, when rates are known, the size of its state."""
-        parts = [str(self.network)] if len(self.rule.query.variables) > 1 else []
+        parts = [str(self.network)] if has_distances(self.network) else []
         parts += [str(self.lifetimes)]
         parts += [str(self.sizes)] if self.sizes is not None else []
         return "\n\n".join(parts)
@@ -114,6 +114,11 @@ class RulesReport:
         }
 
 
+def has_distances(network: Network) -> bool:
+    """Whether there are two variables to have one."""
+    return len(network.alternatives[0].variables) > 1
+
+
 def strata_text(program: Program) -> str:
     """A table: one line per rule, in the order in which they are evaluated."""
     rows: list[tuple[str, ...]] = [
@@ -142,7 +147,7 @@ def program_parts(program: Program) -> dict[str, str]:
         distances = network(rule.query, TIMESTAMP)
         emits = "".join(f"\n{to_text(emit).partition(chr(10))[0]}" for emit in rule.emits)
         plan = to_text(rule.query) + emits
-        several = f"\n\n{distances}" if len(rule.query.variables) > 1 else ""
+        several = f"\n\n{distances}" if has_distances(distances) else ""
         parts[f"Rule {rule.name}"] = plan + several
     return parts
 
@@ -172,11 +177,13 @@ def checked_program(
     errors.raise_all(problems)
     declared = {name: schema_of(template) for name, template in program.templates.items()}
     derived = with_derived(program, known) if known else {}
+    behind = lags(program)
     reports = []
     for rule in program.in_order:
         distances = network(rule.query, TIMESTAMP)
         lives = lifetimes(rule.query, distances)
-        sizes = size_report(rule.query, lives, derived, schemas=declared, lateness_us=late_us) if known else None
+        late = late_us + max((behind.get(name, 0) for name in rule.reads), default=0)
+        sizes = size_report(rule.query, lives, derived, schemas=declared, lateness_us=late) if known else None
         reports.append(RuleReport(rule, distances, lives, keys(rule.query), sizes))
     return RulesReport(program, tuple(reports), derived, warnings)
 
@@ -200,7 +207,7 @@ def _rates(program: Program, rates: Mapping[str, Any] | None, *, required: bool)
     known: dict[str, Rate] = {}
     with collecting(problems):
         known = parse_rates(rates)
-    missing = [name for name in outside if name not in known] if required else []
+    missing = [name for name in outside if name not in (rates or {})] if required else []
     problems += [
         violation(
             errors.MissingRateError,

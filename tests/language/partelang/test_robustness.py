@@ -40,8 +40,15 @@ def tree_or_message(text: str) -> None:
 
 @given(st.text())
 def test_any_text_parses_or_is_explained(text: str) -> None:
-    for around in ("{}", "rule {}", "rule R where {}", "rule R where a : A {{ {} }}", "rule R where a : A when {}",
-                   "rule R where a : A when then {}", "template T {{ {} }}"):
+    for around in (
+        "{}",
+        "rule {}",
+        "rule R where {}",
+        "rule R where a : A {{ {} }}",
+        "rule R where a : A when {}",
+        "rule R where a : A when then {}",
+        "template T {{ {} }}",
+    ):
         tree_or_message(around.format(text))
 
 

@@ -1,10 +1,13 @@
-"""How many events a rule can emit, from the rates of what it reads: a rate for every derived type.
+"""How many events a rule can emit, and how late: a rate and a lag for every derived type.
 
 Each event of a variable x takes part in at most `Π (rate(y) × len(y) + 1)` matches, over the other variables y in some
 order, where len(y) is the length of the shortest window of y around x and those before it. So the matches, counted at
 the times of x's events, have at most that many times the rate of x. An event that is emitted at the time of x has this
 rate; one at the first or last of several times has at most the sum of theirs. Where several events are gathered or
 absent the number of matches does not grow; where a variable repeats it may be exponential, and no rate is told.
+
+An event is emitted when its match is decided, which is up to `lifetime(x)` after the event of x. Emitted at the time of
+x, it comes that late; a rule that reads it waits for it, and keeps its other events as much longer.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from fractions import Fraction
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.rates import Rate
 from tocsin.analysis.temporal import Network, network
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 
 
 def with_derived(program: Program, rates: Mapping[str, Rate]) -> dict[str, Rate]:
@@ -65,3 +70,27 @@ def match_rate(rule: Rule, reference: str, distances: Network, rates: Mapping[st
             return None
         total *= rate.per_second * Fraction(min(lengths), 1_000_000) + 1
     return total
+
+
+def lags(program: Program) -> dict[str, int]:
+    """How long after its own time an event of each emitted type may come, in microseconds."""
+    found: dict[str, int] = {}
+    for rule in program.in_order:
+        own = max((found.get(name, 0) for name in rule.reads), default=0)
+        lives = lifetimes(rule.query, network(rule.query, TIMESTAMP))
+        for emit in rule.emits:
+            late = own + max(0, _until_decided(emit.at, lives))
+            found[emit.type] = max(late, found.get(emit.type, 0))
+    return found
+
+
+def _until_decided(at: ex.Expression, lives: Lifetimes) -> int:
+    """The longest time from the instant that an expression gives to the decision of its match."""
+    match at:
+        case ex.Arithmetic("+", left, ex.Interval(moved)) | ex.Arithmetic("+", ex.Interval(moved), left):
+            return _until_decided(left, lives) - moved
+        case ex.Arithmetic("-", left, ex.Interval(moved)):
+            return _until_decided(left, lives) + moved
+        case ex.Call(_, operands) | rx.Mean(operands):
+            return max(_until_decided(each, lives) for each in operands)
+    return max((lives[name] or 0 for name in ex.variables_in(at)), default=0)
