@@ -136,7 +136,7 @@ def test_a_mean_of_times_has_no_rate_and_is_told_so() -> None:
     ("rates", "condition"),
     [
         ({"Request": "fast", "Reply": 1}, "INVALID_OPTION"),
-        ({"Requst": 1, "Request": 1, "Reply": 1}, "INVALID_OPTION"),
+        ({"Requestt": 1, "Request": 1, "Reply": 1}, "INVALID_OPTION"),
         ({"Request": 1}, "MISSING_RATE"),
     ],
 )

@@ -223,14 +223,14 @@ def test_requirement_54_a_reference_table_is_asked_like_a_predicate(table: Any) 
 
 
 def test_requirement_54_single_values_empty_tables_and_nulls() -> None:
-    rule = (
-        TRANSFER
-        + "rule R where a : Transfer { blocked(originator) } when then rule N where a : Transfer { NOT blocked(originator) }"
-    )
+    rules = """
+    rule R where a : Transfer { blocked(originator) }
+    rule N where a : Transfer { NOT blocked(originator) }
+    """
     unknown = [{"ts": 3, "originator": None, "destination": "B"}]
-    for table, found in [(["A"], {"R": 2, "N": 0}), ([], {"R": 0, "N": 2})]:
-        matches = evaluate(compiled(rule, tables={"blocked": table}), {"Transfer": ROWS + unknown})
-        assert {name: len(each) for name, each in matches.items()} == found
+    for table, expected in [(["A"], {"R": 2, "N": 0}), ([], {"R": 0, "N": 2})]:
+        matches = evaluate(compiled(TRANSFER + rules, tables={"blocked": table}), {"Transfer": ROWS + unknown})
+        assert {name: len(each) for name, each in matches.items()} == expected
 
 
 def test_requirement_54_a_table_of_spark_waits_for_spark() -> None:

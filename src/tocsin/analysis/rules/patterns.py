@@ -188,10 +188,11 @@ def _opened(
         )
         return None, []
     if len(of.arguments) != len(definition.parameters):
-        plural = "" if len(definition.parameters) == 1 else "s"
+        wanted = len(definition.parameters)
+        plural = "" if wanted == 1 else "s"
         scope.problems.append(
             errors.WrongArgumentsError(
-                f"The pattern `{of.name}` takes {len(definition.parameters)} argument{plural}, not {len(of.arguments)}.",
+                f"The pattern `{of.name}` takes {wanted} argument{plural}, not {len(of.arguments)}.",
                 where=of.where,
                 also=("declared", definition.where),
                 hint=f"write `{of.name}({', '.join(each.name for each in definition.parameters)})`."

@@ -231,10 +231,10 @@ def assignment(s: Situation) -> QuerySyntaxError | None:
     """`with { amount : a.amount }`, `with { a.amount }`."""
     if s.accepts != {"EQUAL"}:
         return None
-    name = s.after().text if s.found.text == "." else s.last
+    variable, name = (s.last, s.after().text) if s.found.text == "." else ("a", s.last)
     return s.error(
         f"Expected `=` and a value after `{s.last}`, {s.but_found}.",
-        f"write `{name} = {s.last if s.found.text == '.' else 'a'}.{name}`: the attribute of the emitted event, then its value.",
+        f"write `{name} = {variable}.{name}`: the attribute of the emitted event, then its value.",
     )
 
 
