@@ -60,8 +60,9 @@ class Rule:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The event types of its patterns, negated ones included."""
-        return alg.event_types(self.query.pattern)
+        """The event types of its patterns: of its variables first, then of what must not be there."""
+        held = [name for kind in self.query.variables.values() for name in kind.types if name is not None]
+        return tuple(dict.fromkeys([*held, *alg.event_types(self.query.pattern)]))
 
 
 @dataclass(frozen=True)

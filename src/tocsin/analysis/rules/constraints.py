@@ -147,12 +147,12 @@ def _bad_anchor(each: ast.Distance, anchor: ast.Pattern) -> errors.TocsinError:
 
 
 def _bad_prefix(each: ast.Distance, pattern: ast.Pattern) -> errors.TocsinError:
-    written = f"{each.sort.value} {each.variable}".strip()
+    says = f"says `{each.sort.value}`" if each.sort.value else f"does not say `{pattern.sort.value}`"
     right = f"{pattern.sort.value} {each.variable}".strip()
     return violation(
         errors.MisplacedPrefixError,
         "S6",
-        f"`{each.variable}` is {_sort(pattern)}, and the distance says `{written}`.",
+        f"`{each.variable}` is {_sort(pattern)}, and its distance {says}.",
         where=each.where,
         also=("its pattern", pattern.where),
         hint=f"write `{right} in {each.anchor} […]`.",
