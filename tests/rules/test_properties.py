@@ -18,7 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules.support import compiled
 
-from tocsin.algebra.programs import Program
+from tocsin.algebra.programs import TIMESTAMP, Program
+from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.temporal import network
+from tocsin.errors import ContradictoryDistancesError
 from tocsin.reference import evaluate
 from tocsin.reference.matches import Evaluation
 from tocsin.reference.programs import matches_of
@@ -48,7 +51,7 @@ class Drawn:
     absent: dict[str, str] = field(default_factory=dict)
     tests: list[Test] = field(default_factory=list)
     absent_tests: dict[str, list[Test]] = field(default_factory=dict)
-    unordered: tuple[str, ...] = ()
+    windows: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # of absences: anchor and last instant
 
     @property
     def text(self) -> str:
@@ -114,6 +117,7 @@ def drawn_rule(seed: int) -> Drawn:
             most = least + choose.choice((0, 1, 3))
             rule.when.append(f"no {name} in {anchor} [{least} s, {most} s]")
             tests.append(apart(name, anchor, least * SECOND, most * SECOND))
+            rule.windows.setdefault(name, []).append((anchor, most * SECOND))
         if choose.random() < 0.4:
             other = choose.choice(list(rule.positive))
             rule.when.append(f"distinct({name}, {other})")
@@ -144,8 +148,6 @@ RULES = st.integers(0, 2**32).map(drawn_rule)
 
 
 def program_of(rule: Drawn) -> Program | None:
-    from tocsin.errors import ContradictoryDistancesError
-
     try:
         return compiled(rule.text).program
     except ContradictoryDistancesError:
@@ -190,9 +192,6 @@ def test_requirement_17_any_order_of_arrival_gives_the_same(rule: Drawn, stream:
 @given(RULES, streams(max_events=9))
 def test_the_closure_keeps_every_match(rule: Drawn, stream: Streams) -> None:
     """No two events of a match are further apart than the temporal network says."""
-    from tocsin.algebra.programs import TIMESTAMP
-    from tocsin.analysis.temporal import network
-
     program = program_of(rule)
     if program is None:
         return
@@ -202,6 +201,29 @@ def test_the_closure_keeps_every_match(rule: Drawn, stream: Streams) -> None:
             least, most = distances.distance(one, other)
             assert least is not None and most is not None
             assert least <= row[other]["ts"] - row[one]["ts"] <= most
+
+
+@given(RULES, streams(max_events=9))
+def test_a_lifetime_lasts_until_every_match_is_decided(rule: Drawn, stream: Streams) -> None:
+    """A match is decided when its last event is there and the windows of its absences have passed."""
+    program = program_of(rule)
+    if program is None:
+        return
+    query = program.rules[0].query
+    lives = lifetimes(query, network(query, TIMESTAMP))
+    known = {name: [row for row in rows if row["ts"] is not None] for name, rows in stream.items()}
+    for choice in itertools.product(*(known[kind] for kind in rule.positive.values())):
+        bound = dict(zip(rule.positive, choice, strict=True))
+        if not all(test(bound) for test in rule.tests):
+            continue
+        deadlines = [min(bound[anchor]["ts"] + most for anchor, most in ends) for ends in rule.windows.values()]
+        decided = max([row["ts"] for row in choice] + deadlines)
+        for name, row in bound.items():
+            assert decided - row["ts"] <= (lives[name] or 0)
+        for name, kind in rule.absent.items():
+            for row in known[kind]:
+                if all(test(bound | {name: row}) for test in rule.absent_tests[name]):
+                    assert decided - row["ts"] <= (lives[name] or 0)
 
 
 def test_a_conjunct_on_an_identity_is_decided_on_events() -> None:

@@ -50,6 +50,11 @@ def check(
         for name, text in files.named_values(schemas, "--schema", "'Login=ts timestamp, user string'").items()
     }
     if is_program(file, language):
+        if inputs:
+            raise errors.InvalidOptionError(
+                "Rules declare the types of their events: `--input` says nothing to them yet.",
+                hint="compare them with the columns of a file by `--schema`.",
+            )
         found = compiled_rules(file, functions).check(
             given or None,
             files.named_values(rates, "--rate", "Login=100/s") or None,

@@ -10,6 +10,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP
 from tocsin.analysis.rules.patterns import Patterns
 from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.partelang import ast
@@ -104,6 +105,16 @@ def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, proble
                 f"No event can be in this window of `{each.anchor}`: its first end comes after its second.",
                 where=each.where,
                 hint="write the smaller end first; before an event, durations are negative: `[-14 days, 0 days]`.",
+            )
+        )
+    elif max(abs(each.least_us), abs(each.most_us)) > LONGEST_WINDOW_US:
+        problems.append(
+            violation(
+                errors.InvalidWindowError,
+                "S8",
+                "A distance must be shorter than 100,000 years.",
+                where=each.where,
+                hint="a live program would never forget anything.",
             )
         )
     if len(problems) > before:

@@ -144,7 +144,7 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
     slots: dict[str, Where] = {}
     attributes = []
     for slot in written.slots:
-        if slot.name == TIMESTAMP:
+        if slot.name.casefold() == TIMESTAMP:
             found.problems.append(
                 errors.ReservedNameError(
                     f"`{TIMESTAMP}` cannot be declared: every event has it.",
@@ -152,7 +152,9 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
                     hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
                 )
             )
-        elif _is_new(slot.name, slot.where, slots, f"The attribute `{{}}` of `{written.name}`", found.problems):
+        elif _is_new(
+            slot.name.casefold(), slot.where, slots, f"The attribute `{slot.name}` of `{written.name}`", found.problems
+        ):
             attributes.append(_attribute(slot, templates, known, found))
     return Template(written.name, tuple(attributes), where=written.where)
 

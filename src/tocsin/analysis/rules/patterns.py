@@ -11,6 +11,7 @@ from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.declarations import Declarations
 from tocsin.analysis.rules.restrictions import violation
 from tocsin.analysis.rules.scopes import Scope
+from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX
 from tocsin.language import expressions as ex
 from tocsin.language.partelang import ast
 
@@ -100,22 +101,29 @@ def patterns_of(
 
 
 def _declare(written: ast.Pattern, known: dict[str, ast.Pattern], problems: list[errors.TocsinError]) -> None:
-    first = known.get(written.variable)
+    folded = written.variable.casefold()
+    first = next((each for name, each in known.items() if name.casefold() == folded), None)
     if first is not None:
+        same = first.variable == written.variable
         problems.append(
             violation(
                 errors.DuplicateVariableError,
                 "S1",
-                f"Two patterns of the rule are called `{written.variable}`.",
+                f"Two patterns of the rule are called `{written.variable}`."
+                if same
+                else f"The names `{first.variable}` and `{written.variable}` differ only in case.",
                 where=written.name_where,
                 also=("first named", first.name_where),
-                hint="give one of them another name.",
+                hint="give one of them another name"
+                + ("." if same else ": Spark does not tell such column names apart."),
             )
         )
-    elif written.variable.casefold() in {"start", "end", "match_id"}:
+    elif folded in MATCH_COLUMNS or folded.startswith(RESERVED_PREFIX):
         problems.append(
             errors.ReservedNameError(
-                f"`{written.variable}` cannot be a variable: the result has a column of that name.",
+                f"`{written.variable}` cannot be a variable: the result has a column of that name."
+                if folded in MATCH_COLUMNS
+                else f"`{written.variable}` cannot be a variable: names that begin with `{RESERVED_PREFIX}` are ours.",
                 where=written.name_where,
                 hint="give it another name.",
             )

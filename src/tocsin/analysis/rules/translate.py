@@ -13,7 +13,7 @@ strata          nothing causes itself                                        S9
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tocsin import errors
@@ -34,6 +34,7 @@ from tocsin.analysis.rules.strata import stratified
 from tocsin.analysis.schema import in_order
 from tocsin.analysis.temporal import Network, network
 from tocsin.language import expressions as ex
+from tocsin.language.ast import Selection
 from tocsin.language.partelang import ast
 
 
@@ -73,6 +74,8 @@ def translate(
     declared = declarations(tree, load, types or {})
     translator = _Translator(declared, registry or Registry(), declared.problems, declared.warnings)
     rules = [found for written in declared.rules if (found := translator.rule(written)) is not None]
+    for definition in unused(declared):
+        translator.rule(definition)  # for its problems
     if not declared.rules and not declared.problems:
         declared.problems.append(
             errors.EmptyPatternError("The program has no rule.", where=tree.where, hint="add `rule R where a : A`.")
@@ -82,6 +85,19 @@ def translate(
     program = Program(ordered, declared.templates)
     mixed = [warning for rule in ordered for warning in mixed_domains(rule, declared.templates)]
     return Translation(program, (*declared.warnings, *mixed))
+
+
+def unused(declared: Declarations) -> Iterator[ast.Rule]:
+    """A rule for each named pattern that none uses, with unknown values for its parameters."""
+    definitions = declared.definitions.values()
+    used = {pattern.of.name for rule in declared.rules for pattern in rule.patterns}
+    used |= {definition.base.name for definition in definitions}
+    for definition in definitions:
+        if definition.name not in used:
+            unknown = tuple(ex.Literal(None, where=each.where) for each in definition.parameters)
+            of = ast.Reference(definition.name, unknown, where=definition.where)
+            pattern = ast.Pattern("event", of, where=definition.where, name_where=definition.where)
+            yield ast.Rule(definition.name, (pattern,), where=definition.where, name_where=definition.where)
 
 
 @dataclass
@@ -96,6 +112,8 @@ class _Translator:
         before = len(self.problems)
         patterns = patterns_of(written, self.declared, self.registry, self.problems)
         constraints = constraints_of(written, patterns, self.problems)
+        if written.selection is not Selection.ANY and any(each.sort is ast.Sort.ALL for each in written.patterns):
+            self.problems.append(_gathers_and_selects(written))
         if len(patterns.parts) < len(written.patterns) or len(patterns.all) < len(written.patterns):
             return None
         if not any(part.written.sort is ast.Sort.ONE for part in patterns.parts):
@@ -202,6 +220,15 @@ def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.Tocsin
         where=places.get(x),
         also=("and", places.get(y)),
         hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; a chain of distances is enough.",
+    )
+
+
+def _gathers_and_selects(written: ast.Rule) -> errors.TocsinError:
+    gathering = next(each for each in written.patterns if each.sort is ast.Sort.ALL)
+    return errors.ConflictingClausesError(
+        f"`select {written.selection.value}` chooses among events, and `all {gathering.variable}` takes all of them.",
+        where=gathering.where,
+        hint="leave one of the two out, or emit an event and gather in a second rule.",
     )
 
 
