@@ -9,7 +9,7 @@ import contextlib
 import datetime as dt
 import io
 import warnings as python_warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.compile import compiled
 from tocsin.analysis.temporal import network
+from tocsin.engines import check_choice, matched_locally, prepared
 from tocsin.explain.check import checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tocsin.physical.engine import Prepared
 
-ENGINES = ("spark", "local")
 EXPLAIN_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
 
@@ -133,6 +132,7 @@ class Pattern:
         statistics: Statistics | None = None,
         max_matches_per_start: int = MOST_MATCHES_PER_START,
         engine: str = "spark",
+        form: str = "matches",
     ) -> Any:
         """Find every match. A plain DataFrame comes back; nothing runs until you use it.
 
@@ -156,7 +156,8 @@ class Pattern:
             no statistics.
         strategy
             `"auto"` chooses; `"kernel"` runs every pattern; `"join"` and `"sliding-window"` are Spark's own joins, for
-            patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time.
+            patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time;
+            `"automaton"` reads events one by one, which is how ACEL runs.
         lateness
             How late events may come on a stream; a batch has no late events.
         statistics
@@ -167,11 +168,15 @@ class Pattern:
         engine
             `"spark"`, or `"local"`: the same search in this process, without a JVM, on Arrow tables, pandas DataFrames
             or lists of dicts; it gives an Arrow table.
+        form
+            `"matches"`, a row for each, or `"compact"`: a row for each event that matches end at, with their exact
+            number and what they share, however many they are; `enumerate` lists them.
 
         Returns
         -------
         DataFrame
             `match_id`, `start`, `end`, then the RETURN columns, or one struct per variable, NULL when unbound.
+            Compact: `start`, `end`, `matches`, `starts`, `events`, `graph`.
 
         Raises
         ------
@@ -191,20 +196,49 @@ class Pattern:
         errors.raise_all(problems)
         if statistics is None and rates:
             statistics = Statistics.of(rates=rates)
+        check_choice(engine, form)
+        columns: dict[str, Any] = {"time": time, "tie": tie, "type": type, "id": id}
         if engine == "local":
-            return self._match_locally(inputs, time, tie, type, id, max_matches_per_start)
-        if engine != "spark":
-            raise errors.InvalidOptionError(
-                f"There is no engine `{engine}`.", hint=errors.did_you_mean(engine, ENGINES, "engines")
+            return matched_locally(
+                self.query,
+                inputs,
+                **columns,
+                max_matches_per_start=max_matches_per_start,
+                by_automaton=strategy == "automaton",
+                is_compact=form == "compact",
             )
         refusal = unsupported(self.query)
         if refusal is not None:
             raise refusal
-        options = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
-        prepared = self._prepare(inputs, time, tie, type, id, strategy, **options)
-        if prepared.choice.warning is not None:
-            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", prepared.choice.warning), stacklevel=2)
-        return prepared.matches()
+        options: dict[str, Any] = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
+        made = prepared(self.query, inputs, **columns, strategy=strategy, **options)
+        if form == "compact":
+            return made.compact(self.query)
+        if made.choice.warning is not None:
+            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.choice.warning), stacklevel=2)
+        return made.matches()
+
+    def enumerate(self, row: Any) -> Iterator[dict[str, Any]]:
+        """The matches of a compact row, one by one and only as far as you take them.
+
+        Parameters
+        ----------
+        row
+            A row of `match(…, form="compact")`: Spark's `Row`, or a mapping.
+
+        Returns
+        -------
+        iterator of dict
+            `start`, `end`, and the RETURN columns or what each variable holds: the same matches, without their ids.
+
+        Raises
+        ------
+        InvalidInputError
+            When the row is no compact row, or one of another pattern.
+        """
+        from tocsin.physical.compacted import enumerated
+
+        return enumerated(self.query, row)
 
     def analyze(
         self,
@@ -229,10 +263,10 @@ class Pattern:
             Counts, rates, how many events pass each variable's own conditions, keys and their skew, and whether the
             input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
         """
-        prepared = self._prepare(inputs, time, None, type, None, "auto")
+        made = prepared(self.query, inputs, time=time, tie=None, type=type, id=None, strategy="auto")
         from tocsin.physical.analyze import analyze
 
-        return analyze(prepared.query, prepared.inputs, sample=sample)
+        return analyze(made.query, made.inputs, sample=sample)
 
     def check(
         self,
@@ -338,24 +372,26 @@ class Pattern:
                 f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
         check_columns(time=time, type=type)
-        prepared = None
+        made = None
         if inputs is not None:
-            prepared = self._prepare(inputs, time, tie, type, id, strategy, statistics=statistics)
-        distances = network(self.query, self._clock(time)) if prepared is None else prepared.distances
+            made = prepared(
+                self.query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, statistics=statistics
+            )
+        distances = network(self.query, self._clock(time)) if made is None else made.distances
         parts = {
             "Query": self.text.strip("\n"),
             "Logical plan": to_text(self.query),
             "Temporal network": network_text(distances),
         }
-        if prepared is None:
+        if made is None:
             parts |= plan_without_inputs(self.query, distances, time, self._clock(time), strategy, statistics)
         else:
-            parts |= plan_with_inputs(prepared)
-        if prepared is not None:
+            parts |= plan_with_inputs(made)
+        if made is not None:
             # Spark prints its plan and does not give it.
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                prepared.matches().explain(mode=mode)
+                made.matches().explain(mode=mode)
             parts["Spark plan"] = printed.getvalue().strip("\n")
         return Report(sections(parts))
 
@@ -365,49 +401,6 @@ class Pattern:
 
     def _repr_html_(self) -> str:
         return query_html(self.text)
-
-    def _prepare(
-        self,
-        inputs: Any,
-        time: str | Mapping[str, str],
-        tie: str | Iterable[str] | None,
-        type: str,
-        id: str | None,
-        strategy: str,
-        **options: Any,
-    ) -> Prepared:
-        if isinstance(tie, Iterable) and not isinstance(tie, str):
-            tie = tuple(tie)
-        check_columns(time=time, type=type, tie=tie, id=id)
-        try:
-            from tocsin.physical.engine import prepare
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").split(".")[0] != "pyspark":
-                raise
-            raise errors.MissingExtraError(
-                "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
-            ) from None
-        return prepare(self.query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, **options)
-
-    def _match_locally(
-        self,
-        inputs: Any,
-        time: str | Mapping[str, str],
-        tie: str | Iterable[str] | None,
-        type: str,
-        id: str | None,
-        most: int,
-    ) -> Any:
-        check_columns(time=time, type=type, tie=tie, id=id)
-        try:
-            from tocsin.physical import local
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").split(".")[0] not in ("pyarrow", "numpy"):
-                raise
-            raise errors.MissingExtraError(
-                "The local engine needs pyarrow and numpy.", hint="pip install 'tocsin[spark]'."
-            ) from None
-        return local.match(self.query, inputs, time=time, tie=tie, type=type, id=id, max_matches_per_start=most)
 
     def _clock(self, time: str | Mapping[str, str]) -> str:
         if isinstance(time, str):

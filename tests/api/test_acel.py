@@ -1,4 +1,4 @@
-"""ACEL through the front door: compiled, checked, explained, judged by the reference, refused by the engines."""
+"""ACEL through the front door: compiled, checked, explained, and run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_check_knows_the_types_of_the_result() -> None:
         "s": "struct<price:bigint>",
         "y": "struct<n:bigint,mean:double,all:array<bigint>>",
     }
-    assert report.refusal == "PROJECT does not run on Spark yet."
+    assert report.refusal is None
 
 
 def test_a_window_makes_a_formula_bounded() -> None:
@@ -66,11 +66,13 @@ def test_sizes_are_told_with_rates() -> None:
     assert report.sizes is not None
 
 
-def test_explain_shows_the_plan_and_why_spark_does_not_run_it() -> None:
+def test_explain_shows_the_plan_and_the_automaton() -> None:
     shown = acel("(SELL AS s ; BUY) FILTER s[price > 4]").explain()
     assert "Filter s[price > 4]" in shown
     assert "Sequence by position" in shown
-    assert "does not run on Spark yet." in shown
+    assert "automaton: events are read one by one, with registers for what neighbours and aggregates decide" in shown
+    assert "one task: no key and no window splits the events" in shown
+    assert "→ 1  t0 and t1 / SELL: event, s: event" in shown
 
 
 @pytest.mark.parametrize(
@@ -89,16 +91,18 @@ def test_explain_shows_the_plan_and_why_spark_does_not_run_it() -> None:
         ("SELL FILTER SELL[same(price)]", "The predicate `SELL[same(price)]` of a FILTER"),
     ],
 )
-def test_what_engines_do_not_run_they_refuse(text: str, words: str) -> None:
+def test_only_automata_run_what_acel_says(text: str, words: str) -> None:
     pattern = acel(text)
-    with pytest.raises(errors.UnsupportedError) as refusal:
-        pattern.match({}, engine="local")
-    assert refusal.value.message == f"{words} does not run locally yet."
-    assert refusal.value.where is not None
-    with pytest.raises(errors.UnsupportedError) as refusal:
-        pattern.match({})
-    assert refusal.value.message == f"{words} does not run on Spark yet."
-    assert all(refusals(pattern.query).values())
+    refused = refusals(pattern.query)
+    assert [name for name, refusal in refused.items() if refusal is None] == ["automaton"]
+    refusal = refused["kernel"]
+    assert refusal is not None
+    assert refusal.message == f"{words} does not run with the strategy `kernel`."
+    assert refusal.where is not None
+    assert unsupported(pattern.query) is None
+    found = pattern.match(ROWS, engine="local").to_pylist()
+    expected = tocsin.reference.evaluate(pattern, ROWS)
+    assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
 
 
 def test_what_means_the_same_in_sase_runs_everywhere() -> None:
@@ -159,7 +163,18 @@ def test_a_monoid_lifts_and_finishes_and_says_its_type() -> None:
     assert dict(pattern.check(SCHEMAS).columns)["y"] == "struct<m:double,none:double>"
 
 
-def test_engines_refuse_monoids() -> None:
+def test_an_automaton_runs_a_monoid_in_where() -> None:
+    text = "PATTERN SELL+ s WHERE product(s.price) > 6 RETURN COUNT(s) AS n"
+    pattern = tocsin.pattern(text, aggregates={"product": PRODUCT})
+    assert [name for name, refusal in refusals(pattern.query).items() if refusal is None] == ["automaton"]
+    assert sorted(pattern.match(ROWS, engine="local")["n"].to_pylist()) == [1, 2, 2, 2, 3]
+    both = tocsin.pattern("PATTERN AND(SELL s, BUY b) WHERE product(s.price) > 6", aggregates={"product": PRODUCT})
+    refusal = unsupported(both.query)
+    assert refusal is not None
+    assert refusal.message == "The aggregate `product` of your own does not run on Spark yet."
+
+
+def test_engines_refuse_monoids_in_return() -> None:
     pattern = tocsin.pattern("PATTERN SELL+ s RETURN product(s.price) AS p", aggregates={"product": PRODUCT})
     with pytest.raises(errors.UnsupportedError, match="The aggregate `product` of your own does not run locally yet"):
         pattern.match(ROWS, engine="local")

@@ -133,7 +133,10 @@ def test_a_formula_of_acel_is_checked(tmp_path: Path) -> None:
     path.write_text("AGG y[top <- max(t.amount)](Login ; Transfer+ AS t) FILTER y[top > 1000] WITHIN 10 MINUTES")
     without = tocsin("check", str(path))
     assert without.exit_code == 0, without.output
-    assert "reference only: AGG does not run on Spark yet." in without.stdout
+    assert "batch on Spark, reference" in without.stdout
+    shown = tocsin("explain", str(path))
+    assert shown.exit_code == 0, shown.output
+    assert "automaton: one shuffle, then events are read in order" in shown.stdout
     schemas = ["--schema", "Login=ts timestamp", "--schema", "Transfer=ts timestamp, amount double"]
     result = tocsin("check", str(path), *schemas)
     assert result.exit_code == 0, result.output
@@ -145,10 +148,10 @@ def test_a_formula_of_acel_is_checked(tmp_path: Path) -> None:
 
 
 def test_what_spark_does_not_run_is_refused_before_it_starts(tmp_path: Path) -> None:
-    path = tmp_path / "p.acel"
-    path.write_text("Login ; Transfer")
+    path = tmp_path / "p.sase"
+    path.write_text("PATTERN SEQ(Login l, Transfer t) WITHIN 1 HOUR WITH TIMEOUTS")
     shown = refused("run", str(path), "--input", "Login=nowhere.csv")
-    assert "[NOT_YET_SUPPORTED] ACEL's `;` does not run on Spark yet." in shown
+    assert "[NOT_YET_SUPPORTED] WITH TIMEOUTS does not run on Spark yet." in shown
 
 
 def test_a_language_can_be_told(pattern: str) -> None:

@@ -59,6 +59,17 @@ def test_many_matches_are_shown_in_part(tmp_path: Path, spark: SparkSession) -> 
     assert "The first 20 of 25; write all of them with --out PATH." in result.stderr
 
 
+def test_a_formula_of_acel_runs_with_the_events_of_every_input(tmp_path: Path, spark: SparkSession) -> None:
+    pattern = tmp_path / "p.acel"
+    pattern.write_text("AGG y[n <- count(A)](A@+ : B) RETURN y.n")
+    for name, times in {"A": (1, 2, 5), "B": (3, 7), "X": (6,)}.items():
+        (tmp_path / f"{name}.csv").write_text("ts\n" + "\n".join(map(str, times)))
+    inputs = [part for name in "ABX" for part in ("--input", f"{name}={tmp_path / name}.csv")]
+    result = done("run", str(pattern), *inputs)
+    # The X stands between the last A and the last B.
+    assert "6 events read; 2 matches." in result.stderr
+
+
 @pytest.mark.parametrize("format", ["parquet", "json"])
 def test_matches_are_written_as_spark_writes_them(
     spark: SparkSession, pair: tuple[str, str], tmp_path: Path, format: str

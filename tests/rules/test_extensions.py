@@ -12,6 +12,7 @@ from tests.rules.support import ABC, TYPES, S, compiled, found, refused, rows, s
 import tocsin
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.temporal import network
+from tocsin.physical.claims import refusals, unsupported
 from tocsin.reference import evaluate, events
 
 # --- 50: aggregates over a window ---
@@ -352,3 +353,27 @@ def test_requirement_57_a_mistake_in_a_module_is_shown_there() -> None:
     with pytest.raises(tocsin.TocsinError) as caught:
         compiled("use bank rule R where a : A", modules={"bank": "template A { x : Integer }\npattern P : A { x > }"})
     assert "at bank.parte:2:19" in str(caught.value)
+
+
+# --- what engines say ---
+
+
+@pytest.mark.parametrize(
+    ("rule", "refused_for"),
+    [
+        ("rule R where a : A all b : B when all b in a [0 s, 5 s]", "`all` of a rule"),
+        ("rule R where a : A b : A when b in a [0 s, 5 s] unordered(a, b)", "`unordered`"),
+        ("rule R where a : A b : A when b in a [0 s, 5 s] distinct(a, b)", "`same_event(a, b)` of a rule"),
+        ("rule R where a : A { hour(timestamp) = 3 }", "`hour(a.timestamp)` of a rule"),
+        ("rule R where a : A { lucky(x) }", "`lucky(a.x)` of a rule"),
+        ("rule R where a : A no b : B { known(x) } when no b in a [0 s, 5 s]", "`known(b.x)` of a rule"),
+    ],
+)
+def test_no_strategy_claims_what_only_rules_say(rule: str, refused_for: str) -> None:
+    functions = {"lucky": tocsin.function(bool, gives="boolean", pure=True)}
+    program = compiled(ABC + rule, functions=functions, tables={"known": [1, 2]})
+    query = program.program.timed("ts").rules[0].query
+    refusal = unsupported(query)
+    assert refusal is not None
+    assert refusal.message == f"{refused_for} does not run on Spark yet."
+    assert all(refusals(query)[name] is not None for name in ("kernel", "clustered", "automaton", "trend"))

@@ -15,7 +15,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.holdings import Binder, differing
+from tocsin.analysis.holdings import Binder, Held, differing
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.types import DataType, Kind, common_type
 from tocsin.language import expressions as ex
@@ -41,6 +41,8 @@ class BoundQuery:
     columns
         What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per
         variable.
+    held
+        What the events of each variable look like: their types, and what PROJECT and AGG leave and make.
     """
 
     query: alg.Query
@@ -48,6 +50,7 @@ class BoundQuery:
     time: Mapping[str, str]
     time_type: DataType
     columns: tuple[tuple[str, DataType], ...]
+    held: Held = field(default_factory=dict)
 
     @property
     def has_integer_time(self) -> bool:
@@ -129,7 +132,7 @@ class _Binder:
         for node in self.query.pattern.walk():
             self._node(node)
         columns = self._columns()
-        return BoundQuery(self.query, self.schemas, time, time_type, columns)
+        return BoundQuery(self.query, self.schemas, time, time_type, columns, self.held)
 
     def _add_schema(self, name: str) -> None:
         if name in self.given:

@@ -19,16 +19,14 @@ from tocsin.errors import (
     did_you_mean,
     raise_all,
 )
-from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import STRATEGIES, unsupported
+from tocsin.physical.claims import STRATEGIES, counts_other_types, unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
-CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,8 @@ def job(
         inputs = counted(files.read(spark, paths))
     else:
         needed = alg.event_types(pattern.query.pattern)
-        # Contiguity counts the events of every input, named by the pattern or not (R17); else they need not be read.
-        wanted = paths if pattern.query.selection in CONTIGUOUS else needed
+        # Neighbours may be events of every input, named by the pattern or not (R17); else they need not be read.
+        wanted = paths if counts_other_types(pattern.query) else needed
         inputs = {name: counted(files.read(spark, paths[name])) for name in wanted}
     matches = pattern.match(
         inputs, time=time, type=type_column, tie=tie or None, id=id, strategy=strategy, max_matches_per_start=most

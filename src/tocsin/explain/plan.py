@@ -12,10 +12,10 @@ from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections
-from tocsin.physical.claims import STRATEGIES, claims, refusals, unsupported
+from tocsin.physical.claims import STRATEGIES, claims, refusals, refused_by_automata, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
-from tocsin.physical.sliced.describe import describe_query
+from tocsin.physical.sliced.describe import describe_query, describe_runs_query
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
@@ -63,6 +63,8 @@ def plan_without_inputs(
         parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
     if choice.strategy == "kernel":
         parts["Strategy"] += f"\n{describe_query(better.query, choice.slice_us if statistics else None)}"
+    if choice.strategy == "automaton" and refused_by_automata(query) is None:
+        parts["Strategy"] += f"\n{describe_runs_query(better.query, choice.slice_us if statistics else None)}"
     return parts
 
 

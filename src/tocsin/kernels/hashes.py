@@ -7,13 +7,13 @@ before it, the first with 42. The two digests of every event come from Spark; he
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.kernels.model import Bag, Integers, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 
 Words = NDArray[np.uint64]
 
@@ -43,6 +43,12 @@ def chain(seeds: Words, values: Integers) -> Words:
     found = (found ^ (found >> np.uint64(33))) * U2
     found = (found ^ (found >> np.uint64(29))) * U3
     return found ^ (found >> np.uint64(32))
+
+
+def chain_texts(seeds: Words, texts: Sequence[str]) -> Words:
+    """The same, of texts: one by one."""
+    found = (_xxh64(text.encode(), seed) for seed, text in zip(seeds.tolist(), texts, strict=True))
+    return np.fromiter(found, np.uint64, len(texts))
 
 
 def _rotated(words: Words, bits: int) -> Words:
@@ -112,13 +118,39 @@ def _mixed(lane: int, word: int) -> int:
 # --- matches --------------------------------------------------------------------------------------
 
 
-def match_hashes(matches: Matches, digests: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
-    """h1 and h2 of matches, from the digests of the rows that their events are; all variables must be in `events`."""
-    first, second = (_hashes(salt, matches, column) for salt, column in enumerate(digests, start=1))
+Digests = tuple[Integers, Integers]
+Gather = Callable[[Integers], Integers]
+
+
+def match_hashes(matches: Matches, digests: Digests, made: Digests | None = None) -> Digests:
+    """h1 and h2 of matches, from the digests of the rows that their events are; all variables must be in `events`.
+
+    `made` are the digests of the events that were made.
+    """
+    of_made = (None, None) if made is None else made
+    first, second = (
+        _hashes(salt, matches, _gather(column, others, matches.made))
+        for salt, column, others in zip((1, 2), digests, of_made, strict=True)
+    )
     return first, second
 
 
-def _hashes(salt: int, matches: Matches, digests: Integers) -> Integers:
+def _gather(digests: Integers, of_made: Integers | None, made: Made | None) -> Gather:
+    """From events to their digests."""
+    if made is None or of_made is None:
+        return lambda rows: digests[rows]
+    base = made.base
+
+    def gather(rows: Integers) -> Integers:
+        is_made = rows >= base
+        found = digests[np.where(is_made, 0, rows)]
+        found[is_made] = of_made[rows[is_made] - base]
+        return found
+
+    return gather
+
+
+def _hashes(salt: int, matches: Matches, digests: Gather) -> Integers:
     names = sorted(matches.events)
     shape = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
     found = np.full(len(matches), constant(salt, shape), np.uint64)
@@ -129,23 +161,23 @@ def _hashes(salt: int, matches: Matches, digests: Integers) -> Integers:
     return found.view(np.int64)
 
 
-def _with_event(found: Words, rows: Integers, digests: Integers) -> Words:
+def _with_event(found: Words, rows: Integers, digests: Gather) -> Words:
     is_bound = rows >= 0
     found = chain(found, is_bound.astype(np.int64))
     if is_bound.all():
-        return chain(found, digests[rows])
-    found[is_bound] = chain(found[is_bound], digests[rows[is_bound]])
+        return chain(found, digests(rows))
+    found[is_bound] = chain(found[is_bound], digests(rows[is_bound]))
     return found
 
 
-def _with_bag(found: Words, bag: Bag, digests: Integers) -> Words:
+def _with_bag(found: Words, bag: Bag, digests: Gather) -> Words:
     sizes = np.diff(bag.offsets)
     found = chain(found, sizes)
     # One round per place in the bags: round k hashes the k-th event of every bag that has one.
     still = np.flatnonzero(sizes)
     place = 0
     while len(still):
-        found[still] = chain(found[still], digests[bag.rows[bag.offsets[still] + place]])
+        found[still] = chain(found[still], digests(bag.rows[bag.offsets[still] + place]))
         place += 1
         still = still[sizes[still] > place]
     return found
@@ -167,20 +199,24 @@ class Numbering:
     """Numbers equal matches 0, 1, … over all the matches of a task, however many at a time.
 
     Equal matches are made of equal rows, which are in the same task, so that only matches that hold a row with a twin
-    need looking at.
+    need looking at; or all of them, where a match does not show the rows that it was made of.
     """
 
-    def __init__(self, digests: tuple[Integers, Integers], *groups: Integers | None) -> None:
+    def __init__(self, digests: Digests, *groups: Integers | None, of_all: bool = False) -> None:
         """The digests of the task's rows; `groups` (slice, partition) tell apart rows that never meet."""
-        self._has_twin = twins([column for column in (*digests, *groups) if column is not None])
+        self._of_all = of_all
+        self._has_twin = None if of_all else twins([column for column in (*digests, *groups) if column is not None])
         self._seen: dict[tuple[int, int], int] = {}
 
     def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
         """The number of each match among the equal ones so far."""
         numbers = np.zeros(len(matches), np.int64)
-        if self._has_twin is None:
+        if self._of_all:
+            chosen = np.arange(len(matches))
+        elif self._has_twin is None:
             return numbers
-        chosen = np.flatnonzero(holds_any(matches, self._has_twin))
+        else:
+            chosen = np.flatnonzero(holds_any(matches, self._has_twin))
         order = chosen[np.lexsort((second[chosen], first[chosen]))]
         if not len(order):
             return numbers
@@ -250,11 +286,20 @@ def _bag_holds(bag: Bag, marked: Mask) -> Mask:
 
 
 def match_halves(
-    matches: Iterable[Matches], digests: tuple[Integers, Integers], *groups: Integers | None, has_id: bool = False
+    matches: Iterable[Matches],
+    digests: Digests,
+    *groups: Integers | None,
+    has_id: bool = False,
+    of_all: bool = False,
+    made: Callable[[Made], Digests] | None = None,
 ) -> Iterable[tuple[Matches, Integers, Integers]]:
-    """Matches with the two halves of their `match_id`; with an `id` column equal matches share one."""
-    numbering = None if has_id else Numbering(digests, *groups)
+    """Matches with the two halves of their `match_id`; with an `id` column equal matches share one.
+
+    `of_all` is for matches that may be equal without holding equal rows; `made` gives the digests of events that were
+    made.
+    """
+    numbering = None if has_id else Numbering(digests, *groups, of_all=of_all)
     for some in matches:
-        first, second = match_hashes(some, digests)
+        first, second = match_hashes(some, digests, None if made is None or some.made is None else made(some.made))
         numbers = np.zeros(len(some), np.int64) if numbering is None else numbering.ordinals(some, first, second)
         yield some, *halves(first, second, numbers)

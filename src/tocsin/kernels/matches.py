@@ -1,12 +1,13 @@
-"""Picking and joining `Matches`, bags and floors included."""
+"""Picking and joining `Matches`; bags, floors and events that were made included."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from tocsin.kernels.model import Bag, Integers, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 
 
 def take(matches: Matches, which: Integers | Mask) -> Matches:
@@ -17,25 +18,85 @@ def take(matches: Matches, which: Integers | Mask) -> Matches:
         matches.end[indices],
         _taken(matches.events, indices),
         _taken(matches.floors, indices),
+        matches.made,
     )
 
 
 def concatenate(parts: Sequence[Matches]) -> Matches:
     """All matches of several `Matches` of one pattern, in their order.
 
-    Floors are kept when every part has them.
+    Floors are kept when every part has them. Events that were made are numbered anew where parts have their own.
     """
     if not parts:
         nothing = np.empty(0, dtype=np.int64)
         return Matches(nothing, nothing)
     if len(parts) == 1:
         return parts[0]
+    made, shifts = _made_by_all([part.made for part in parts])
+    events = [
+        _shifted(part.events, part.made, shift) if shift else part.events
+        for part, shift in zip(parts, shifts, strict=True)
+    ]
     return Matches(
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.end for part in parts]),
-        _joined([part.events for part in parts]),
+        _joined(events),
         _joined([part.floors for part in parts]) if all(part.floors for part in parts) else {},
+        made,
     )
+
+
+def _made_by_all(several: Sequence[Made | None]) -> tuple[Made | None, list[int]]:
+    """All events that parts have made, each once, and how much later those of each part come in them."""
+    kept: list[Made] = []
+    shifts = [0] * len(several)
+    for number, made in enumerate(several):
+        if made is None:
+            continue
+        before = next((place for place, one in enumerate(kept) if one is made), len(kept))
+        if before == len(kept):
+            kept.append(made)
+        shifts[number] = sum(len(one.rows) for one in kept[:before])
+    if len(kept) < 2:
+        return (kept[0] if kept else None), shifts
+    places = []
+    sizes = [0] * len(kept[0].columns)
+    for made in kept:
+        offsets = np.array(sizes, np.int64)
+        places.append(made.places + (offsets[made.templates] if len(sizes) else 0))
+        sizes = [size + (len(columns[0]) if columns else 0) for size, columns in zip(sizes, made.columns, strict=True)]
+    columns = tuple(
+        tuple(_column(column_parts) for column_parts in zip(*parts, strict=True))
+        for parts in zip(*(made.columns for made in kept), strict=True)
+    )
+    return Made(
+        kept[0].base,
+        np.concatenate([made.rows for made in kept]),
+        np.concatenate([made.templates for made in kept]),
+        np.concatenate(places),
+        columns,
+    ), shifts
+
+
+def _column(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """The values of several columns below each other; NULLs may be None, or masked in an array."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        found: Sequence[Any] = np.ma.concatenate(parts)  # type: ignore[no-untyped-call]
+        return found
+    return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _shifted(events: Mapping[str, Integers | Bag], made: Made | None, shift: int) -> dict[str, Integers | Bag]:
+    """The same events, where those that were made have later numbers."""
+    base = 0 if made is None else made.base
+
+    def later(rows: Integers) -> Integers:
+        return np.where(rows >= base, rows + shift, rows)
+
+    return {
+        name: Bag(held.offsets, later(held.rows)) if isinstance(held, Bag) else later(held)
+        for name, held in events.items()
+    }
 
 
 def as_indices(which: Integers | Mask) -> Integers:

@@ -21,6 +21,7 @@ from tocsin.optimizer.spine import is_free, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
+AUTOMATON = "automaton"
 MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
 MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
@@ -272,6 +273,8 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         return JOIN, "a match is one event: nothing is joined, and no event is sent anywhere"
     if KERNEL in able:
         return KERNEL, "one scan and one shuffle find any number of events, where every join reads and shuffles again"
+    if AUTOMATON in able:
+        return AUTOMATON, "events are read one by one, with registers for what neighbours and aggregates decide"
     fallback = JOIN if JOIN in able else next(iter(able))
     refusal = next((option.refusal for option in options if option.strategy == KERNEL), None)
     return fallback, f"{KERNEL} would be the default, but: {refusal or 'it is not there'}"

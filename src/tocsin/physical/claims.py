@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.trends.asked import compares_neighbours
 from tocsin.kernels.trends.asked import refusal as not_a_trend
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression
+from tocsin.physical.foreign import foreign_expression, has_predicates, of_rules, own_aggregate
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
 from tocsin.physical.sliced.width import MOST_WIDTH_US
 from tocsin.source import Where
 
-# The operators that only ACEL and rules write, in their words.
+# The operators that only ACEL writes, in its words.
 OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Sequence: "ACEL's `;`",
     alg.Adjacent: "ACEL's `:`",
@@ -28,13 +30,12 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Project: "PROJECT",
     alg.Derive: "AGG",
     alg.NextOf: "NEXT",
-    alg.Emit: "EMIT",
-    alg.Gather: "`all` of a rule",
     alg.Event: "An event of any type",
 }
 # Where one of these is possible it is best, and otherwise not worth a word.
 COUNTING = ("count", "trend")
-STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered")
+STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton")
+CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
 def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
@@ -46,7 +47,7 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
     --------
     >>> a, b = alg.Event("A", "a"), alg.Repeat(alg.Event("B", "b"), 1, None)
     >>> [name for name, refusal in refusals(alg.Query(alg.Within(alg.Sequence((a, b)), 10))).items() if refusal is None]
-    ['kernel', 'clustered']
+    ['kernel', 'clustered', 'automaton']
     """
     return {
         "join": refused_by_joins(query),
@@ -55,6 +56,7 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
         "trend": refused_by_trends(query),
         "kernel": refused_by_kernels(query),
         "clustered": refused_by_clustered(query, one_input=one_input),
+        "automaton": refused_by_automata(query),
     }
 
 
@@ -62,9 +64,12 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
     """What the planner weighs: strategies, and why each cannot run.
 
     The windows of the paper are there to compare with; nobody is served by choosing them, and counting is worth a word
-    only where it is possible.
+    only where it is possible. An automaton is for what nothing else runs, and then there is nothing to weigh.
     """
-    left_out = {"sliding-window"}
+    if wanted != "automaton" and refused_by_kernels(query) is not None and refused_by_automata(query) is None:
+        refusal = None if wanted == "auto" else refusals(query, one_input=one_input).get(wanted)
+        return [*([(wanted, refusal.message)] if refusal is not None else []), ("automaton", None)]
+    left_out = {"sliding-window", "automaton"}
     # Neighbours are compared in plain Python there: worth it where the kernel cannot list the matches, and only then.
     left_out |= {"trend"} if compares_neighbours(query) else set()
     return [
@@ -76,7 +81,22 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
 
 def unsupported(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
     """Why no strategy runs a query, or None when one does."""
-    return refused_by_kernels(query, engine)
+    by_kernels = refused_by_kernels(query, engine)
+    by_automata = None if by_kernels is None else refused_by_automata(query, engine)
+    if by_automata is None:
+        return None
+    return by_automata if is_acel(query) else by_kernels
+
+
+def is_acel(query: alg.Query) -> bool:
+    """Whether a query says something that only ACEL can."""
+    return any(map(is_of_acel, query.pattern.walk())) or has_predicates(query)
+
+
+def counts_other_types(query: alg.Query) -> bool:
+    """Whether events of types that the pattern does not name change what is found: by who stands beside whom (R17)."""
+    by_neighbours = (alg.Adjacent, alg.RepeatAdjacent, alg.NextOf)
+    return query.selection in CONTIGUOUS or any(isinstance(node, by_neighbours) for node in query.pattern.walk())
 
 
 def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
@@ -92,7 +112,7 @@ def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
 
 def refused_by_trends(query: alg.Query) -> UnsupportedError | None:
     """Why the matches of a query are not counted without being built, or None."""
-    refusal = refused_by_kernels(query)
+    refusal = refused_by_kernels(query, strategy="trend")
     if refusal is not None:
         return refusal
     reason = not_a_trend(query)
@@ -108,21 +128,94 @@ def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
     )
 
 
-def refused_by_kernels(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
-    """The first construct that kernels cannot run, or None."""
+def refused_as_rule(query: alg.Query, engine: str) -> UnsupportedError | None:
+    """The first thing that only rules say, which no strategy runs yet, or None."""
+    found = of_rules(query)
+    if found is None:
+        return None
+    return UnsupportedError(f"{found[0]} does not run {engine} yet.", where=found[1], hint=HINT)
+
+
+def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
+    """Why a query does not run as an automaton, or None."""
+    refusal = refused_as_rule(query, engine)
+    if refusal is not None:
+        return refusal
     for node in query.pattern.walk():
-        if (
-            is_of_acel(node)
-            or isinstance(node, alg.Emit | alg.Gather)
-            or (isinstance(node, alg.Event) and node.type is None)
-        ):
+        if isinstance(node, alg.Event) and node.type is None:
+            return UnsupportedError(f"An event of any type does not run {engine} yet.", where=node.where, hint=HINT)
+    own = own_aggregate(query)
+    if own is not None:
+        return UnsupportedError(
+            f"The aggregate `{own.function}` of your own does not run in RETURN, GROUP BY and HAVING {engine} yet.",
+            where=own.where,
+            hint="compute it with AGG in an ACEL pattern. " + HINT,
+        )
+    ordered = _first_of_made(query)
+    if ordered is not None:
+        return UnsupportedError(
+            f"{ordered.function.upper()} over all matches, of events that PROJECT or AGG has made, "
+            f"does not run {engine} yet.",
+            where=ordered.where,
+            hint=HINT,
+        )
+    reason = _no_automaton(query)
+    if reason is None:
+        return None
+    hint = HINT if is_acel(query) else 'leave out `strategy="automaton"`.'
+    return UnsupportedError(reason, where=query.pattern.where, hint=hint)
+
+
+def _first_of_made(query: alg.Query) -> ex.Aggregate | None:
+    """A FIRST or LAST of all matches that goes by positions which events of a match no longer show."""
+    trims = any(
+        attributes is not None
+        for node in query.pattern.walk()
+        if isinstance(node, alg.Project)
+        for _, attributes in node.kept
+    )
+    outputs = [one.expression for one in query.returns] + ([query.having] if query.having is not None else [])
+    for output in outputs if query.over_all_matches else []:
+        for node in output.walk():
+            if isinstance(node, ex.Aggregate) and node.function in ("first", "last"):
+                if trims or any(None in query.variables[name].types for name in ex.variables_in(node)):
+                    return node
+    return None
+
+
+def _no_automaton(query: alg.Query) -> str | None:
+    if query.selection is Selection.NEXT:
+        return "The selection policy `next` asks which other events could have been bound; an automaton does not know."
+    if query.selection is Selection.CONTIGUOUS and query.partition.attributes:
+        return "`contiguous` counts the events of all partitions, and an automaton reads one."
+    if query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT) or query.timeouts:
+        return "An automaton finds every match, and knows no policies."
+    return automata.refusal(query.pattern)
+
+
+def refused_by_kernels(
+    query: alg.Query, engine: str = "on Spark", *, strategy: str = "kernel"
+) -> UnsupportedError | None:
+    """The first construct that kernels cannot run, or None."""
+    refusal = refused_as_rule(query, engine)
+    if refusal is not None:
+        return refusal
+    elsewhere = f'leave out `strategy="{strategy}"`: an automaton runs it.'
+    for node in query.pattern.walk():
+        if is_of_acel(node):
+            construct = OTHER_LANGUAGES[type(node)]
+            message = f"{construct} does not run with the strategy `{strategy}`."
+            return UnsupportedError(message, where=node.where, hint=elsewhere)
+        if isinstance(node, alg.Event) and node.type is None:
             construct = OTHER_LANGUAGES[type(node)]
             return UnsupportedError(f"{construct} does not run {engine} yet.", where=node.where, hint=HINT)
     foreign = foreign_expression(query)
     if foreign is not None:
-        return UnsupportedError(f"{foreign[0]} does not run {engine} yet.", where=foreign[1], hint=HINT)
-    if query.unordered:
-        return UnsupportedError(f"`unordered` does not run {engine} yet.", where=query.pattern.where, hint=HINT)
+        construct, where = foreign
+        if refused_by_automata(query) is None:
+            message = f"{construct} does not run with the strategy `{strategy}`."
+            return UnsupportedError(message, where=where, hint=elsewhere)
+        return UnsupportedError(f"{construct} does not run {engine} yet.", where=where, hint=HINT)
     if query.timeouts:
         return UnsupportedError(
             f"WITH TIMEOUTS does not run {engine} yet.", where=query.places.get("timeouts"), hint=HINT
@@ -132,7 +225,7 @@ def refused_by_kernels(query: alg.Query, engine: str = "on Spark") -> Unsupporte
 
 def refused_by_clustered(query: alg.Query, *, one_input: bool = True) -> UnsupportedError | None:
     """Why a query cannot be searched in the partitions that its events lie in, or None."""
-    refusal = refused_by_kernels(query)
+    refusal = refused_by_kernels(query, strategy="clustered")
     if refusal is not None:
         return refusal
     absence = next(iter(alg.absences_in(query.pattern)), None)

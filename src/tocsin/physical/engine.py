@@ -15,9 +15,9 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
-from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Rule
@@ -26,11 +26,14 @@ from tocsin.physical.claims import (
     STRATEGIES,
     cannot_count,
     claims,
+    counts_other_types,
+    refused_by_automata,
     refused_by_clustered,
     refused_by_counts,
     refused_by_kernels,
     refused_by_trends,
 )
+from tocsin.physical.compacted import refused_compact
 from tocsin.physical.inputs import Inputs, resolve
 from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
@@ -39,14 +42,13 @@ from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.model import Plan
 from tocsin.physical.joins.plan import Order, common_clock, plan
 from tocsin.physical.schemas import attributes_of
-from tocsin.physical.sliced import clustered, trends
+from tocsin.physical.sliced import clustered, compact, trends
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.describe import describe as describe_kernel
-from tocsin.physical.sliced.describe import describe_clustered, describe_trend
+from tocsin.physical.sliced.describe import describe_clustered, describe_runs, describe_trend
 from tocsin.physical.values import Kind
 
 log = logging.getLogger(__name__)
-CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,14 @@ class Prepared:
             raise refusal
         return kernel(self.bound)
 
+    @cached_property
+    def runs(self) -> RunKernel:
+        """The query compiled to an automaton, or the reason why it is not."""
+        refusal = refused_by_automata(self.query)
+        if refusal is not None:
+            raise refusal
+        return run_kernel(self.bound)
+
     def matches(self) -> DataFrame:
         """The matches."""
         if self.inputs.is_streaming:
@@ -149,10 +159,10 @@ class Prepared:
             )
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
-        if self.strategy == "kernel":
+        if self.strategy in ("kernel", "automaton"):
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
-            return run(self.kernel, self.inputs, asked)
+            return run(self.kernel if self.strategy == "kernel" else self.runs, self.inputs, asked)
         if self.strategy == "count":
             refusal = refused_by_counts(self.query)
             if refusal is not None:
@@ -165,11 +175,21 @@ class Prepared:
             return clustered.matches(self.kernel, self.inputs, asked)
         return joins.matches(self.query, self._joins(), self.inputs)
 
+    def compact(self, query: alg.Query) -> DataFrame:
+        """The matches as graphs; `query` as it was written, for that is what enumerates them."""
+        refusal = refused_compact(query)
+        if refusal is not None:
+            raise refusal
+        kernel = run_kernel(replace(self.bound, query=query))
+        return compact.compact(kernel, self.inputs, sliced.Options(self._slice_us))
+
     def describe(self) -> str:
         """The plan in words."""
         times = {name: stream.time for name, stream in self.inputs.streams.items()}
         if self.strategy == "kernel":
             return describe_kernel(self.kernel, self._slice_us)
+        if self.strategy == "automaton":
+            return describe_runs(self.runs, self._slice_us)
         if self.strategy == "count":
             return counts.describe(self.query)
         if self.strategy == "trend":
@@ -233,7 +253,7 @@ def prepare(
         tie=tie,
         type=type,
         id=id,
-        others=query.selection in CONTIGUOUS,
+        others=counts_other_types(query),
     )
     bound = bind(query, {name: attributes_of(stream.schema) for name, stream in found.streams.items()}, time=time)
     names = {stream.time for stream in found.streams.values()}

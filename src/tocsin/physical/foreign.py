@@ -1,4 +1,4 @@
-"""What no engine computes yet: predicates of ACEL, expressions of rules, aggregates that users have registered."""
+"""What only automata compute: predicates of ACEL, aggregates that users registered; and what none does: rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_RULES = rx.Invoke | rx.Apply | rx.InTable | rx.CalendarField | rx.ListOf | rx
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
-    """The first expression that only the reference computes, in words, and its place; None when there is none.
+    """The first expression that joins and loops do not compute, in words, and its place; None when there is none.
 
     Examples
     --------
@@ -27,11 +27,42 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
             match node:
                 case ex.Every() | ex.BagPredicate():
                     return f"The predicate `{print_expression(node)}` of a FILTER", node.where
-                case _ if isinstance(node, OF_RULES):
-                    return f"`{print_expression(node)}` of a rule", node.where
                 case ex.Aggregate() if node.monoid is not None:
                     return f"The aggregate `{node.function}` of your own", node.where
     return None
+
+
+def of_rules(query: alg.Query) -> tuple[str, Where] | None:
+    """The first thing that only a rule says, in words, and its place; None when there is none."""
+    for node in query.pattern.walk():
+        if isinstance(node, alg.Emit | alg.Gather):
+            return "EMIT" if isinstance(node, alg.Emit) else "`all` of a rule", node.where
+    if query.unordered:
+        return "`unordered`", query.pattern.where
+    for expression in _expressions_of(query):
+        for part in expression.walk():
+            if isinstance(part, OF_RULES):
+                return f"`{print_expression(part)}` of a rule", part.where
+    return None
+
+
+def own_aggregate(query: alg.Query) -> ex.Aggregate | None:
+    """The first aggregate of the user in RETURN, GROUP BY or HAVING."""
+    for expression in _outputs_of(query):
+        for node in expression.walk():
+            if isinstance(node, ex.Aggregate) and node.monoid is not None:
+                return node
+    return None
+
+
+def has_predicates(query: alg.Query) -> bool:
+    """Whether there are conditions in the manner of ACEL's FILTER."""
+    return any(
+        isinstance(inner, ex.Every | ex.BagPredicate)
+        for node in query.pattern.walk()
+        if isinstance(node, alg.Filter)
+        for inner in node.condition.walk()
+    )
 
 
 def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
@@ -45,6 +76,10 @@ def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
             case alg.Emit():
                 yield node.at
                 yield from (value for _, value in node.values)
+    yield from _outputs_of(query)
+
+
+def _outputs_of(query: alg.Query) -> Iterator[ex.Expression]:
     yield from (returned.expression for returned in (*query.returns, *query.group_by))
     if query.having is not None:
         yield query.having

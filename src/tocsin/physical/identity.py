@@ -6,7 +6,8 @@ hash before it, the first with 42; a BIGINT is its 8 bytes, little endian, a DOU
 BIGINT. A list of names is written as the text of a JSON array without blanks: `["A","k","ts"]`.
 
 1. An event has two digests, d1 and d2: d_s = xxhash64(s, names, nulls, values…). The names are its type and then,
-   sorted, its columns, or only the user's `id` column when there is one; the values are those of these columns.
+   sorted, its columns, or only the user's `id` column when there is one; the values are those of these columns. What
+   PROJECT leaves of an event has its type and the columns that are left, what AGG makes the type "" and its values.
 2. Bit i of nulls is set when value i, counted from 0, is NULL; there is one BIGINT for every 63 values begun. A NULL
    adds nothing else.
 3. Other values are written as: integers as BIGINT; FLOAT and DOUBLE as DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP,
@@ -18,7 +19,7 @@ BIGINT. A list of names is written as the text of a JSON array without blanks: `
    each of its n events in order of position). The names are those of the variables, sorted; start and end are in
    microseconds; n is 0 for an unbound variable.
 5. Equal rows make matches that are equal in all of this. They are numbered n = 0, 1, …; which is which does not matter,
-   for nothing tells them apart. With an `id` column n is 0.
+   for nothing tells them apart. With an `id` column n is 0, unless PROJECT, AGG or NEXT hide which rows they are of.
 6. match_id = hex(xxhash64(1, h1, h2, n)) then hex(xxhash64(2, h1, h2, n)), 16 digits each.
 
 So an event's share is two numbers, made where it is read; `tocsin.kernels.hashes` does steps 4 to 6 on arrays.

@@ -18,16 +18,21 @@ from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.types import DataType, Kind
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import kernel
+from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.trends.answers import too_large
 from tocsin.kernels.trends.plan import trend
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import refused_by_trends, unsupported
+from tocsin.physical.claims import refused_by_automata, refused_by_kernels, refused_by_trends, unsupported
+from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import group_name, rows_over_all
+from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.arrow import ArrowTypes, normal
+from tocsin.physical.sliced.arrow import attributes_of as types_of
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import needed
-from tocsin.physical.sliced.plain import Events, attributes_of, normal, shipped
+from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Task
 
 Bags = dict[str, list[dict[str, Any]]]
@@ -42,6 +47,8 @@ def match(
     type: str = "type",
     id: str | None = None,
     max_matches_per_start: int = MOST_MATCHES_PER_START,
+    by_automaton: bool = False,
+    is_compact: bool = False,
 ) -> pa.Table:
     """The matches of a query as an Arrow table, with the columns that Spark would give.
 
@@ -55,20 +62,30 @@ def match(
         As for `Pattern.match`.
     max_matches_per_start
         How many matches may have one start.
+    by_automaton
+        Whether to run an automaton also where other kernels could.
+    is_compact
+        Whether to give a row with a graph for each end.
     """
-    refusal = unsupported(query, "locally")
+    refusal = refused_by_automata(query, "locally") if by_automaton else unsupported(query, "locally")
+    if refusal is None and is_compact:
+        refusal = refused_compact(query, "locally")
     if refusal is not None:
         raise refusal
     events = _events(query, inputs, time, type)
     named = alg.event_types(query.pattern)
     by_type = {group.type: group for group in events}
-    schemas = {name: attributes_of(by_type[name].table.schema) for name in named}
-    bound = bind(query, schemas, time=time)
+    schemas = {name: by_type[name].table.schema for name in named}
+    bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()}, time=time)
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
-    if refused_by_trends(query) is None and (counting := trend(bound)) is not None:
+    if is_compact:
+        return compact_table(bound, events, ties)
+    by_automaton = by_automaton or refused_by_kernels(query) is not None
+    if not by_automaton and refused_by_trends(query) is None and (counting := trend(bound)) is not None:
         return _grouped(bound, rows_over_all(counting, events, ties))
-    search = kernel(bound)
-    attributes = {name: _attributes(by_type, what) for name, what in query.variables.items()}
+    search = run_kernel(bound) if by_automaton else kernel(bound)
+    looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
+    attributes = {name: attributes_of(looks[name]) for name in query.variables}
     needs = needed(query, attributes)
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
@@ -151,17 +168,15 @@ def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -
     return column
 
 
-def _attributes(by_type: Mapping[str | None, Events], what: alg.Kind) -> tuple[str, ...]:
-    columns = (name for kind in what.types for name in by_type[kind].table.column_names)
-    return tuple(dict.fromkeys(columns))
-
-
 def _schema(table: pa.Table, gathered: Iterable[Gathered]) -> pa.Schema:
     """What the search gives, also when it finds nothing."""
     fields = [pa.field(name, pa.int64()) for name in (names.START, names.END, names.FIRST_HALF, names.SECOND_HALF)]
     for number, one in enumerate(gathered):
         inner = pa.struct(
-            [pa.field(names.member(place), table.schema.field(name).type) for place, name in enumerate(one.columns)]
+            [
+                pa.field(names.member(place), one.types[place] if name is None else table.schema.field(name).type)
+                for place, name in enumerate(one.columns)
+            ]
         )
         fields.append(pa.field(names.variable(number), pa.list_(inner) if one.is_iterated else inner))
     return pa.schema(fields)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from tocsin import errors
 from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.code import RANKED, NotNumbers, ranks_that_meet
+from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
+from tocsin.kernels.expressions.code import ranks_that_meet
 from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
 from tocsin.kernels.model import Held, Slot

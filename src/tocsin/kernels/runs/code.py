@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START, DerivedEvent
-from tocsin.kernels.expressions.code import NotNumbers
+from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.runs.arena import LEAF
 from tocsin.kernels.runs.elements import DOUBLE
 from tocsin.kernels.runs.registers import Lines, Registers, column_names, initial, loaded
@@ -139,8 +139,9 @@ class SearchCode:
                     w.line("continue")
                 w.line("state = live_state[cur, k]")
             with w.block("else:"):
-                with w.block("if ts < own_low[group] or ts > own_high[group]:"):
-                    w.line("break")
+                if not self.as_graphs:
+                    with w.block("if ts < own_low[group] or ts > own_high[group]:"):
+                        w.line("break")
                 w.line(f"node, state = -1, {START}")
             word = "if"
             for state, steps in enumerate(self.tables.leaving):
@@ -149,7 +150,9 @@ class SearchCode:
                         self._state(state, steps)
                     word = "elif"
         w.line("live, cur = n_next, nxt")
-        with w.block("if accepted >= 0:"):
+        # A slice owns the matches that start in it, but graphs by their end, so that each end has one.
+        owned = " and own_low[group] <= ts <= own_high[group]" if self.as_graphs else ""
+        with w.block(f"if accepted >= 0{owned}:"):
             w.line("stack_node[0], stack_depth[0], stack, end = accepted, 0, 1, i")
 
     def _state(self, state: int, steps: Iterable[Step]) -> None:
@@ -308,6 +311,6 @@ class ReplayCode:
 
     def _note(self, template: int, place: int, kind: Kind) -> None:
         kinds = {self.kinds.get((template, place), Kind.NULL), kind} - {Kind.NULL}
-        if not kinds <= {Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN} or (Kind.BOOLEAN in kinds and len(kinds) > 1):
-            raise NotNumbers  # times, days and ranks are more than their numbers
-        self.kinds[template, place] = Kind.DOUBLE if Kind.DOUBLE in kinds else next(iter(kinds), Kind.NULL)
+        if not kinds <= {Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN} or len(kinds) > 1:
+            raise NotNumbers  # times, days and ranks are more than their numbers; 1 and 1.0 are different values
+        self.kinds[template, place] = next(iter(kinds), Kind.NULL)

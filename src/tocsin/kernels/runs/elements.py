@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.code import NotNumbers
+from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.expressions.leaves import Text
 
 Parts = Mapping[str, str]  # a text for each part

@@ -13,7 +13,7 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import NULL, DataType
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent
-from tocsin.kernels.expressions.code import NotNumbers
+from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.model import Source
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
@@ -22,21 +22,9 @@ from tocsin.kernels.runs.registers import Attributes, Registers
 from tocsin.kernels.runs.running import Bits, RunKernel
 from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Selection
 
-__all__ = ["RunKernel", "run_kernel", "run_refusal"]
-
-
-def run_refusal(query: alg.Query) -> str | None:
-    """Why a query does not run as an automaton, or None when it does."""
-    selection = query.selection
-    if selection is Selection.NEXT:
-        return "Its selection policy `next` asks what other events could have been bound."
-    if selection is Selection.CONTIGUOUS and query.partition.attributes:
-        return "`contiguous` counts the events of all partitions, and an automaton reads one."
-    if query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT) or query.timeouts:
-        return "An automaton finds every match, and knows no policies."
-    return automata.refusal(query.pattern)
+__all__ = ["RunKernel", "run_kernel"]
 
 
 def run_kernel(bound: BoundQuery) -> RunKernel:

@@ -6,7 +6,7 @@ For automata whose registers are all numbers `code` writes the same search as on
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -64,6 +64,7 @@ class PlainSearch:
     tables: Tables
     read: Read
     window_us: int | None
+    owns_by_end: bool = False
 
     def __post_init__(self) -> None:
         self.leaving = [[_Compiled(step, self.tables) for step in group] for group in self.tables.leaving]
@@ -86,10 +87,11 @@ class PlainSearch:
                     first += 1
             is_later = place == 0 or ts > times[place - 1]
             runs = [one for one in live if arena.latest[one.node] >= begin + first]
-            if low <= ts <= high:
+            is_owned = low <= ts <= high
+            if is_owned or self.owns_by_end:
                 runs.append(_Run(START, {}))
             live, accepted = self._read(begin + place, word, is_later, runs, arena)
-            if accepted is not None:
+            if accepted is not None and (is_owned or not self.owns_by_end):
                 yield Accepted(arena, accepted, begin + first, begin + place)
 
     def _read(
@@ -154,12 +156,18 @@ class Replay:
         found: dict[tuple[int, int], list[Any]] = defaultdict(list)
         offsets, steps, events = (one.tolist() for one in (paths.offsets, paths.steps, paths.events))
         for begin, end in pairwise(offsets):
-            registers: dict[str, Any] = {}
-            for step, event in zip(steps[begin:end], events[begin:end], strict=True):
-                now = Now(self.read(event), True, registers)
-                for template, fields in self.fields[step]:
-                    for place, value in enumerate(fields):
-                        found[template, place].append(value(now))
-                # All are computed from what was before.
-                registers = {**registers, **{name: value(now) for name, value in self.updates[step]}}
+            path = list(zip(steps[begin:end], events[begin:end], strict=True))
+            templates = (template for step, _ in path for template, _ in self.fields[step])
+            for template, made in zip(templates, self.of_one(path), strict=True):
+                for place, value in enumerate(made):
+                    found[template, place].append(value)
         return found
+
+    def of_one(self, path: Iterable[tuple[int, int]]) -> Iterator[list[Any]]:
+        """The values of each derived event of one match, from its steps and the events they read."""
+        registers: dict[str, Any] = {}
+        for step, event in path:
+            now = Now(self.read(event), True, registers)
+            yield from ([value(now) for value in fields] for _, fields in self.fields[step])
+            # All are computed from what was before.
+            registers = {**registers, **{name: value(now) for name, value in self.updates[step]}}

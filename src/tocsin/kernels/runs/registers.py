@@ -12,7 +12,8 @@ from typing import TypeAlias
 from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import Update
-from tocsin.kernels.expressions.code import NotNumbers, condition_code, value_code
+from tocsin.kernels.expressions.arithmetic import NotNumbers
+from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.leaves import Text
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot

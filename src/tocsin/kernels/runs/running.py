@@ -114,13 +114,13 @@ class RunKernel(Reach):
     def graphs(self, rows: Rows, *, jit: bool | None = None) -> Iterator[Graphs]:
         """The matches of a task's rows as graphs, one for each event that matches end at; events are rows.
 
-        Every match is one way; ask only where the automaton is not ambiguous.
+        Every match is one way; ask only where the automaton is not ambiguous. A slice owns the matches that end in it.
         """
         events = self._events(rows)
         if self.graphing is not None:
             found = self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, jit))
         else:
-            found = graphs_of(self._plain(rows, events))
+            found = graphs_of(self._plain(rows, events, owns_by_end=True))
         for some in found:
             is_event = some.steps != UNION
             counts = [exact(some, number) if count < 0 else count for number, count in enumerate(some.counts)]
@@ -140,9 +140,13 @@ class RunKernel(Reach):
         letters = self._letters(rows.flags[events.rows])
         return Task(events, letters, rows.columns, self.query.window_us, most, too_many, jit)
 
-    def _plain(self, rows: Rows, events: Merged) -> Iterator[Accepted]:
-        letters = self._letters(rows.flags[events.rows])
-        return PlainSearch(self.tables, self._reader(rows, events), self.query.window_us).accepted(events, letters)
+    def _plain(self, rows: Rows, events: Merged, *, owns_by_end: bool = False) -> Iterator[Accepted]:
+        letters, read = self._letters(rows.flags[events.rows]), self._reader(rows, events)
+        return PlainSearch(self.tables, read, self.query.window_us, owns_by_end).accepted(events, letters)
+
+    def by_end(self) -> RunKernel:
+        """The same, but slices own the matches that end in them: for graphs."""
+        return replace(self, owns_by_end=True, back_us=self.ahead_us, ahead_us=0)
 
     def _derive(self, rows: Rows, events: Merged, jit: bool | None) -> Derive:
         if self.replaying is None:

@@ -105,6 +105,16 @@ class Tables:
         """Whether two runs may find the same match; sometimes said of an automaton where none do."""
         return _is_ambiguous(self)
 
+    @cached_property
+    def may_bind_nothing(self) -> bool:
+        """Whether a run may end without having bound an event: it finds no match (R13)."""
+        reached, waiting = {START}, [START]
+        for state in waiting:  # grows while it is walked
+            new = {step.target for step in self.leaving[state] if not step.gives} - reached
+            reached |= new
+            waiting += new
+        return not reached.isdisjoint(self.automaton.finals)
+
     @property
     def has_derived(self) -> bool:
         """Whether matches hold values that are told again from their steps."""

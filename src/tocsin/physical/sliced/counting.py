@@ -40,6 +40,7 @@ class Counting:
             key_of(table, self.layout.packing.key_bits) if name == KEY else array_of(table, name)
             for gathered in self.layout.gathered
             for name in gathered.columns
+            if name is not None
         ]
         labels = codes(columns) if columns else None
         some = np.zeros(1, np.int64)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
+from tocsin.automata import Automaton, automaton
+from tocsin.automata.format import to_text
 from tocsin.kernels.reach import Reach, reach_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.spine import own_conditions
+from tocsin.physical.claims import CONTIGUOUS, counts_other_types
 from tocsin.physical.sliced.width import width_us
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.kernel import Kernel
     from tocsin.kernels.model import Source
+    from tocsin.kernels.runs.kernel import RunKernel
     from tocsin.kernels.trends.trend import Trend
+
+
+MOST_LINES = 40
 
 
 class _Scan(NamedTuple):
@@ -71,6 +79,70 @@ def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
     )
 
 
+def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
+    """The same of an automaton: what of an event is decided before the shuffle, and the states that follow."""
+    scans = dict.fromkeys(
+        _Scan("", source.types, False, tuple(map(_without_variable, source.conditions))) for source in kernel.sources
+    )
+    return _runs(kernel, scans, kernel.tables.automaton, slice_us)
+
+
+def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
+    """The same, as far as the query alone tells.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> query = tocsin.pattern("A : (B FILTER B[x > 5]) WITHIN 10 SECONDS", language="acel").query
+    >>> print(describe_runs_query(query))
+    automaton: one shuffle, then events are read in order
+      scan A
+      scan B
+      every other event is read too: contiguity counts it
+      shuffle by time slices of 160 s
+           with copies of events up to 10 s after a slice
+      follow 2 transitions between 3 states, no registers
+        tests
+          t0  type = 'A'
+          t1  x > 5
+          t2  type = 'B'
+        state 0 (start)
+          → 1  t0 / A: event
+        state 1
+          → 2  t1 and t2 / B: event
+        state 2 (end)
+    """
+    reach = replace(reach_of(query), counts_every_event=counts_other_types(query))
+    scans = [_Scan("", (name,), False, ()) for name in alg.event_types(query.pattern)]
+    return _runs(reach, scans, automaton(query.pattern, contiguous=query.selection in CONTIGUOUS), slice_us)
+
+
+def _runs(reach: Reach, scans: Iterable[_Scan], machine: Automaton, slice_us: int | None) -> str:
+    *lines, _ = _lines(reach, scans, slice_us)
+    first, *others = to_text(machine).split("\n")
+    if len(others) > MOST_LINES:
+        others = [*others[:MOST_LINES], f"… and {len(others) - MOST_LINES} lines more"]
+    return "\n".join(
+        [
+            "automaton: one shuffle, then events are read in order",
+            *lines,
+            f"  follow {first}",
+            *(f"    {line}" for line in others),
+        ]
+    )
+
+
+def _without_variable(condition: ex.Expression) -> ex.Expression:
+    """A condition on one event, in which its attributes stand bare."""
+
+    def bare(node: ex.Expression) -> ex.Expression:
+        if not isinstance(node, ex.Attribute):
+            return node
+        return ex.Name(node.path[0]) if len(node.path) == 1 else ex.Attribute(node.path[0], node.path[1:])
+
+    return condition.transform(bare)
+
+
 def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     """The same where the input lies in order of time."""
     window, width = kernel.query.window_us or 0, width_us(kernel, slice_us) or 0
@@ -110,7 +182,8 @@ def _lines(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) 
 def _source(source: _Scan | Source) -> str:
     conditions = " AND ".join(map(print_expression, source.conditions))
     negated = "NOT " if source.is_negated else ""
-    return f"{negated}{' | '.join(source.types)} {source.variable}" + (f"  where {conditions}" if conditions else "")
+    named = f"{negated}{' | '.join(source.types)} {source.variable}".rstrip()
+    return named + (f"  where {conditions}" if conditions else "")
 
 
 def _steps(query: alg.Query) -> Iterator[str]:

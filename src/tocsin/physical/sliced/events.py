@@ -17,33 +17,33 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import Carried, Held, Source
+from tocsin.kernels.model import Carried, Held, Source, Template
 from tocsin.language import expressions as ex
-from tocsin.physical import identity, instants
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.looks import Walk, attributes_of, types_with
+from tocsin.physical.shapes import Shape, SparkTypes, arrow_type, shape_of
 from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.kernels import AnyKernel, needs_kinds, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
 from tocsin.physical.sliced.text import text_of
+from tocsin.physical.sliced.values import (
+    NARROW,
+    Attribute,
+    anonymous,
+    cast,
+    digest_of,
+    is_held_as,
+    key_value,
+    micros_of,
+    plain_attribute,
+)
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
-from tocsin.physical.values import TIMES, Kind, Value, kind_of, value_of
-
-NARROW: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
-FIXED_WIDTH: tuple[type[T.DataType], ...] = (
-    *NARROW,
-    T.LongType,
-    T.FloatType,
-    T.DoubleType,
-    T.BooleanType,
-    T.DateType,
-    T.TimestampType,
-    T.TimestampNTZType,
-)
+from tocsin.physical.values import TIMES, Kind, kind_of, value_of
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,17 @@ class _Column:
 
 @dataclass
 class Shipper:
-    """Decides what is shipped for a kernel and builds the DataFrame."""
+    """Decides what is shipped for a kernel and builds the DataFrame.
 
-    kernel: Kernel
+    Attributes
+    ----------
+    attributes
+        What the events of each variable may have.
+    shapes
+        The types of what is needed of it.
+    """
+
+    kernel: AnyKernel
     inputs: Inputs
     needs: Needs
     with_digests: bool
@@ -92,11 +100,19 @@ class Shipper:
     def __post_init__(self) -> None:
         self.parts = parts_of(self.inputs, others=self.kernel.counts_every_event)
         self.schemas = {name: stream.schema for name, stream in self.inputs.streams.items()}
+        walk = Walk(SparkTypes(self.schemas))
+        self.looks = walk.looks(self.kernel.query.pattern)
+        self.attributes = {name: attributes_of(self.looks[name]) for name in self.kernel.query.variables}
         self.shapes: dict[str, Shape] = {
-            source.variable: shape_of(source.variable, [self.schemas[name] for name in source.types])
-            for source in self.kernel.sources
+            name: walk.shape(name, self.looks[name], wanted) for name, wanted in self.needs.items()
         }
-        self.types = {source.variable: frozenset(source.types) for source in self.kernel.sources}
+        # The sources of automata are no variables: a condition is the same for all types of one, each with its own.
+        self.source_shapes: dict[str, Shape] = {}
+        if isinstance(self.kernel, Kernel):
+            self.source_shapes = {
+                source.variable: shape_of(source.variable, [self.schemas[name] for name in source.types])
+                for source in self.kernel.sources
+            }
 
     def shipment(self) -> Shipment:
         """What travels, and what it means."""
@@ -114,17 +130,24 @@ class Shipper:
         time, micros = self._time()
         for number, one in enumerate(gathered):
             if not one.columns:  # counted only: any column that every event has tells how many there are
-                gathered = (*gathered[:number], replace(one, columns=(time,)), *gathered[number + 1 :])
+                counted = replace(one, columns=(time,), attributes=("",), types=(None,))
+                gathered = (*gathered[:number], counted, *gathered[number + 1 :])
         keys = () if packing.has_key else tuple(map(self._key, kernel.query.partition.attributes))
         carried = tuple(map(self._carried, kernel.carried))
         digests = tuple(self._digest(number) for number in (0, 1)) if self.with_digests else ()
+        templates = templates_of(kernel)
+        trimmed = {
+            number: (self._trimmed_digest(template, 0), self._trimmed_digest(template, 1))
+            for number, template in enumerate(templates)
+            if self.with_digests and not template.is_derived
+        }
         ties: tuple[str, ...] = ()
         kind = text = None
         if kernel.needs_order:
             ties = tuple(map(self._everywhere, self.inputs.ties))
             kind = self._type() if kernel.counts_every_event else None
             text = self._add(names.TEXT, lambda part: text_of(part.columns, without=part.time))
-        layout = Layout(packing, time, keys, carried, gathered, digests, ties, kind, text, wants)
+        layout = Layout(packing, time, keys, carried, gathered, digests, ties, kind, text, wants, templates, trimmed)
         frames = [self._select(part, packing) for part in self.parts]
         by = (F.shiftright(F.col(names.BITS), names.KEY_AT),) if packing.has_key else tuple(map(F.col, keys))
         return Shipment(
@@ -152,6 +175,8 @@ class Shipper:
             tests += self._has_key(part)
         if not kernel.counts_every_event:
             sources = self._sources(part)
+            if not sources:
+                return F.lit(False)
             candidates = [self._is_candidate(part, source) for source in sources]
             known = [candidate for candidate in candidates if candidate is not None]
             if len(known) == len(candidates) and any(source.conditions for source in sources):
@@ -187,25 +212,28 @@ class Shipper:
         return [compiler.condition(condition) for condition in source.conditions]
 
     def _compiler(self, part: Part, *variables: str) -> Compiler:
-        return Compiler({name: Binding(self._typed(part, self.shapes[name])) for name in variables})
+        return Compiler({name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables})
 
-    def _typed(self, part: Part, shape: Shape) -> dict[str, tuple[Column, T.DataType]]:
+    def _typed(self, part: Part, shape: Shape | None) -> dict[str, tuple[Column, T.DataType]]:
         """The columns of a variable with the types it has in the whole query."""
-        return {name: (_cast(part, name, dtype), dtype) for name, dtype in shape.items()}
+        if shape is None:
+            return part.columns
+        return {name: (cast(part, name, dtype), dtype) for name, dtype in shape.items()}
 
     # --- bits -------------------------------------------------------------------------------------
 
     def _packing(self, wanting: int) -> Packing:
         kernel = self.kernel
         asks = (
-            any(len(source.types) > 1 for source in kernel.sources)
+            needs_kinds(kernel)
             or wanting > 1
             or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
         )
         packing = Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length() if asks else 0)
         if packing.size > names.MOST_BITS:
+            what = "variables" if isinstance(kernel, Kernel) else "different conditions on single events"
             raise errors.UnsupportedError(
-                f"A pattern with {len(kernel.sources)} variables does not run on Spark yet.",
+                f"A pattern with {len(kernel.sources)} {what} does not run on Spark yet.",
                 hint="split it into several patterns.",
             )
         attributes = kernel.query.partition.attributes
@@ -254,24 +282,32 @@ class Shipper:
         return names.column(len(self.columns))
 
     def _gathered(self, variable: str, packing: Packing) -> Gathered:
-        shape, types = self.shapes[variable], self.types[variable]
-        columns = []
-        for name in self.needs[variable]:
+        shape, attributes = self.shapes[variable], tuple(self.needs[variable])
+        columns: list[str | None] = []
+        for name in attributes:
+            types = types_with(self.looks[variable], name)
             is_key = packing.has_key and name == self.kernel.query.partition.attributes[0]
-            if is_key and NARROW.get(type(shape[name])) == packing.key_bits:
+            if not types:
+                columns.append(None)
+            elif is_key and NARROW.get(type(shape[name])) == packing.key_bits:
                 columns.append(names.KEY)
             else:
                 columns.append(self._attribute(name, shape[name], types))
-        return Gathered(variable, tuple(columns), self.kernel.query.variables[variable].iterated)
+        own = tuple(
+            arrow_type(shape[name]) if column is None else None
+            for name, column in zip(attributes, columns, strict=True)
+        )
+        is_iterated = self.kernel.query.variables[variable].iterated
+        return Gathered(variable, tuple(columns), is_iterated, attributes, own)
 
     def _attribute(self, attribute: str, dtype: T.DataType, types: Iterable[str]) -> str:
         """A column with an attribute of these types; one column serves all variables that ask for the same."""
         for column in self.columns:
             value = column.value
-            if isinstance(value, _Attribute) and (value.name, value.dtype) == (attribute, dtype):
+            if isinstance(value, Attribute) and (value.name, value.dtype) == (attribute, dtype):
                 value.types |= frozenset(types)
                 return column.name
-        return self._add(self._new(), _Attribute(attribute, dtype, frozenset(types)))
+        return self._add(self._new(), Attribute(attribute, dtype, frozenset(types)))
 
     def _shared(self, attribute: str, types: Iterable[str]) -> tuple[str, T.DataType] | None:
         """A column that is shipped anyway and can hold an attribute as it is, for all these types; and its type."""
@@ -279,7 +315,7 @@ class Shipper:
         for column in self.columns:
             value = column.value
             if (
-                isinstance(value, _Attribute)
+                isinstance(value, Attribute)
                 and value.name == attribute
                 and all(attribute in self.schemas[name].names for name in wanted)
                 and all(self.schemas[name][attribute].dataType == value.dtype for name in wanted)
@@ -295,8 +331,8 @@ class Shipper:
         counts_others = self.kernel.counts_every_event
         if shared is not None and not counts_others and self.inputs.time_kind in (Kind.INTEGER, Kind.INSTANT):
             name, _ = shared
-            return name, _micros(F.col(name), self.inputs.time_kind)
-        self._add(names.TIME, lambda part: _micros(part.columns[part.time][0], part.time_kind))
+            return name, micros_of(F.col(name), self.inputs.time_kind)
+        self._add(names.TIME, lambda part: micros_of(part.columns[part.time][0], part.time_kind))
         return names.TIME, F.col(names.TIME)
 
     def _key(self, attribute: str) -> str:
@@ -304,20 +340,20 @@ class Shipper:
         shared = self._shared(attribute, self.schemas)
         if shared is not None and not self.kernel.counts_every_event and not kinds & {Kind.DOUBLE, Kind.INTERVAL}:
             return shared[0]
-        return self._add(self._new(), lambda part: _key_value(part, attribute, kinds))
+        return self._add(self._new(), lambda part: key_value(part, attribute, kinds))
 
     def _everywhere(self, attribute: str) -> str:
         return self._add(self._new(), lambda part: value_of(*part.columns[attribute]).column)
 
     def _carried(self, carried: Carried) -> str:
-        attribute = _plain_attribute(carried)
+        attribute = plain_attribute(carried)
         if attribute is not None:
             shared = self._shared(attribute, carried.expressions)
-            if shared is not None and _is_held_as(shared[1], carried.held):
+            if shared is not None and is_held_as(shared[1], carried.held):
                 return shared[0]
         values = {
             kind: (
-                _anonymous(expression),
+                anonymous(expression),
                 lambda part, expression=expression: self._held(part, expression, carried.held),
             )
             for kind, expression in carried.expressions.items()
@@ -338,20 +374,17 @@ class Shipper:
         return value.column
 
     def _digest(self, number: int) -> str:
-        id = self.inputs.id
-        positive = {kind for name in self.kernel.query.variables for kind in self.types[name]}
-        names_by_kind = {
-            kind: (kind, lambda part, kind=kind: identity.names_of(kind, part.columns, id=id)) for kind in positive
-        }
+        """A digest of whole events."""
+        kinds = {kind for held in self.kernel.query.variables.values() for kind in held.types if kind is not None}
+        return self._add(self._new(), lambda part: digest_of(part, kinds, part.columns, number, id=self.inputs.id))
+
+    def _trimmed_digest(self, template: Template, number: int) -> str:
+        """A digest of what PROJECT leaves of events: of their type, and with these attributes."""
+        nothing = (F.lit(None), T.NullType())
 
         def digest(part: Part) -> Column:
-            own = positive.intersection(part.types)
-            if not own:
-                return F.bigint(0)
-            # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
-            made = identity.digests(part.choose(names_by_kind), part.columns, id=id)[number]
-            is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
-            return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
+            columns = {name: part.columns.get(name, nothing) for name in template.attributes}
+            return digest_of(part, set(self.kernel.types), columns, number)
 
         return self._add(self._new(), digest)
 
@@ -362,77 +395,3 @@ class Shipper:
             return F.coalesce(part.columns[part.type_column][0], F.lit(""))
 
         return self._add(names.TYPE, value)
-
-
-@dataclass(eq=False)
-class _Attribute:
-    """The value of a column that holds an attribute of the types that ask for it."""
-
-    name: str
-    dtype: T.DataType
-    types: frozenset[str]
-
-    def __call__(self, part: Part) -> Column:
-        if self.types.isdisjoint(part.types):
-            return F.lit(None).cast(self.dtype)
-        if isinstance(self.dtype, FIXED_WIDTH) and self.name in part.columns:
-            # As wide when it is NULL: not worth a look at the type.
-            return _cast(part, self.name, self.dtype)
-        return part.choose({kind: ("", lambda part: _cast(part, self.name, self.dtype)) for kind in self.types})
-
-
-def _cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
-    if attribute not in part.columns:
-        return F.lit(None).cast(dtype)
-    column, own = part.columns[attribute]
-    return column if own == dtype else column.cast(dtype)
-
-
-def _micros(time: Column, kind: Kind) -> Column:
-    match kind:
-        case Kind.INSTANT:
-            return instants.micros_of_instant(time)
-        case Kind.LOCAL:
-            return instants.micros_of_local(time)
-    return time.cast("bigint")
-
-
-def _key_value(part: Part, attribute: str, kinds: set[Kind]) -> Column:
-    """A key that is equal exactly when SQL's grouping says so, in every input."""
-    if attribute not in part.columns:
-        return F.lit(None)
-    value: Value = value_of(*part.columns[attribute])
-    if value.kind in TIMES and len(kinds) > 1:
-        return value.micros
-    if value.kind is Kind.DOUBLE:
-        # −0.0 is 0.0 here; as bits they differ.
-        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
-    return value.column
-
-
-def _plain_attribute(carried: Carried) -> str | None:
-    """The attribute that a carried column is, when it is nothing more."""
-    found = set()
-    for expression in carried.expressions.values():
-        if not isinstance(expression, ex.Attribute) or len(expression.path) != 1:
-            return None
-        found.add(expression.path[0])
-    return found.pop() if len(found) == 1 else None
-
-
-def _is_held_as(dtype: T.DataType, held: Held) -> bool:
-    """Whether a worker can take a shipped column of this type as it is."""
-    kind = kind_of(dtype)
-    match held:
-        case Held.INTEGER:
-            return kind in (Kind.INTEGER, Kind.INSTANT, Kind.LOCAL)
-        case Held.FLOAT:
-            return kind is Kind.DOUBLE
-        case Held.BOOLEAN:
-            return kind is Kind.BOOLEAN
-    return kind in (Kind.STRING, Kind.DECIMAL) or isinstance(dtype, T.BinaryType)
-
-
-def _anonymous(expression: ex.Expression) -> ex.Expression:
-    """The expression without the name of its variable: for two variables of one type it is the same value."""
-    return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)

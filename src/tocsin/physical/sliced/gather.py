@@ -1,13 +1,21 @@
-"""What a kernel found → Arrow batches of matches: the rows of the events are taken from the task's table."""
+"""What a kernel found → Arrow batches of matches: the rows of the events are taken from the task's table.
+
+Events that a kernel has made have columns of their own, one for each attribute; where one is left of a row, its
+attributes are the row's. No Python runs per event, but for the values that were made as Python's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tocsin.kernels.model import Bag, Integers, Matches
+from tocsin.errors import TypeMismatchError
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 from tocsin.physical.sliced.layout import END, FIRST_HALF, KEY, SECOND_HALF, START, Gathered, Layout, member, variable
 from tocsin.physical.sliced.rows import array_of, key_of
 
@@ -23,7 +31,7 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE) -> Iterator[Matches]:
     for begin in range(0, len(matches), size):
         end = min(begin + size, len(matches))
         events = {name: _part(held, begin, end) for name, held in matches.events.items()}
-        yield Matches(matches.start[begin:end], matches.end[begin:end], events)
+        yield Matches(matches.start[begin:end], matches.end[begin:end], events, made=matches.made)
 
 
 def _part(held: Integers | Bag, begin: int, end: int) -> Integers | Bag:
@@ -38,7 +46,8 @@ class Gatherer:
 
     def __init__(self, table: pa.Table, layout: Layout) -> None:
         self.gathered = layout.gathered
-        names = {name for one in layout.gathered for name in one.columns}
+        self.templates = layout.templates
+        names = {name for one in layout.gathered for name in one.columns if name is not None}
         self.columns = {
             name: key_of(table, layout.packing.key_bits) if name == KEY else array_of(table, name) for name in names
         }
@@ -50,15 +59,15 @@ class Gatherer:
             found[FIRST_HALF], found[SECOND_HALF] = pa.array(halves[0]), pa.array(halves[1])
         for number, one in enumerate(self.gathered):
             held = matches.events[one.name]
-            found[variable(number)] = self._bag(one, held) if isinstance(held, Bag) else self._event(one, held)
+            made = matches.made
+            found[variable(number)] = (
+                self._bag(one, held, made) if isinstance(held, Bag) else self._event(one, held, made)
+            )
         return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
 
-    def _event(self, one: Gathered, rows: Integers) -> pa.Array:
+    def _event(self, one: Gathered, rows: Integers, made: Made | None) -> pa.Array:
         unbound = rows < 0
-        if not unbound.any():
-            struct = self._struct(one, pa.array(rows), None)
-        else:
-            struct = self._struct(one, pa.array(rows, mask=unbound), pa.array(unbound))
+        struct = self._struct(one, rows, made, unbound if unbound.any() else None)
         if not one.is_iterated:
             return struct
         # A variable that is iterated in one OR branch only is a bag in all of them.
@@ -66,14 +75,59 @@ class Gatherer:
         offsets = np.append(0, np.cumsum(~unbound))
         return _lists(offsets, struct.take(pa.array(bound)))
 
-    def _bag(self, one: Gathered, bag: Bag) -> pa.Array:
-        structs = self._struct(one, pa.array(bag.rows), None)
-        return _lists(bag.offsets, structs)
+    def _bag(self, one: Gathered, bag: Bag, made: Made | None) -> pa.Array:
+        return _lists(bag.offsets, self._struct(one, bag.rows, made, None))
 
-    def _struct(self, one: Gathered, rows: pa.Array, unbound: pa.Array | None) -> pa.StructArray:
-        columns = [self.columns[name].take(rows) for name in one.columns]
+    def _struct(self, one: Gathered, rows: Integers, made: Made | None, unbound: Mask | None) -> pa.StructArray:
+        if made is not None and (rows >= made.base).any():
+            columns = [self._mixed(one, place, rows, made) for place in range(len(one.columns))]
+        else:
+            taken = pa.array(rows, mask=unbound)
+            columns = [
+                pa.nulls(len(rows), one.types[place]) if name is None else self.columns[name].take(taken)
+                for place, name in enumerate(one.columns)
+            ]
         names = [member(number) for number in range(len(columns))]
-        return pa.StructArray.from_arrays(columns, names=names, mask=unbound)
+        return pa.StructArray.from_arrays(columns, names=names, mask=None if unbound is None else pa.array(unbound))
+
+    # --- events that were made --------------------------------------------------------------------
+
+    def _mixed(self, one: Gathered, place: int, rows: Integers, made: Made) -> pa.Array:
+        """An attribute of events of which some were made: theirs, or that of the row which they are left of."""
+        attribute, name = one.attributes[place], one.columns[place]
+        is_made = rows >= made.base
+        numbers = rows[is_made] - made.base
+        templates = made.templates[numbers]
+        origin = rows.copy()
+        origin[is_made] = np.where(self._keeps(attribute)[templates], made.rows[numbers], -1)
+        dtype = one.types[place] if name is None else self.columns[name].type
+        own = pa.nulls(len(rows), dtype)
+        if name is not None:
+            own = self.columns[name].take(pa.array(origin, mask=origin < 0))
+        derived = [number for number in np.unique(templates).tolist() if self._makes(number, attribute)]
+        if not derived:
+            return own
+        places = np.full(len(rows), -1, np.int64)
+        parts, size = [], 0
+        for number in derived:
+            of_it = np.flatnonzero(templates == number)
+            column = made.columns[number][self.templates[number].attributes.index(attribute)]
+            parts.append(as_array(_taken(column, made.places[numbers[of_it]]), dtype, attribute))
+            places[np.flatnonzero(is_made)[of_it]] = np.arange(size, size + len(of_it))
+            size += len(of_it)
+        values = pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
+        # An event has the attribute in one way only: where one side has a value, the other is NULL.
+        return pc.coalesce(own, values)
+
+    def _keeps(self, attribute: str) -> Mask:
+        """Of which templates an event has the attribute of the row that it was made at; all have what is counted."""
+        return np.array(
+            [not attribute or (not one.is_derived and attribute in one.attributes) for one in self.templates]
+        )
+
+    def _makes(self, number: int, attribute: str) -> bool:
+        template = self.templates[number]
+        return template.is_derived and attribute in template.attributes
 
 
 def _lists(offsets: Integers, values: pa.Array) -> pa.ListArray:
@@ -81,3 +135,46 @@ def _lists(offsets: Integers, values: pa.Array) -> pa.ListArray:
     is_empty = np.diff(offsets) == 0
     mask = pa.array(is_empty) if is_empty.any() else None
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, mask=mask)
+
+
+def _taken(values: Sequence[Any], places: Integers) -> Sequence[Any]:
+    if isinstance(values, np.ndarray):
+        return values[places]
+    return [values[place] for place in places.tolist()]
+
+
+def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str) -> pa.Array:
+    """Values that were made, as a column.
+
+    Raises
+    ------
+    TypeMismatchError
+        When an aggregate of the user gives something else than it said.
+
+    Examples
+    --------
+    >>> as_array([Decimal("1.5"), 2, None], pa.float64(), "mean").to_pylist()
+    [1.5, 2.0, None]
+    """
+    if isinstance(values, np.ndarray) and values.dtype != np.object_:
+        return pa.array(values).cast(dtype)
+    if pa.types.is_floating(dtype):
+        values = [float(value) if isinstance(value, Decimal) else value for value in values]
+    wrong = next((value for value in values if isinstance(value, float) and pa.types.is_integer(dtype)), None)
+    try:
+        if wrong is None:  # Arrow would cut off what is behind the point
+            return pa.array(values, dtype)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        wrong = next(value for value in values if not _fits(value, dtype))
+    raise TypeMismatchError(
+        f"The value of `{attribute}` is {wrong!r}, which is not of the type {dtype}.",
+        hint='say what your aggregate makes: `tocsin.Monoid(..., gives="double")`.',
+    )
+
+
+def _fits(value: Any, dtype: pa.DataType) -> bool:
+    try:
+        pa.array([value], dtype)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return False
+    return True

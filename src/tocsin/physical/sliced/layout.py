@@ -16,6 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
+from tocsin.kernels.model import Template
+
 BITS = "__tocsin_bits"
 TIME = "__tocsin_us"
 TYPE = "__tocsin_type"
@@ -88,14 +92,21 @@ class Gathered:
     name
         The variable.
     columns
-        The shipped columns of its attributes, or `KEY`, in the order of the struct's fields.
+        The shipped columns of its attributes, or `KEY`, in the order of the struct's fields; None for an attribute that
+        no event brings, but one that is made may have.
     is_iterated
         Whether it is an array of structs.
+    attributes
+        The names of these attributes; "" for a column that is there to count events only.
+    types
+        The types of those that have no column.
     """
 
     name: str
-    columns: tuple[str, ...]
+    columns: tuple[str | None, ...]
     is_iterated: bool
+    attributes: tuple[str, ...] = ()
+    types: tuple[pa.DataType | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +131,10 @@ class Layout:
         The columns that order events of one instant; for kernels that ask for an order only.
     wants
         By event type, the attributes that `Rows.event` must know and their columns.
+    templates
+        The kinds of events that the kernel makes.
+    trimmed
+        By number of the template, the columns d1 and d2 of events that are left with some attributes.
     """
 
     packing: Packing
@@ -132,3 +147,5 @@ class Layout:
     type: str | None = None
     text: str | None = None
     wants: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    templates: tuple[Template, ...] = ()
+    trimmed: Mapping[int, tuple[str, str]] = field(default_factory=dict)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
-from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
@@ -23,6 +23,7 @@ from tocsin.physical.overall import by_position, overall
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
+from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
@@ -72,11 +73,11 @@ class Found:
 class Search(Protocol):
     """A way to find the matches of a kernel."""
 
-    def __call__(self, kernel: Kernel, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
+    def __call__(self, kernel: Any, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
         """The matches before RETURN."""
 
 
-def matches(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, find: Search | None = None) -> DataFrame:
+def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, find: Search | None = None) -> DataFrame:
     """The matches of a query; the columns are `match_id`, `start`, `end`, then those of RETURN or of the variables.
 
     `find` finds them; by default time slices are shuffled.
@@ -94,6 +95,10 @@ def matches(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, find
         hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
         frame = identity.numbered(hashed, id=inputs.id)
         match_id = identity.match_id(id=inputs.id)
+    elif is_numbered_after(kernel):
+        hashes = zip((names.FIRST_HALF, names.SECOND_HALF), (identity.FIRST_HASH, identity.SECOND_HASH), strict=True)
+        frame = identity.numbered(with_columns(frame, *(F.col(one).alias(other) for one, other in hashes)))
+        match_id = identity.match_id()
     else:
         match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
     kind = inputs.time_kind
@@ -106,7 +111,7 @@ def matches(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, find
     )
 
 
-def over_all(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+def over_all(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
     """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
     found = search(kernel, inputs, options, with_digests=False)
     query = kernel.query
@@ -114,29 +119,35 @@ def over_all(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS) -> Dat
     return overall(query, found.frame, bindings, position=by_position(query, inputs))
 
 
-def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
+def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
     """The matches of a kernel with the events and attributes that the query's outputs need."""
     shipment, found = ship(kernel, inputs, with_digests=with_digests)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    has_id = inputs.id is not None
-    task = Task(kernel, shipment.layout, width, options.max_matches_per_start, to_text(kernel.query), has_id)
+    task = Task(
+        kernel,
+        shipment.layout,
+        width,
+        options.max_matches_per_start,
+        to_text(kernel.query),
+        has_id=inputs.id is not None,
+        is_numbered=not is_numbered_after(kernel),
+    )
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 
 
-def ship(kernel: Kernel, inputs: Inputs, *, with_digests: bool) -> tuple[Shipment, dict[str, Shape]]:
+def ship(kernel: AnyKernel, inputs: Inputs, *, with_digests: bool) -> tuple[Shipment, dict[str, Shape]]:
     """What travels, and the variables and attributes that the query's outputs need."""
-    shapes = Shipper(kernel, inputs, {}, with_digests=False).shapes
-    attributes = {name: tuple(shape) for name, shape in shapes.items()}
+    attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
     is_identified = not with_digests and not kernel.query.over_all_matches
     needs = needed(kernel.query, attributes, inputs.id if is_identified else None)
-    found = {name: {attribute: shapes[name][attribute] for attribute in needs[name]} for name in needs}
-    shipment = Shipper(kernel, inputs, needs, with_digests=with_digests).shipment()
+    shipper = Shipper(kernel, inputs, needs, with_digests=with_digests)
+    shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
-    return shipment, found
+    return shipment, shipper.shapes
 
 
-def schema_of(kernel: Kernel, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
+def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
     """The columns that a task gives."""
     schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
     if shipment.layout.digests:
@@ -172,12 +183,31 @@ def bindings_of(query: alg.Query, shapes: Mapping[str, Shape]) -> dict[str, Bind
     return found
 
 
-def _is_identified_after(kernel: Kernel, inputs: Inputs) -> bool:
+def is_numbered_after(kernel: AnyKernel) -> bool:
+    """Whether equal matches may be found by different tasks, so that only Spark can number them.
+
+    Tasks have the matches of some partitions. A match that shows no event with all of its key looks the same in two.
+    """
+    query = kernel.query
+    if not query.partition.attributes or not hides_rows(kernel):
+        return False
+    trims = any(
+        attributes is not None
+        for node in query.pattern.walk()
+        if isinstance(node, alg.Project)
+        for _, attributes in node.kept
+    )
+    return trims or all(kind.optional or None in kind.types for kind in query.variables.values())
+
+
+def _is_identified_after(kernel: AnyKernel, inputs: Inputs) -> bool:
     """Whether the events' own ids make `match_id` after the search; not when a type must be known as well."""
-    return inputs.id is not None and all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
+    if inputs.id is None or isinstance(kernel, RunKernel):
+        return False
+    return all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
 
 
-def _hashes(kernel: Kernel, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
+def _hashes(kernel: AnyKernel, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
     """The hashes of a match from the ids of its events."""
     assert inputs.id is not None
     types = {source.variable: source.types[0] for source in kernel.sources}

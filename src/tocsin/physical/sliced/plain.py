@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,18 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tocsin import errors
-from tocsin.analysis import types
-from tocsin.analysis.types import DataType
-from tocsin.kernels import hashes
 from tocsin.kernels.expressions import interpret
-from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Held
+from tocsin.physical.looks import Walk, types_with
 from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.arrow import ArrowTypes, common_type
+from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
+from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-MICROSECOND = dt.timedelta(microseconds=1)
 Row = Mapping[str, Any]
 
 
@@ -47,80 +43,16 @@ class Events:
         return column.cast(pa.int64())
 
 
-def attributes_of(schema: pa.Schema) -> dict[str, DataType]:
-    """The attributes of an event type, in the terms of the analysis.
-
-    Examples
-    --------
-    >>> attributes_of(pa.schema({"ts": pa.timestamp("us"), "x": pa.int32()}))["x"].kind.value
-    'an integer'
-    """
-    return {field.name: type_of(field.type) for field in schema}
-
-
-def type_of(dtype: pa.DataType) -> DataType:
-    """A type."""
-    is_a = pa.types
-    if is_a.is_dictionary(dtype):
-        return type_of(dtype.value_type)
-    if is_a.is_struct(dtype):
-        return types.struct_of((field.name, type_of(field.type)) for field in dtype.fields)
-    if is_a.is_list(dtype) or is_a.is_large_list(dtype):
-        return types.array_of(type_of(dtype.value_type))
-    simple = [
-        (is_a.is_boolean, types.BOOLEAN),
-        (is_a.is_integer, types.INTEGER),
-        (is_a.is_floating, types.DOUBLE),
-        (is_a.is_decimal, types.DECIMAL),
-        (is_a.is_string, types.STRING),
-        (is_a.is_large_string, types.STRING),
-        (is_a.is_timestamp, types.TIMESTAMP),
-        (is_a.is_date, types.DATE),
-        (is_a.is_duration, types.INTERVAL),
-        (is_a.is_binary, types.BINARY),
-        (is_a.is_large_binary, types.BINARY),
-        (is_a.is_null, types.NULL),
-    ]
-    for test, found in simple:
-        if test(dtype):
-            return found
-    return DataType(types.Kind.OTHER, text=str(dtype), width_bytes=64)
-
-
-def normal(table: pa.Table) -> pa.Table:
-    """A table whose time stamps count microseconds and whose dictionaries are values."""
-    fields = []
-    for field in table.schema:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if pa.types.is_timestamp(kind) and kind.unit != "us":
-            kind = pa.timestamp("us", kind.tz)
-        if pa.types.is_duration(kind) and kind.unit != "us":
-            kind = pa.duration("us")
-        fields.append(pa.field(field.name, kind))
-    return table.cast(pa.schema(fields))
-
-
-def common_type(found: Iterable[pa.DataType]) -> pa.DataType:
-    """A type for the same attribute of several event types."""
-    kinds = list(dict.fromkeys(kind for kind in found if not pa.types.is_null(kind)))
-    if len(kinds) < 2:
-        return kinds[0] if kinds else pa.null()
-    if all(map(pa.types.is_integer, kinds)):
-        return pa.int64()
-    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds):
-        return pa.float64()
-    raise errors.TypeMismatchError(
-        f"Two event types of one variable have an attribute of the same name that is {kinds[0]} in one and "
-        f"{kinds[1]} in the other.",
-        hint="convert one of them, or use two variables.",
-    )
-
-
 # --- the table of all events ----------------------------------------------------------------------
 
 
 def shipped(
-    kernel: Kernel, events: Sequence[Events], needs: Mapping[str, Sequence[str]], *, ties: Sequence[str], id: str | None
+    kernel: AnyKernel,
+    events: Sequence[Events],
+    needs: Mapping[str, Sequence[str]],
+    *,
+    ties: Sequence[str],
+    id: str | None,
 ) -> tuple[pa.Table, Layout]:
     """One table of the events that can take part, and what its columns mean."""
     rows = [group.table.to_pylist() for group in events]
@@ -154,15 +86,17 @@ def shipped(
             kind: tuple((name, builder.attribute(name, [kind])) for name in wanted)
             for kind, wanted in kernel.wants.items()
         },
+        templates_of(kernel),
+        builder.trimmed_digests(),
     )
     return pa.table(columns), layout
 
 
-def _packing(kernel: Kernel) -> Packing:
+def _packing(kernel: AnyKernel) -> Packing:
     return Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length())
 
 
-def _kept(kernel: Kernel, group: Events, rows: Sequence[Row]) -> list[int]:
+def _kept(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
     """The rows with a time and, unless positions count over all partitions, with a partition."""
     partition = kernel.query.partition
     if kernel.crosses_partitions:
@@ -176,7 +110,7 @@ def _kept(kernel: Kernel, group: Events, rows: Sequence[Row]) -> list[int]:
     ]
 
 
-def _bits(kernel: Kernel, group: Events, rows: Sequence[Row]) -> list[int]:
+def _bits(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
     partition = kernel.query.partition
     has_key = all(name in group.table.column_names for name in partition.attributes)
     number = kernel.types.index(group.type) if group.type in kernel.types else 0
@@ -201,7 +135,7 @@ def _bits(kernel: Kernel, group: Events, rows: Sequence[Row]) -> list[int]:
 class _Columns:
     """Adds columns of all events, type by type."""
 
-    kernel: Kernel
+    kernel: AnyKernel
     events: Sequence[Events]
     tables: Sequence[pa.Table]
     rows: Sequence[Sequence[Row]]
@@ -212,12 +146,16 @@ class _Columns:
         self.columns[name] = array
         return name
 
-    def attribute(self, attribute: str, types: Iterable[str]) -> str:
+    def __post_init__(self) -> None:
+        self.walk = Walk(ArrowTypes({group.type: group.table.schema for group in self.events if group.type}))
+        self.looks = self.walk.looks(self.kernel.query.pattern)
+
+    def attribute(self, attribute: str, types: Iterable[str], dtype: pa.DataType | None = None) -> str:
         """A column with an attribute of these types, NULL elsewhere."""
         wanted = frozenset(types)
         pairs = list(zip(self.events, self.tables, strict=True))
         has_it = [group.type in wanted and attribute in table.column_names for group, table in pairs]
-        kind = common_type(
+        kind = dtype or common_type(
             table.schema.field(attribute).type for (_, table), has in zip(pairs, has_it, strict=True) if has
         )
         parts = [
@@ -228,10 +166,17 @@ class _Columns:
 
     def gathered(self, variable: str, attributes: Sequence[str]) -> Gathered:
         """The columns of a variable."""
-        kind = self.kernel.query.variables[variable]
-        types = [name for name in kind.types if name is not None]
-        columns = tuple(self.attribute(name, types) for name in attributes) or (names.TIME,)
-        return Gathered(variable, columns, kind.iterated)
+        walk, looks = self.walk, self.looks[variable]
+        shape = walk.shape(variable, looks, attributes)
+        columns: list[str | None] = []
+        for name in attributes:
+            types = types_with(looks, name)
+            columns.append(self.attribute(name, types, shape[name]) if types else None)
+        is_iterated = self.kernel.query.variables[variable].iterated
+        if not columns:
+            return Gathered(variable, (names.TIME,), is_iterated, ("",), (None,))
+        own = (shape[name] if column is None else None for name, column in zip(attributes, columns, strict=True))
+        return Gathered(variable, tuple(columns), is_iterated, tuple(attributes), tuple(own))
 
     def keys(self) -> tuple[str, ...]:
         """A number per partition: two keys are equal as Python's values are, NaN included."""
@@ -267,8 +212,31 @@ class _Columns:
         for group, table, rows in zip(self.events, self.tables, self.rows, strict=True):
             attributes = sorted(table.column_names) if id is None or id not in table.column_names else [id]
             for salt, found in enumerate(both, start=1):
-                found += [_digest(salt, [group.type or ""], attributes, row) for row in rows]
+                found += [digest(salt, [group.type or ""], attributes, row) for row in rows]
         return tuple(self._add(pa.array(found, pa.int64())) for found in both)
+
+    def trimmed_digests(self) -> dict[int, tuple[str, str]]:
+        """The same of what PROJECT leaves of them, for each way it does."""
+        found: dict[int, tuple[str, str]] = {}
+        for number, template in enumerate(templates_of(self.kernel)):
+            if template.is_derived:
+                continue
+            attributes = sorted(template.attributes)
+            first, second = (
+                self._add(
+                    pa.array(
+                        [
+                            digest(salt, [group.type or ""], attributes, {name: row.get(name) for name in attributes})
+                            for group, rows in zip(self.events, self.rows, strict=True)
+                            for row in rows
+                        ],
+                        pa.int64(),
+                    )
+                )
+                for salt in (1, 2)
+            )
+            found[number] = (first, second)
+        return found
 
     def tie(self, name: str) -> str:
         """A column that orders events of one instant."""
@@ -306,59 +274,12 @@ def _group_key(value: Any) -> Any:
     return (isinstance(value, bool), value)
 
 
-def _micros(value: dt.datetime) -> int:
-    return ((value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - EPOCH) // MICROSECOND
-
-
 def _as_json(value: Any) -> Any:
     match value:
         case dt.datetime():
-            return _micros(value)
+            return micros(value)
         case dt.timedelta():
             return value // MICROSECOND
         case bytes():
             return value.hex()
     return str(value)
-
-
-# --- digests --------------------------------------------------------------------------------------
-
-
-def _digest(salt: int, prefix: list[str], attributes: Sequence[str], row: Row) -> int:
-    listed = json.dumps([*prefix, *attributes], ensure_ascii=False, separators=(",", ":"))
-    values = [row[name] for name in attributes]
-    nulls = [
-        sum(1 << place for place, value in enumerate(values[begin : begin + 63]) if value is None)
-        for begin in range(0, len(values), 63)
-    ]
-    written = [_written(value, salt) for value in values if value is not None]
-    found = hashes.constant(salt, listed, *nulls, *written)
-    return found - (1 << 64) if found >> 63 else found
-
-
-def _written(value: Any, salt: int) -> int | str:
-    match value:
-        case bool() | int():
-            return int(value)
-        case float():
-            (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
-            return int(bits)
-        case dt.datetime():
-            return _micros(value)
-        case dt.timedelta():
-            return value // MICROSECOND
-        case bytes():
-            return value.hex().upper()
-        case Mapping():
-            return _digest(salt, [], sorted(value), value)
-        case list():
-            return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_list)
-    return str(value)
-
-
-def _in_list(value: Any) -> Any:
-    if not isinstance(value, dt.datetime):
-        return str(value)
-    if value.tzinfo is None:
-        return f"{value:%Y-%m-%dT%H:%M:%S.%f}"
-    return f"{value.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Held, Integers, Mask, Rows
+from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout
 
 Held_ = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
 
 
-def rows_of(table: pa.Table, kernel: Kernel, layout: Layout, width_us: int | None) -> Rows:
+def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | None) -> Rows:
     """The rows of a task, in the order of the table."""
     packing = layout.packing
     bits = integers(array_of(table, BITS))
@@ -98,7 +98,7 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
     return np.asarray(found, np.int64)
 
 
-def carried_columns(arrays: Sequence[pa.Array], kernel: Kernel) -> tuple[Held_, ...]:
+def carried_columns(arrays: Sequence[pa.Array], kernel: AnyKernel) -> tuple[Held_, ...]:
     """The values of the kernel's `carried`, held as it asks."""
     families: dict[int | None, list[int]] = {}
     found: dict[int, Held_] = {}
@@ -204,7 +204,7 @@ def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
 
 
 def _event(
-    table: pa.Table, kernel: Kernel, layout: Layout, kinds: Integers | None
+    table: pa.Table, kernel: AnyKernel, layout: Layout, kinds: Integers | None
 ) -> Callable[[int], Mapping[str, Any]]:
     by_kind = {
         number: [(attribute, table.column(column)) for attribute, column in layout.wants.get(name, ())]

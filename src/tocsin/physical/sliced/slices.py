@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.reach import Reach
 from tocsin.physical.sliced.layout import BITS, OWN_COPY
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -22,7 +22,7 @@ LEAST_US, MOST_US = -(2**63), 2**63 - 1
 
 
 def distribute(
-    frame: DataFrame, columns: Sequence[str], kernel: Kernel, micros: Column, keys: Sequence[Column], width: int | None
+    frame: DataFrame, columns: Sequence[str], kernel: Reach, micros: Column, keys: Sequence[Column], width: int | None
 ) -> DataFrame:
     """Send every event to all tasks that need it; `columns` are those of the frame."""
     by = [] if kernel.crosses_partitions else list(keys)
@@ -32,7 +32,7 @@ def distribute(
     return repartition(with_copies(frame, columns, kernel, micros, width), *by, slice_of_copy(micros, width))
 
 
-def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Kernel, micros: Column, width: int) -> DataFrame:
+def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Reach, micros: Column, width: int) -> DataFrame:
     """The rows, and for each that a neighbouring slice needs a copy with other bits."""
     within = F.pmod(micros, F.lit(width))
     own, before, after = F.col(BITS), F.col(BITS) - 1, F.col(BITS) + 1

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.kernels.hashes import match_halves
-from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.hashes import match_halves, match_hashes
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
+from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
 from tocsin.physical.sliced.layout import KEY_AT, Layout
 from tocsin.physical.sliced.rows import array_of, integers, rows_of
 
@@ -36,15 +37,18 @@ class Task:
     text
         The query, for messages.
     has_id
-        Whether a column identifies events, so that no two matches are equal.
+        Whether a column identifies events, so that no two matches that show their events are equal.
+    is_numbered
+        Whether equal matches are numbered here; otherwise their hashes come out in place of the halves of their ids.
     """
 
-    kernel: Kernel
+    kernel: AnyKernel
     layout: Layout
     width_us: int | None = None
     most: int = MOST_MATCHES_PER_START
     text: str = ""
     has_id: bool = False
+    is_numbered: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The matches of one task's rows."""
@@ -80,8 +84,23 @@ class Task:
                     yield gatherer.batch(portion, None)
             return
         first, second = (integers(array_of(table, name)) for name in self.layout.digests)
+        made = MadeDigests(table, self.layout)
         some = (portion for matches in found for portion in portions(matches))
-        for portion, one, other in match_halves(some, (first, second), rows.slice, rows.partition, has_id=self.has_id):
+        if not self.is_numbered:
+            for portion in some:
+                of_made = None if portion.made is None else made.of(portion.made)
+                yield gatherer.batch(portion, match_hashes(portion, (first, second), of_made))
+            return
+        hides = hides_rows(self.kernel)
+        for portion, one, other in match_halves(
+            some,
+            (first, second),
+            rows.slice,
+            rows.partition,
+            has_id=self.has_id and not hides,
+            of_all=hides,
+            made=made.of,
+        ):
             yield gatherer.batch(portion, (one, other))
 
     def _place(self, table: pa.Table) -> str:

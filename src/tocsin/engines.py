@@ -1,0 +1,74 @@
+"""The engines, imported when they are asked for: neither Spark nor arrays are needed to read and check a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.options import check_columns
+
+if TYPE_CHECKING:
+    from tocsin.physical.engine import Prepared
+
+ENGINES = ("spark", "local")
+FORMS = ("matches", "compact")
+
+
+def check_choice(engine: str, form: str) -> None:
+    """Refuse an engine, or a form of the result, that there is not."""
+    for what, given, known in (("engine", engine, ENGINES), ("form of a result", form, FORMS)):
+        if given not in known:
+            raise errors.InvalidOptionError(
+                f"There is no {what} `{given}`.", hint=errors.did_you_mean(given, known, f"{what.split()[0]}s")
+            )
+
+
+def prepared(
+    query: alg.Query,
+    inputs: Any,
+    *,
+    time: str | Mapping[str, str],
+    tie: str | Iterable[str] | None,
+    type: str,
+    id: str | None,
+    strategy: str,
+    **options: Any,
+) -> Prepared:
+    """A query that fits its DataFrames."""
+    if isinstance(tie, Iterable) and not isinstance(tie, str):
+        tie = tuple(tie)
+    check_columns(time=time, type=type, tie=tie, id=id)
+    try:
+        from tocsin.physical.engine import prepare
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] != "pyspark":
+            raise
+        raise errors.MissingExtraError(
+            "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
+        ) from None
+    return prepare(query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, **options)
+
+
+def matched_locally(
+    query: alg.Query,
+    inputs: Any,
+    *,
+    time: str | Mapping[str, str],
+    tie: str | Iterable[str] | None,
+    type: str,
+    id: str | None,
+    **options: Any,
+) -> Any:
+    """The matches of a query in this process, as an Arrow table."""
+    check_columns(time=time, type=type, tie=tie, id=id)
+    try:
+        from tocsin.physical import local
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] not in ("pyarrow", "numpy"):
+            raise
+        raise errors.MissingExtraError(
+            "The local engine needs pyarrow and numpy.", hint="pip install 'tocsin[spark]'."
+        ) from None
+    return local.match(query, inputs, time=time, tie=tie, type=type, id=id, **options)

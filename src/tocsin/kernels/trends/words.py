@@ -1,0 +1,195 @@
+"""ACEL formulas that are words, in the terms of SASE+, so that their matches are counted in the same way.
+
+A formula of `;` and `+`, or of `:` and `@+`, over single events is a word like a SASE+ pattern is, but for two things.
+Its events have an order within an instant too: whoever counts must count by position. And an event is held by several
+variables, its type among them: here it is held by one, which stands for all of them. What an aggregate or a condition
+asks of a variable must then be asked of exactly one such stand-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Selection
+
+NEIGHBOURS = {ex.BagOrder.SAME: "=", ex.BagOrder.INCREASING: ">", ex.BagOrder.DECREASING: "<"}
+
+
+class NoWordsError(Exception):
+    """A formula that is no word, in words."""
+
+
+@dataclass(eq=False)
+class _Leaf:
+    """An event of a formula: the names it is bound to, and what is asked of it alone."""
+
+    event: alg.Event
+    names: set[str]
+    conditions: dict[ex.Expression, None] = field(default_factory=dict)
+
+    @property
+    def label(self) -> frozenset[str]:
+        """What tells it from events of its type elsewhere: its names, but for that of the type, which is implied."""
+        return frozenset(self.names - {self.event.type}) or frozenset(self.names)
+
+
+@dataclass
+class _Reader:
+    leaves: list[_Leaf] = field(default_factory=list)
+    neighbours: list[ex.BagPredicate] = field(default_factory=list)
+    orders: set[Selection] = field(default_factory=set)
+
+    def read(self, node: alg.Node) -> tuple[alg.Node, list[_Leaf]]:
+        """A part as SASE+ would write it, with events numbered by their leaves, and these leaves."""
+        match node:
+            case alg.Event(type=str(), condition=None):
+                leaf = _Leaf(node, {node.variable})
+                self.leaves.append(leaf)
+                return replace(node, variable=str(len(self.leaves) - 1)), [leaf]
+            case alg.Sequence(order=alg.Order.POSITION) | alg.Adjacent() | alg.Any():
+                read = [self.read(part) for part in node.parts]
+                parts, leaves = tuple(part for part, _ in read), [leaf for _, own in read for leaf in own]
+                if isinstance(node, alg.Any):
+                    return alg.Any(parts), leaves
+                self.orders.add(_order(node))
+                return alg.Sequence(parts), leaves
+            case alg.Repeat(order=alg.Order.POSITION) | alg.RepeatAdjacent():
+                part, leaves = self.read(node.part)
+                self.orders.add(_order(node))
+                least, most = (node.least, node.most) if isinstance(node, alg.Repeat) else (1, None)
+                return alg.Repeat(part, least, most), leaves
+            case alg.Bind():
+                part, leaves = self.read(node.part)
+                for leaf in leaves:
+                    leaf.names.add(node.variable)
+                return part, leaves
+            case alg.Filter():
+                part, leaves = self.read(node.part)
+                for conjunct in ex.conjuncts(node.condition):
+                    self._filter(conjunct, leaves)
+                return part, leaves
+        raise NoWordsError(f"its matches are no sequences of single events: {type(node).__name__}")
+
+    def _filter(self, conjunct: ex.Expression, leaves: list[_Leaf]) -> None:
+        match conjunct:
+            case ex.Every():
+                for leaf in leaves:
+                    if conjunct.variable in leaf.names:
+                        leaf.conditions |= dict.fromkeys(_of("", one) for one in ex.conjuncts(conjunct.condition))
+            case ex.BagPredicate():
+                self.neighbours.append(conjunct)
+            case _:
+                raise NoWordsError("a condition is a choice between predicates")
+
+
+def _order(node: alg.Node) -> Selection:
+    is_adjacent = isinstance(node, alg.Adjacent | alg.RepeatAdjacent)
+    return Selection.PARTITION_CONTIGUOUS if is_adjacent else Selection.ANY
+
+
+def as_words(query: alg.Query) -> alg.Query:
+    """A query over an ACEL formula in the terms of SASE+; to be counted by position.
+
+    Raises
+    ------
+    NoWordsError
+        When it cannot be said in these terms.
+
+    Examples
+    --------
+    >>> a, b = alg.Event("A", "A"), alg.Repeat(alg.Bind(alg.Event("B", "B"), "b"), 1, None, alg.Order.POSITION)
+    >>> count = (alg.Returned("n", ex.Aggregate("count", ex.Variable("b"))),)
+    >>> said = as_words(alg.Query(alg.Sequence((a, b), alg.Order.POSITION), returns=count, over_all_matches=True))
+    >>> list(said.variables), said.returns[0].expression.argument.name
+    (['A', 'b'], 'b')
+    """
+    pattern = query.pattern.part if isinstance(query.pattern, alg.Within) else query.pattern
+    reader = _Reader()
+    core, _ = reader.read(pattern)
+    if len(reader.orders) > 1:
+        raise NoWordsError("some of its events must be neighbours, and others need not")
+    named = _Named(reader.leaves)
+    conditions = [*named.conditions(), *(named.neighbours(one) for one in reader.neighbours)]
+    core = _renamed(core, named)
+    if conditions:
+        core = alg.Filter(core, ex.all_of(*conditions))
+    return replace(
+        query,
+        pattern=core if query.window_us is None else alg.Within(core, query.window_us),
+        selection=next(iter(reader.orders), Selection.ANY),
+        returns=tuple(replace(one, expression=named.said(one.expression)) for one in query.returns),
+        group_by=tuple(replace(one, expression=named.said(one.expression)) for one in query.group_by),
+        having=None if query.having is None else named.said(query.having),
+    )
+
+
+@dataclass
+class _Named:
+    """The stand-ins: a name for all leaves of one label."""
+
+    leaves: list[_Leaf]
+
+    def __post_init__(self) -> None:
+        labels = dict.fromkeys(leaf.label for leaf in self.leaves)
+        self.names = {label: min(label) if len(label) == 1 else "+".join(sorted(label)) for label in labels}
+        self.by_label = {label: [leaf for leaf in self.leaves if leaf.label == label] for label in labels}
+        for own in self.by_label.values():
+            if any(list(leaf.conditions) != list(own[0].conditions) for leaf in own):
+                raise NoWordsError("one variable has events under different conditions")
+
+    def of(self, leaf: _Leaf) -> str:
+        return self.names[leaf.label]
+
+    def stand_in(self, variable: str) -> str:
+        """The one name that holds just what a variable does."""
+        held = [leaf for leaf in self.leaves if variable in leaf.names]
+        labels = {leaf.label for leaf in held}
+        if len(labels) == 1:
+            (label,) = labels
+            if len(held) == len(self.by_label[label]):
+                return self.names[label]
+        raise NoWordsError(f"`{variable}` holds events that other variables tell apart")
+
+    def conditions(self) -> Iterable[ex.Expression]:
+        """What is asked of events alone."""
+        for label, own in self.by_label.items():
+            yield from (_of(self.names[label], condition) for condition in own[0].conditions)
+
+    def neighbours(self, predicate: ex.BagPredicate) -> ex.Expression:
+        """What is asked of events and the ones before them: to be larger than all before is to be so than the last."""
+        name = self.stand_in(predicate.variable)
+        here, before = (ex.Attribute(name, predicate.path, ex.Running("i", offset)) for offset in (0, -1))
+        return ex.Comparison(NEIGHBOURS[predicate.order], here, before, where=predicate.where)
+
+    def said(self, expression: ex.Expression) -> ex.Expression:
+        """An expression over stand-ins."""
+
+        def changed(node: ex.Expression) -> ex.Expression:
+            match node:
+                case ex.Attribute():
+                    return replace(node, variable=self.stand_in(node.variable))
+                case ex.Variable():
+                    return replace(node, name=self.stand_in(node.name))
+            return node
+
+        return expression.transform(changed)
+
+
+def _of(variable: str, condition: ex.Expression) -> ex.Expression:
+    return condition.transform(
+        lambda node: replace(node, variable=variable) if isinstance(node, ex.Attribute) else node
+    )
+
+
+def _renamed(node: alg.Node, named: _Named) -> alg.Node:
+    match node:
+        case alg.Event():
+            return replace(node, variable=named.of(named.leaves[int(node.variable)]))
+        case alg.Repeat():
+            return replace(node, part=_renamed(node.part, named))
+        case alg.Sequence() | alg.Any():
+            return replace(node, parts=tuple(_renamed(part, named) for part in node.parts))
+    raise TypeError(node)

@@ -1,0 +1,137 @@
+"""Compact rows: which queries have them, how one is enumerated, and how they are made without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tocsin import automata, errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.schema import BoundQuery
+from tocsin.kernels.expressions import interpret
+from tocsin.kernels.runs.compact import fingerprint, matches_in, unpacked
+from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.runs.tables import Tables, tables
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Selection
+from tocsin.physical.claims import refused_by_automata
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
+from tocsin.physical.sliced.plain import Events, shipped
+
+COLUMNS = ("start", "end", "matches", "starts", "events", "graph")
+HINT = 'leave out `form="compact"`.'
+
+
+def refused_compact(query: alg.Query, engine: str = "on Spark") -> errors.UnsupportedError | None:
+    """Why a query has no compact rows, or None."""
+    refusal = refused_by_automata(query, engine)
+    if refusal is not None:
+        return errors.UnsupportedError(refusal.message, where=refusal.where, hint=HINT)
+    if query.over_all_matches or query.having is not None:
+        clause = "Aggregation over all matches" if query.over_all_matches else "HAVING"
+        return errors.UnsupportedError(f"{clause} has no compact form: it looks at every match.", hint=HINT)
+    found = tables_of(query)
+    if found.may_bind_nothing:
+        return errors.UnsupportedError(
+            "A way through this pattern may bind no event at all, and would be counted as a match.",
+            where=query.pattern.where,
+            hint=f"bind an event in every branch; or {HINT}",
+        )
+    if found.is_ambiguous:
+        return errors.UnsupportedError(
+            "Two ways through this pattern may bind the same events, so that its ways cannot be counted as matches.",
+            where=query.pattern.where,
+            hint=f"bind what PROJECT leaves out, or make the branches of OR and AND different; or {HINT}",
+        )
+    return None
+
+
+def tables_of(query: alg.Query) -> Tables:
+    """The automaton of a query, as its graphs number its steps."""
+    is_contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+    return tables(automata.automaton(query.pattern, contiguous=is_contiguous))
+
+
+def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:
+    """The matches of a compact row, one by one.
+
+    Parameters
+    ----------
+    query
+        The query that made it.
+    row
+        The row: a mapping, or Spark's `Row`.
+    """
+    given: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(recursive=True)
+    missing = [name for name in COLUMNS if name not in given]
+    if missing:
+        raise errors.InvalidInputError(
+            f"This is no compact row: it has no column `{missing[0]}`.",
+            hint='give a row of `match(…, form="compact")` with all its columns.',
+        )
+    found = tables_of(query)
+    graph = unpacked(given["graph"], fingerprint(found))
+    events = [(kind, event) for kind in sorted(given["events"]) for event in given["events"][kind] or ()]
+    for start, bags in matches_in(graph, found, given["starts"], events):
+        yield _row(query, start, given["end"], bags)
+
+
+def _row(query: alg.Query, start: Any, end: Any, bags: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]:
+    returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+    held: dict[str, Any] = {"start": start, "end": end}
+    return held | {one.name: _value(query, one.expression, bags) for one in returns}
+
+
+def _value(query: alg.Query, node: ex.Expression, bags: Mapping[str, list[Mapping[str, Any]]]) -> Any:
+    match node:
+        case ex.Variable():
+            events = bags.get(node.name)
+            if events is None:
+                return None
+            return [dict(event) for event in events] if query.variables[node.name].iterated else dict(events[0])
+        case ex.Attribute(index=ex.Each.PLAIN) if query.variables[node.variable].iterated:
+            each = interpret.value(node)
+            events = bags.get(node.variable)
+            return None if events is None else [each({node.variable: [event]}) for event in events]
+    return interpret.value(node)(bags)
+
+
+def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[str]) -> pa.Table:
+    """The compact rows of events in this process, with the columns that Spark would give."""
+    by_type = {group.type: group for group in events}
+    kernel = run_kernel(bound).by_end()
+    schemas = {name: by_type[name].table.schema for name in kernel.types}
+    kernel = replace(kernel, wants={name: tuple(schema.names) for name, schema in schemas.items()})
+    table, layout = shipped(kernel, events, {}, ties=ties, id=None)
+    first = by_type[kernel.types[0]]
+    time = first.table.schema.field(first.time).type
+    found = list(Compacting(kernel, layout).graphs(table)) if table.num_rows else []
+    columns: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
+    for batch in found:
+        columns["start"].append(batch.column(names.START).cast(time))
+        columns["end"].append(batch.column(names.END).cast(time))
+        columns["matches"].append(batch.column(COUNT))
+        columns["starts"].append(batch.column(STARTS).cast(pa.list_(time)))
+        columns["events"].append(_events(batch, kernel.types, schemas))
+        columns["graph"].append(batch.column(GRAPH))
+    kinds = (time, time, pa.string(), pa.list_(time), _events_type(kernel.types, schemas), pa.binary())
+    return pa.table({name: pa.chunked_array(columns[name], kind) for name, kind in zip(COLUMNS, kinds, strict=True)})
+
+
+def _events_type(types: Sequence[str], schemas: Mapping[str, pa.Schema]) -> pa.DataType:
+    return pa.struct([pa.field(name, pa.list_(pa.struct(list(schemas[name])))) for name in types])
+
+
+def _events(batch: pa.RecordBatch, types: Sequence[str], schemas: Mapping[str, pa.Schema]) -> pa.Array:
+    """The events by type, under the names of their attributes."""
+    lists = []
+    for number, name in enumerate(types):
+        column = batch.column(names.variable(number))
+        fields = [column.values.field(place) for place in range(len(schemas[name]))]
+        structs = pa.StructArray.from_arrays(fields, fields=list(schemas[name]))
+        lists.append(pa.ListArray.from_arrays(column.offsets, structs))
+    return pa.StructArray.from_arrays(lists, fields=list(_events_type(types, schemas)))

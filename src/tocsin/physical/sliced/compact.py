@@ -1,0 +1,77 @@
+"""Compact output: one row for each event that matches end at, with the graph they are ways through. Nothing runs here.
+
+column    what it holds
+------    -------------
+start     the earliest start of its matches
+end       their end
+matches   how many they are, exactly, as text: it may have any number of digits
+starts    where they start
+events    a struct with an array for every event type: the events that they are made of, each once
+graph     how they are made of them; `Pattern.enumerate` reads it
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.physical.compat import make_ready_for_python
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.events import Shipper
+from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
+from tocsin.physical.sliced.matches import DEFAULTS, Options
+from tocsin.physical.sliced.slices import distribute
+from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
+from tocsin.physical.values import Value
+
+
+def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+    """The matches of a query as graphs."""
+    schemas = {name: stream.schema for name, stream in inputs.streams.items()}
+    kernel = replace(kernel.by_end(), wants={name: tuple(schemas[name].names) for name in kernel.types})
+    shipment = Shipper(kernel, inputs, {}, with_digests=False).shipment()
+    make_ready_for_python(shipment.frame)
+    width = width_us(kernel, options.slice_us)
+    rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
+    found = rows.mapInArrow(Compacting(kernel, shipment.layout, width), _schema(kernel, schemas))
+    kind = inputs.time_kind
+    events = F.struct(
+        *(_named(F.col(names.variable(number)), schemas[name]).alias(name) for number, name in enumerate(kernel.types))
+    )
+    return select(
+        found,
+        Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
+        Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
+        F.col(COUNT).alias("matches"),
+        F.transform(F.col(STARTS), lambda at: Value(at, kind, in_micros=True).output).alias("starts"),
+        events.alias("events"),
+        F.col(GRAPH).alias("graph"),
+    )
+
+
+def _schema(kernel: RunKernel, schemas: dict[str, T.StructType]) -> T.StructType:
+    schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
+    schema = schema.add(COUNT, T.StringType()).add(STARTS, T.ArrayType(T.LongType()))
+    for number, name in enumerate(kernel.types):
+        fields = [
+            T.StructField(names.member(place), field.dataType) for place, field in enumerate(schemas[name].fields)
+        ]
+        schema = schema.add(names.variable(number), T.ArrayType(T.StructType(fields)))
+    return schema.add(GRAPH, T.BinaryType())
+
+
+def _named(events: Column, schema: T.StructType) -> Column:
+    """Events under the names of their attributes."""
+    return F.transform(
+        events,
+        lambda event: F.struct(
+            *(event.getField(names.member(place)).alias(field.name) for place, field in enumerate(schema.fields))
+        ),
+    )
