@@ -364,7 +364,7 @@ def test_requirement_57_a_mistake_in_a_module_is_shown_there() -> None:
         ("rule R where a : A all b : B when all b in a [0 s, 5 s]", "`all` of a rule"),
         ("rule R where a : A b : A when b in a [0 s, 5 s] unordered(a, b)", "`unordered`"),
         ("rule R where a : A b : A when b in a [0 s, 5 s] distinct(a, b)", "`same_event(a, b)` of a rule"),
-        ("rule R where a : A { hour(timestamp) = 3 }", "`hour(a.timestamp)` of a rule"),
+        ("rule R where a : A { hour(timestamp) = 3 }", "`hour(a.ts)` of a rule"),
         ("rule R where a : A { lucky(x) }", "`lucky(a.x)` of a rule"),
         ("rule R where a : A no b : B { known(x) } when no b in a [0 s, 5 s]", "`known(b.x)` of a rule"),
     ],
