@@ -1,7 +1,8 @@
 """`python -m benchmarks.trends`: aggregates over all matches, counted, next to enumerating them and to Spark's limit.
 
 SEQ(A a, B+ b, C c) over the uniform stream, by how many events of B a window holds: every further one doubles the
-matches. "Enumerated" is the same query with its matches built and added up (`strategy="kernel"`).
+matches. "Enumerated" is the same query with its matches built and added up (`strategy="kernel"`). "Rising" adds a
+condition between neighbours, `b[i].value > b[i-1].value`.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ from benchmarks.streams import MILLISECOND, Stream, files_of
 ASKED = "DIGITS(COUNT(*)) AS n, DIGITS(COUNT(b)) AS events"
 # Events of B in a window. One event in five is a B, one comes every millisecond.
 WINDOWS = (2, 6, 10, 14, 100, 400, 1000)
+RISING_WINDOWS = (2, 10, 100)
 TOO_LONG_S = 60.0
 
 
-def query(events: int | None, *, asked: str = ASKED) -> str:
+def query(events: int | None, *, asked: str = ASKED, rising: bool = False) -> str:
     """By events in a window of the whole stream; None: no window, and a key."""
+    pattern = f"PATTERN SEQ(A a, B+ b, C c){' WHERE b[i].value > b[i-1].value' if rising else ''}"
     if events is None:
-        return f"PATTERN SEQ(A a, B+ b, C c) PARTITION BY key RETURN {asked}"
-    return f"PATTERN SEQ(A a, B+ b, C c) WITHIN {5 * events * MILLISECOND} MICROSECONDS RETURN {asked}"
+        return f"{pattern} PARTITION BY key RETURN {asked}"
+    return f"{pattern} WITHIN {5 * events * MILLISECOND} MICROSECONDS RETURN {asked}"
 
 
-def limit(frame: DataFrame, *, keyed: bool) -> DataFrame:
+def limit(frame: DataFrame, *, keyed: bool, rising: bool = False) -> DataFrame:
     """What any plan with one shuffle does: scan, filter, shuffle and sort of the columns a count needs."""
-    rows = frame.filter(F.col("type").isin("A", "B", "C")).select("ts", "type", "key")
+    rows = frame.filter(F.col("type").isin("A", "B", "C")).select("ts", "type", "key", *(["value"] if rising else []))
     by = F.col("key") if keyed else F.expr("div(unix_micros(ts), 10000000)")
     return rows.repartition(by).sortWithinPartitions(*(["key", "ts"] if keyed else ["ts"]))
 
@@ -56,11 +59,15 @@ def _run(build: Callable[[], DataFrame]) -> float:
     return time.perf_counter() - began
 
 
-def measure(frame: DataFrame, events: int | None, repeat: int, *, enumerate_too: bool) -> dict[str, Any]:
-    counted, result = timed(lambda: tocsin.pattern(query(events)).match(frame, time="ts", type="type"), repeat)
-    limits = [_run(lambda: limit(frame, keyed=events is None)) for _ in range(1 + repeat)][1:]
+def measure(
+    frame: DataFrame, events: int | None, repeat: int, *, enumerate_too: bool = False, rising: bool = False
+) -> dict[str, Any]:
+    text = query(events, rising=rising)
+    counted, result = timed(lambda: tocsin.pattern(text).match(frame, time="ts", type="type"), repeat)
+    limits = [_run(lambda: limit(frame, keyed=events is None, rising=rising)) for _ in range(1 + repeat)][1:]
     record = {
         "events_in_window": events,
+        "rising": rising,
         "digits": len(result["n"][0]),
         "counted_s": counted,
         "limit_s": statistics.median(limits),
@@ -84,6 +91,7 @@ def table(records: list[dict[str, Any]], rows: int) -> str:
     ]
     for one in records:
         window = "no window, 1,000 keys" if one["events_in_window"] is None else str(one["events_in_window"])
+        window += ", rising" if one["rising"] else ""
         listed = "–" if one["enumerated_s"] is None else f"{one['enumerated_s']:.1f}"
         speed, ratio = rows / one["counted_s"] / 1e6, one["limit_s"] / one["counted_s"]
         lines.append(f"| {window} | {one['digits']} | {speed:.2f} | {ratio:.2f} | {listed} | {one['counted_s']:.2f} |")
@@ -108,6 +116,9 @@ def main() -> int:
         is_short = is_short and (record["enumerated_s"] or 0.0) * 16 < TOO_LONG_S
         records.append(record)
         print(f"  {events}: {record['counted_s']:.2f} s, {record['digits']} digits", flush=True)
+    for events in (*RISING_WINDOWS, None):
+        records.append(measure(frame, events, given.repeat, rising=True))
+        print(f"  {events}, rising: {records[-1]['counted_s']:.2f} s, {records[-1]['digits']} digits", flush=True)
     result = {"environment": session.environment(rows=rows), "records": records}
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

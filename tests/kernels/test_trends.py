@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import random
+import warnings
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from tests.kernels.test_find import compiled, kernel_of, rows_of
 
 import tocsin
 from tocsin import reference
 from tocsin.algebra import nodes as alg
+from tocsin.kernels import compile
 from tocsin.kernels.model import Carried, Held
+from tocsin.kernels.trends import arrays, loose
 from tocsin.kernels.trends.answers import Totals, together
 from tocsin.kernels.trends.exact import totals
 from tocsin.kernels.trends.machine import Letter, machine
@@ -214,3 +220,89 @@ def test_totals_are_those_of_the_reference(
             assert f.over(1) == pytest.approx(wanted["f"], rel=1e-12)
             assert (low, high) == (wanted["low"], wanted["high"])
     assert seen > 0
+
+
+# --- a window that slides -------------------------------------------------------------------------
+
+SLID = ["A+ a", "SEQ(A a, B+ b, C c)", "SEQ(A+ b, B* d, C c)", "SEQ(A? a, B{2,3} b, C? c)", "SEQ(A+ a, A+ b)"]
+SLID += ["OR(SEQ(A a, B b), SEQ(A a, C+ c))", "SEQ(OR(A a, B b), C+ c)"]
+
+
+@pytest.mark.parametrize("room", [1, 8])
+@pytest.mark.parametrize("text", SLID)
+def test_a_window_that_slides_counts_what_blocks_count(text: str, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In plain Python, where a number that does not fit into 64 bits would be noticed."""
+    monkeypatch.setattr(compile, "fast", lambda text, library="": compile.plain(library + text))
+    monkeypatch.setattr(arrays, "FIRST_ROOM", room)
+    outputs, measures = asked("b" if " b" in text else "a")
+    for seed in range(16):
+        choose = random.Random(seed)
+        window = choose.choice([None, 1, 3, 7, 300])
+        within = "" if window is None else f"WITHIN {window} SECONDS"
+        _, trend = trend_of(
+            f"PATTERN {text} PARTITION BY k {within} {outputs}", *measures[: choose.choice([0, 1, 2, 4])]
+        )
+        assert trend.steps is not None
+        # Up to some hundred bits, with many events of an instant and with few.
+        streams = busy(choose.choice([13, 60, 300]), seed, choose.choice([4, 60, 1000]))
+        for width in (None, 3_000_000) if window in (1, 3) else (None,):
+            rows, _ = rows_of(trend.kernel, streams, width)
+            labels = np.arange(len(rows.ts)) % 3
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = trend.totals(rows, labels, jit=True)
+            assert found == {label: each for label, each in trend.totals(rows, labels, jit=False).items() if each.count}
+
+
+def test_a_window_that_slides_is_compiled() -> None:
+    outputs, measures = asked("b")
+    query = f"PATTERN SEQ(A a, B+ b, C c) PARTITION BY k WITHIN 400 SECONDS {outputs}"
+    _, trend = trend_of(query, *measures[:4])
+    for number, seconds in ((3000, 2000), (3000, 500)):
+        rows, _ = rows_of(trend.kernel, busy(number, 1, seconds), None)
+        assert trend.totals(rows, jit=True) == trend.totals(rows, jit=False)
+
+
+def test_what_cannot_be_undone_is_counted_in_blocks() -> None:
+    for text in ("SEQ(A a, B? b)+", "OR(A a, B b)+", "SEQ(A a, B+ b) SEMANTICS next"):
+        assert trend_of(f"PATTERN {text} RETURN COUNT(*) AS n")[1].steps is None
+
+
+numbers = st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=6)
+
+
+@given(numbers, numbers, st.integers(-(2**32) + 1, 2**32 - 1), st.integers(2, 2**20))
+def test_loose_numbers_are_right_whatever_their_digits(
+    one: list[int], other: list[int], factor: int, divisor: int
+) -> None:
+    room = 12
+    n = np.zeros(2 * (loose.HEAD + 2 * room), np.int64)
+    to, of = 0, loose.HEAD + 2 * room
+
+    def value(at: int, number: int) -> int:
+        first = at + loose.HEAD + number * room
+        return loose.to_int(n[first : first + room])
+
+    for at, count, total in ((to, one, other), (of, other, one)):
+        n[at : at + 2] = 2**50, 6
+        n[at + loose.HEAD : at + loose.HEAD + len(count)] = count
+        n[at + loose.HEAD + room : at + loose.HEAD + room + len(total)] = total
+    assume(min(value(to, 0), value(of, 0), value(to, 1) + factor * value(of, 0) * 2**32) >= 0)
+    wanted = value(to, 1) + factor * value(of, 0) * 2**32
+    if value(to, 1) >= 0:  # what is settled is a natural number
+        assert factor == 0 or loose.add_product(n, to, 1, of, factor, 1, 2, room)
+        assert value(to, 1) == (wanted if factor else value(to, 1))
+        n[of : of + loose.HEAD + 2 * room] = 0
+        n[of + 1] = 1
+        assert loose.add_weight(n, of, 0, int(divisor), 0, 2, room)
+        whole = value(to, 1)
+        assert loose.settle(n, to, 2, room)
+        assert value(to, 1) == whole
+        assert all(0 <= digit < 2**40 for digit in n[loose.HEAD : loose.HEAD + 2 * room].tolist())
+        whole = value(to, 0)
+        for place in range(room):
+            n[to + loose.HEAD + place] *= divisor
+        n[to] *= divisor
+        assert loose.settle(n, to, 2, room)
+        loose.divide(n, to, 0, 1, divisor, room)
+        assert value(to, 0) == whole

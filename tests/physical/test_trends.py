@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import warnings
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.physical.claims import refused_by_trends
+from tocsin.kernels import compile
+from tocsin.kernels.trends import arrays, trend
+from tocsin.physical.claims import claims, refused_by_trends
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows
 
@@ -94,6 +97,76 @@ def test_the_least_time_is_a_time() -> None:
     text = "PATTERN A+ a RETURN COUNT(*) AS n, MIN(a.ts) AS first, MAX(a.day) AS day"
     (found,) = tocsin.pattern(text).match(rows, engine="local").to_pylist()
     assert found == {"n": 7, "first": at, "day": at.date()}
+
+
+COMPARED = [
+    "b[i].x >= b[i-1].x",
+    "NEXT(b).v < b.v",
+    "b.v <= NEXT(b).v",
+    "b[i].k > b[i-1].k",
+    "b[i].v = b[i-1].v",
+    "b.v < NEXT(b).x",
+    "b[i].x + 1 > b[i-1].x AND NEXT(b).v != b.v",
+]
+
+
+@pytest.mark.parametrize("pattern", ["B{2,} b", "SEQ(A a, B+ b, C? c)", "SEQ(A+ a, B* b)", "SEQ(A? a, B{2,3} b, B c)"])
+@pytest.mark.parametrize("trees", [True, False], ids=["trees", "pairs"])
+def test_compared_neighbours_are_counted_as_the_reference_counts_them(
+    pattern: str, trees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        compile, "fast", lambda text, library="": compile.plain(library + text)
+    )  # a number beyond 64 bits is noticed there
+    monkeypatch.setattr(trend, "FEW_EVENTS", 0)
+    monkeypatch.setattr(arrays, "MANY_NEIGHBOURS", -1 if trees else 2**60)
+    outputs = ("COUNT(*) AS n", "COUNT(*) AS n, COUNT(b) AS e", "COUNT(*) AS n, SUM(b.x) AS s, AVG(b.v) AS m")
+    for seed in range(24):
+        choose = random.Random(seed)
+        monkeypatch.setattr(arrays, "LANES", choose.choice([1, 2, 32]))
+        monkeypatch.setattr(arrays, "FIRST_CHAINED_ROOM", choose.choice([0, 3]))
+        where = choose.choice(COMPARED)
+        where += " AND a[i].x >= a[i-1].x" if "A+" in pattern and choose.random() < 0.5 else ""
+        text = f"PATTERN {pattern} WHERE {where} {choose.choice(['', 'PARTITION BY k'])} "
+        text += f"{choose.choice(['', 'WITHIN 2 SECONDS', 'WITHIN 5 SECONDS'])} RETURN "
+        text += f"a.x AS of, {outputs[1]} GROUP BY a.x" if "A a" in pattern and seed % 3 == 0 else outputs[seed % 3]
+        made = tocsin.pattern(text)
+        rows = events(choose.choice([8, 13]), seed)
+        for kind, row in zip("ABC", rows, strict=False):
+            row["type"] = kind
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = made.match(by_type(rows), engine="local").to_pylist()
+        assert_same_rows(near(found), near(reference.evaluate(made, by_type(rows))))
+
+
+@pytest.mark.parametrize("where", ["b[i].x > b[i-1].x", "b[i].x > b[i-1].x + 1"])
+def test_compared_neighbours_are_compiled(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose = random.Random(1)
+    rows = [
+        {"type": choose.choice("ABBC"), "ts": choose.randrange(4000) * 1000, "x": choose.randrange(90)}
+        for _ in range(700)
+    ]
+    pattern = tocsin.pattern(
+        f"PATTERN SEQ(A a, B+ b, C c) WHERE {where} WITHIN 400 MILLISECONDS RETURN COUNT(*) AS n, SUM(b.x) AS s"
+    )
+    wanted = pattern.match(by_type(rows), engine="local").to_pylist()
+    monkeypatch.setattr(trend, "FEW_EVENTS", 0)
+    monkeypatch.setattr(arrays, "MANY_NEIGHBOURS", 20)
+    assert pattern.match(by_type(rows), engine="local").to_pylist() == wanted
+
+
+def test_neighbours_are_counted_where_that_is_compiled() -> None:
+    text = "PATTERN SEQ(A a, B+ b) WHERE b[i].x > b[i-1].x {} WITHIN 9 SECONDS {} RETURN COUNT(*) AS n{}"
+    chosen = [
+        "trend" in dict(claims(tocsin.pattern(text.format(*rest)).query))
+        for rest in (
+            ("", "", ""),
+            ("", "", ", MIN(b.x) AS m"),
+            ("PARTITION BY k", "SEMANTICS partition-contiguous", ""),
+        )
+    ]
+    assert chosen == [True, False, False]
 
 
 def many(spark: SparkSession, number: int) -> DataFrame:

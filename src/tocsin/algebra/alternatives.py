@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
 
 MOST_ALTERNATIVES = 256
 
@@ -128,6 +129,18 @@ def is_of_acel(node: alg.Node) -> bool:
     return by_position or isinstance(
         node,
         alg.Adjacent | alg.RepeatAdjacent | alg.Both | alg.Bind | alg.Project | alg.Derive | alg.NextOf,
+    )
+
+
+def is_formula(query: alg.Query) -> bool:
+    """Whether a query is ACEL's: it has an operator or a predicate that SASE+ does not have."""
+    return any(
+        is_of_acel(node)
+        or (
+            isinstance(node, alg.Filter)
+            and any(isinstance(inner, ex.Every | ex.BagPredicate) for inner in node.condition.walk())
+        )
+        for node in query.pattern.walk()
     )
 
 

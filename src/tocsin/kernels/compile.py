@@ -91,23 +91,33 @@ def _name(text: str) -> str:
 
 
 @cache
-def fast(text: str) -> Search:
-    """The function as numba compiles it, or as Python runs it where there is no numba."""
+def fast(text: str, library: str = "") -> Search:
+    """The function as numba compiles it, or as Python runs it where there is no numba.
+
+    `library` is the text of functions that it calls: compiled once for all that have the same.
+    """
     if not has_numba():
-        return plain(text)
+        return plain(library + text)
     _ready.add(text)
-    name = _name(text)
     try:
-        path = _written(name, HEADER + text)
+        return _loaded(text, library).search  # type: ignore[no-any-return]
     except OSError as problem:
         log.warning("kernels cannot be kept on disk (%s); they are compiled anew by every process", problem)
-        return _in_memory(text)
-    spec = importlib.util.spec_from_file_location(name, path)
+        return _in_memory(library + text)
+
+
+@cache
+def _loaded(text: str, library: str = "") -> Any:
+    """A text as a module with a file of its own."""
+    if library:
+        text = f"from {_loaded(library).__name__} import *  # noqa: F403\n\n\n{text}"
+    name = _name(text)
+    spec = importlib.util.spec_from_file_location(name, _written(name, HEADER + text))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # what numba reads from its cache looks for its module there
     spec.loader.exec_module(module)
-    return module.search  # type: ignore[no-any-return]
+    return module
 
 
 @cache

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import is_of_acel
-from tocsin.language import expressions as ex
+from tocsin.algebra.alternatives import is_formula
 from tocsin.optimizer.rules import RULES, Rule, Schemas
 
 MOST_ROUNDS = 10  # rules only take away, or add what follows once: two rounds are enough for all we know
@@ -39,7 +38,7 @@ def optimize(query: alg.Query, schemas: Schemas = None, rules: tuple[Rule, ...] 
     >>> [rule.name for rule in done.fired]
     ['fold_constants']
     """
-    if _is_acel(query):
+    if is_formula(query):  # variables may share events, and conditions speak of each of them: rules count on neither
         return Optimized(query, ())
     fired: list[Rule] = []
     for _ in range(MOST_ROUNDS):
@@ -52,15 +51,3 @@ def optimize(query: alg.Query, schemas: Schemas = None, rules: tuple[Rule, ...] 
         if query == before:
             break
     return Optimized(query, tuple(fired))
-
-
-def _is_acel(query: alg.Query) -> bool:
-    """Whether variables may share events, or conditions speak of each event of a variable: rules count on neither."""
-    return any(
-        is_of_acel(node)
-        or (
-            isinstance(node, alg.Filter)
-            and any(isinstance(inner, ex.Every | ex.BagPredicate) for inner in node.condition.walk())
-        )
-        for node in query.pattern.walk()
-    )

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import is_of_acel
+from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import UnsupportedError
-from tocsin.kernels.trends.asked import compares_neighbours
+from tocsin.kernels.trends.asked import is_counted_in_python
 from tocsin.kernels.trends.asked import refusal as not_a_trend
+from tocsin.kernels.trends.words import NoWordsError, as_words
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression, has_predicates, of_rules, own_aggregate
+from tocsin.physical.foreign import foreign_expression, of_rules, own_aggregate
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
@@ -68,10 +69,12 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
     """
     if wanted != "automaton" and refused_by_kernels(query) is not None and refused_by_automata(query) is None:
         refusal = None if wanted == "auto" else refusals(query, one_input=one_input).get(wanted)
-        return [*([(wanted, refusal.message)] if refusal is not None else []), ("automaton", None)]
+        counted = refused_by_trends(query) is None and (wanted == "trend" or not is_counted_in_python(as_words(query)))
+        asked = [(wanted, refusal.message)] if refusal is not None else []
+        return [*asked, *([("trend", None)] if counted else []), ("automaton", None)]
     left_out = {"sliding-window", "automaton"}
-    # Neighbours are compared in plain Python there: worth it where the kernel cannot list the matches, and only then.
-    left_out |= {"trend"} if compares_neighbours(query) else set()
+    # In plain Python it is worth it where the kernel cannot list the matches, and only then.
+    left_out |= {"trend"} if is_counted_in_python(query) else set()
     return [
         (name, None if refusal is None else refusal.message)
         for name, refusal in refusals(query, one_input=one_input).items()
@@ -85,12 +88,7 @@ def unsupported(query: alg.Query, engine: str = "on Spark") -> UnsupportedError 
     by_automata = None if by_kernels is None else refused_by_automata(query, engine)
     if by_automata is None:
         return None
-    return by_automata if is_acel(query) else by_kernels
-
-
-def is_acel(query: alg.Query) -> bool:
-    """Whether a query says something that only ACEL can."""
-    return any(map(is_of_acel, query.pattern.walk())) or has_predicates(query)
+    return by_automata if is_formula(query) else by_kernels
 
 
 def counts_other_types(query: alg.Query) -> bool:
@@ -112,10 +110,14 @@ def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
 
 def refused_by_trends(query: alg.Query) -> UnsupportedError | None:
     """Why the matches of a query are not counted without being built, or None."""
-    refusal = refused_by_kernels(query, strategy="trend")
+    try:
+        said = as_words(query)
+    except NoWordsError as problem:
+        return cannot_count(query, str(problem))
+    refusal = refused_by_kernels(said)
     if refusal is not None:
         return refusal
-    reason = not_a_trend(query)
+    reason = not_a_trend(said)
     return None if reason is None else cannot_count(query, reason)
 
 
@@ -162,7 +164,7 @@ def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> Unsupport
     reason = _no_automaton(query)
     if reason is None:
         return None
-    hint = HINT if is_acel(query) else 'leave out `strategy="automaton"`.'
+    hint = HINT if is_formula(query) else 'leave out `strategy="automaton"`.'
     return UnsupportedError(reason, where=query.pattern.where, hint=hint)
 
 

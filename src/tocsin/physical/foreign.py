@@ -55,16 +55,6 @@ def own_aggregate(query: alg.Query) -> ex.Aggregate | None:
     return None
 
 
-def has_predicates(query: alg.Query) -> bool:
-    """Whether there are conditions in the manner of ACEL's FILTER."""
-    return any(
-        isinstance(inner, ex.Every | ex.BagPredicate)
-        for node in query.pattern.walk()
-        if isinstance(node, alg.Filter)
-        for inner in node.condition.walk()
-    )
-
-
 def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
     """Every expression of a query: conditions and computed values, then the output clauses."""
     for node in query.pattern.walk():

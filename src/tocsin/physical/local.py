@@ -80,9 +80,9 @@ def match(
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
     if is_compact:
         return compact_table(bound, events, ties)
-    by_automaton = by_automaton or refused_by_kernels(query) is not None
     if not by_automaton and refused_by_trends(query) is None and (counting := trend(bound)) is not None:
         return _grouped(bound, rows_over_all(counting, events, ties))
+    by_automaton = by_automaton or refused_by_kernels(query) is not None
     search = run_kernel(bound) if by_automaton else kernel(bound)
     looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
     attributes = {name: attributes_of(looks[name]) for name in query.variables}

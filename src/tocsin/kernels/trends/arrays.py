@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +14,20 @@ from numpy.typing import NDArray
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers
+from tocsin.kernels.trends import chains, loose, sliding
 from tocsin.kernels.trends.amounts import Digits
 from tocsin.kernels.trends.code import Code
 from tocsin.kernels.trends.limbs import DIGIT, to_int
 from tocsin.kernels.trends.machine import Machine
+from tocsin.kernels.trends.sliding_code import SlidingCode
+from tocsin.kernels.trends.steps import Steps
 from tocsin.kernels.trends.sums import NO_KEY, Sum
 from tocsin.kernels.trends.walks import Walk
 
 MOST_STARTS = 4096  # kept at once
+FIRST_ROOM = 8  # digits that most numbers need
+LANES, FIRST_CHAINED_ROOM = 32, 3
+MANY_NEIGHBOURS = 512  # that a tree is worth
 
 
 def digits(machine: Machine, events: Merged, letters: Integers, window_us: int | None, weight_digits: int) -> Integers:
@@ -123,3 +133,139 @@ def _largest_instant(events: Merged) -> int:
         return 1
     ends = np.flatnonzero(np.diff(events.times, append=events.times[-1] - 1) != 0)
     return int(np.diff(ends, prepend=-1).max())
+
+
+# --- with a window that slides --------------------------------------------------------------------
+
+
+def slid(
+    steps: Steps,
+    events: Merged,
+    letters: Integers,
+    labels: Integers,
+    weights: Sequence[tuple[int, Digits]],
+    window_us: int | None,
+) -> dict[int, Sum]:
+    """The sums of all groups by label, by the steps of a walk."""
+    light = [weight.shape[1] == 1 and int(weight.max(initial=0)) < loose.LIGHT for _, weight in weights]
+    code = SlidingCode(steps, [of for of, _ in weights], light)
+    search = compile.fast(code.text(), text_of(*loose.FUNCTIONS, *sliding.FUNCTIONS))
+    size, first = 1 + len(weights), 1 + len(steps.entries)
+    most_labels = int(labels.max(initial=0)) + 1
+    longest = max((weight.shape[1] for _, weight in weights), default=1)
+    given = (
+        *(events.group_from, events.group_to, events.own_low, events.own_high),
+        *(events.times, letters, labels, *_weights(weights, longest), window_us or 0),
+        *(steps.starts, steps.ahead, steps.behind, steps.ones, first),
+    )
+    room = FIRST_ROOM
+    while True:
+        n = np.zeros((first + most_labels) * (loose.HEAD + size * room), np.int64)
+        n[1 :: loose.HEAD + size * room] = 1
+        if search(*given, room, n, np.zeros(size, np.int64)):
+            break
+        room *= 2
+    return _sums(n.reshape(first + most_labels, -1)[first:, loose.HEAD :].reshape(most_labels, size, room))
+
+
+# --- with neighbours that are compared ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is known of neighbours.
+
+    Attributes
+    ----------
+    variables
+        The variables with conditions.
+    orders
+        What events ask and give (`pairs.orders`), or None.
+    text, columns
+        The function that compares two events, and the columns it needs.
+    """
+
+    variables: Sequence[str]
+    orders: tuple[Integers, Integers] | None
+    text: str
+    columns: Sequence[NDArray[Any]]
+
+
+def has_many_neighbours(walk: Walk, events: Merged, letters: Integers, window_us: int | None) -> bool:
+    """Whether a window, or a group without one, may hold so many events of compared variables that a tree pays."""
+    bits = sum(1 << number for number, (name, _) in enumerate(walk.machine.letters) if name in walk.compared)
+    most, _ = _most_in_window(events, (letters & bits != 0).astype(np.int64), window_us)
+    return int(most.max(initial=0)) > MANY_NEIGHBOURS
+
+
+def chained(
+    walk: Walk,
+    compared: Compared,
+    events: Merged,
+    letters: Integers,
+    labels: Integers,
+    weights: Sequence[tuple[int, Digits]],
+    window_us: int | None,
+) -> dict[int, Sum] | None:
+    """The sums of all groups by label, under `any`; None where they need too much memory."""
+    machine = walk.machine
+    moves = [(state, target, walk.are_neighbours(state, letter)) for state, letter, target in machine.moves if state]
+    entered = sorted({(letter, target) for _, letter, target in machine.moves})
+    targets = [
+        (letter, target, (0, letter, target) in machine.moves, any(target == each for _, each, _ in moves))
+        for letter, target in entered
+    ]
+    states = range(len(machine.entered))
+    trees = dict.fromkeys(target for _, target, is_neighbour in moves if is_neighbour)
+    none = np.zeros((len(compared.variables), 0), np.int64)
+    asks, gives = compared.orders or (none, none)
+    search: Any = compile.fast(f"{compared.text}\n\n{text_of(chains.search)}", text_of(*chains.FUNCTIONS))
+    size, most_labels = 1 + len(weights), int(labels.max(initial=0)) + 1
+    longest = max((weight.shape[1] for _, weight in weights), default=1)
+    room = FIRST_CHAINED_ROOM + longest
+    while True:
+        o = np.zeros((most_labels, size, room), np.int64)
+        code = search(
+            *(events.group_from, events.group_to, events.own_low, events.own_high),
+            *(events.times, letters, labels, *_weights(weights, longest), window_us or 0),
+            np.array(moves, np.int64).reshape(-1, 3),
+            np.array(targets, np.int64),
+            np.array([state in machine.finals for state in states]),
+            np.array([_number(compared.variables, machine.variable(state)) for state in states], np.int64),
+            np.array([_number(list(trees), state) for state in states], np.int64),
+            *(asks, gives, compared.orders is not None, LANES if window_us else 1, room, o.reshape(-1)),
+            *compared.columns,
+        )
+        if code == chains.FINE:
+            return _sums(o)
+        if code == chains.TOO_LARGE:
+            return None
+        room *= 2
+
+
+def _number(known: Sequence[Any], one: Any) -> int:
+    return known.index(one) if one in known else -1
+
+
+def _weights(weights: Sequence[tuple[int, Digits]], longest: int) -> tuple[Integers, Integers, int]:
+    """The weights of all totals one behind the other, the letters of each, and how many digits a weight has."""
+    padded = [np.pad(weight, ((0, 0), (0, longest - weight.shape[1]))).reshape(-1) for _, weight in weights]
+    whole = np.concatenate([np.empty(0, np.int64), *(each.astype(np.int64) for each in padded)])
+    return whole, np.array([of for of, _ in weights], np.int64), longest
+
+
+def _sums(found: Integers) -> dict[int, Sum]:
+    return {
+        label: (loose.to_int(found[label, 0]), tuple(map(loose.to_int, found[label, 1:])), ())
+        for label in np.flatnonzero(found[:, 0].any(axis=1)).tolist()
+    }
+
+
+@cache
+def text_of(*functions: Callable[..., Any]) -> str:
+    """Some functions as one text to be compiled, with the numbers that their modules name."""
+    modules = dict.fromkeys(inspect.getmodule(function) for function in functions)
+    constants = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, int)}
+    lines = [f"{name} = {value}" for name, value in constants.items() if name.isupper()]
+    texts = [f"@compiled\n{inspect.getsource(function)}" for function in functions]
+    return "\n\n".join(["Array = object", *lines, *texts, ""])

@@ -55,10 +55,14 @@ def _refused_condition(query: alg.Query, words: Machine) -> str | None:
     return None
 
 
-def compares_neighbours(query: alg.Query) -> bool:
-    """Whether a condition of a query that can be counted compares neighbours of an iteration."""
+def is_counted_in_python(query: alg.Query) -> bool:
+    """Whether a query that can be counted compares neighbours of an iteration in a way that is not compiled."""
     where = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
-    return any(map(ex.is_between_neighbours, ex.conjuncts(where)))
+    if not any(map(ex.is_between_neighbours, ex.conjuncts(where))):
+        return False
+    return query.selection is not Selection.ANY or any(
+        asked.node.function in ("min", "max") for asked in asked_in(query)
+    )
 
 
 def _refused_policy(query: alg.Query, words: Machine) -> str | None:

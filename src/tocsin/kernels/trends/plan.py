@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tocsin import errors
+from tocsin.algebra.alternatives import is_formula
 from tocsin.analysis.inference import Environment, type_of
-from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.types import Kind
 from tocsin.kernels.conditions import columns_of, environment_of
 from tocsin.kernels.expressions.slots import HELD, Test
@@ -15,14 +17,23 @@ from tocsin.kernels.trends.answers import Answer
 from tocsin.kernels.trends.asked import Asked, asked_in
 from tocsin.kernels.trends.machine import machine
 from tocsin.kernels.trends.trend import Measure, Trend
+from tocsin.kernels.trends.words import NoWordsError, as_words
 from tocsin.language import expressions as ex
 
 
 def trend(bound: BoundQuery) -> Trend | None:
     """A query compiled for counting, or None when the types of its attributes do not allow it."""
+    by_position = is_formula(bound.query)
+    if by_position:
+        said = _said(bound)
+        if said is None:
+            return None
+        bound = said
     query = bound.query
     core = query.core
     made = kernel(bound)
+    if by_position:
+        made = replace(made, needs_order=True)
     if made.conditions.residual:
         return None  # neighbours are compared by what numbers cannot decide
     environment = environment_of(bound, core)
@@ -54,7 +65,17 @@ def trend(bound: BoundQuery) -> Trend | None:
     for test in made.conditions.tests:
         (variable,) = ex.variables_in(test.conjunct)
         tests[variable] = (*tests.get(variable, ()), test)
-    return Trend(replace(made, carried=carried), machine(core), tuple(measures), tuple(answers), tests, places)
+    counted = replace(made, carried=carried)
+    return Trend(counted, machine(core), tuple(measures), tuple(answers), tests, places, by_position)
+
+
+def _said(bound: BoundQuery) -> BoundQuery | None:
+    """A formula in the terms of SASE+, where an attribute must be there in all types of a variable."""
+    try:
+        query = as_words(bound.query)
+        return bind(query, {name: schema.attributes for name, schema in bound.schemas.items()}, time=bound.time)
+    except (NoWordsError, errors.TocsinError):
+        return None
 
 
 def _held(argument: ex.Expression, environment: Environment) -> Held | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,18 @@ from tocsin.kernels.trends import exact, pairs
 from tocsin.kernels.trends.amounts import Digits, Parts
 from tocsin.kernels.trends.amounts import parts as parts_of
 from tocsin.kernels.trends.answers import Answer, Totals
+from tocsin.kernels.trends.instants import apart
 from tocsin.kernels.trends.machine import Machine
+from tocsin.kernels.trends.steps import Steps, steps
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
 from tocsin.kernels.trends.walks import Group, Walk
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
+if TYPE_CHECKING:
+    from tocsin.kernels.trends.arrays import Compared
+
+Given = tuple[Merged, Integers, Integers, list[tuple[int, Digits]], int | None]
 # Fewer events are counted in plain Python before numba is there; longer numbers are quicker in Python's own.
 FEW_EVENTS, MOST_DIGITS = 5_000, 96
 
@@ -59,6 +65,7 @@ class Trend:
     answers: tuple[Answer, ...] = ()
     tests: Mapping[str, tuple[Test, ...]] = field(default_factory=dict)  # variable → conditions between its neighbours
     places: Mapping[tuple[str, ex.Expression], int] = field(default_factory=dict)  # where the values they compare are
+    by_position: bool = False  # whether events of one instant follow each other in their order (ACEL, R7)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -80,19 +87,22 @@ class Trend:
         letters = self._letters(rows)
         chosen = np.arange(len(letters)) if self.kernel.counts_every_event else np.flatnonzero(letters)
         events = merged(rows, chosen)
+        window_us = self.kernel.query.window_us
+        if self.by_position:
+            events, window_us = apart(events, window_us)
         chosen = events.rows
         columns = _Columns.of(self, rows, chosen)
-        accepts = pairs.accepts(self.tests, self._test_columns(rows), rows, chosen) if self.tests else None
+        neighbours = Neighbours(self.tests, self._test_columns(rows), rows, chosen) if self.tests else None
         found = _Task(
             self,
             events,
             letters[chosen],
             np.zeros(len(chosen), np.int64) if labels is None else labels[chosen],
             columns,
-            accepts,
+            window_us,
+            neighbours,
         )
-        # Neighbours are compared in plain Python only, so far.
-        is_large = (len(chosen) >= FEW_EVENTS if jit is None else jit) and not self.tests
+        is_large = len(chosen) >= FEW_EVENTS if jit is None else jit
         sums = found.compiled() if is_large and compile.has_numba() else found.plain(range(len(events.group_from)))
         return {label: columns.totals(words) for label, words in sums.items()}
 
@@ -118,10 +128,42 @@ class Trend:
         """How words grow."""
         return Walk(self.machine, self.kernel.query.selection, frozenset(self.tests))
 
+    @cached_property
+    def steps(self) -> Steps | None:
+        """How words grow inside a window that slides, where that can be done."""
+        return steps(self.walk, has_window=self.kernel.query.window_us is not None)
+
     def _test_columns(self, rows: Rows) -> Columns:
         numbers = {source.variable: f"v{number}" for number, source in enumerate(self.kernel.sources)}
         nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
         return Columns(numbers, self.places, nullable)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The conditions between neighbours, and the events they are asked of."""
+
+    tests: Mapping[str, tuple[Test, ...]]
+    columns: Columns
+    rows: Rows
+    chosen: Integers
+
+    @cached_property
+    def accepts(self) -> pairs.Accepts:
+        """As a function of Python."""
+        return pairs.accepts(self.tests, self.columns, self.rows, self.chosen)
+
+    def compared(self, *, as_order: bool) -> Compared:
+        """As compiled code needs them; as an order where that is wanted and possible."""
+        from tocsin.kernels.trends.arrays import Compared
+
+        orders = pairs.orders(self.tests, self.columns, self.rows, self.chosen) if as_order else None
+        if orders is not None:
+            return Compared(list(self.tests), orders, pairs.fits_text({}, self.columns), ())
+        given = self.tests, self.columns
+        return Compared(
+            list(self.tests), None, pairs.fits_text(*given), pairs.fits_arrays(*given, self.rows, self.chosen)
+        )
 
 
 @dataclass(frozen=True)
@@ -194,11 +236,8 @@ class _Task:
     letters: Integers
     labels: Integers
     columns: _Columns
-    accepts: pairs.Accepts | None = None
-
-    @property
-    def _window(self) -> int | None:
-        return self.trend.kernel.query.window_us
+    window_us: int | None
+    neighbours: Neighbours | None = None
 
     # --- plain ------------------------------------------------------------------------------------
 
@@ -208,14 +247,14 @@ class _Task:
         for group in groups:
             low, high = int(self.events.group_from[group]), int(self.events.group_to[group])
             own = int(self.events.own_low[group]), int(self.events.own_high[group])
-            started = exact.totals(self._group(low, high), self.trend.walk, self.columns.empty, self._window, own)
+            started = exact.totals(self._group(low, high), self.trend.walk, self.columns.empty, self.window_us, own)
             for start, words in started:
                 label = int(self.labels[low + start])
                 found[label] = plus(found.get(label), words) or words
         return found
 
     def _group(self, low: int, high: int) -> Group:
-        accepts = self.accepts
+        accepts = None if self.neighbours is None else self.neighbours.accepts
         letters = [
             tuple(number for number in range(len(self.trend.machine.letters)) if bits >> number & 1)
             for bits in self.letters[low:high].tolist()
@@ -260,7 +299,15 @@ class _Task:
         """The same, compiled, but for groups with numbers that are too long for it."""
         from tocsin.kernels.trends import arrays
 
-        digits = arrays.digits(self.trend.machine, self.events, self.letters, self._window, self._weight_digits)
+        weights = [(self.columns.letters[number], weight) for number, _, weight in self.columns.weights]
+        steps = None if self.columns.keys else self.trend.steps
+        given = self.events, self.letters, self.labels, weights, self.window_us
+        if steps is not None:
+            return arrays.slid(steps, *given)
+        if self.neighbours is not None:
+            sums = self._chained(given)
+            return self.plain(range(len(self.events.group_from))) if sums is None else sums
+        digits = arrays.digits(self.trend.machine, self.events, self.letters, self.window_us, self._weight_digits)
         is_short = digits <= MOST_DIGITS
         found = self.plain(np.flatnonzero(~is_short).tolist())
         if is_short.any():
@@ -270,14 +317,25 @@ class _Task:
                 self.letters,
                 self.labels,
                 self._follows,
-                [(self.columns.letters[number], weight) for number, _, weight in self.columns.weights],
+                weights,
                 [(self.columns.letters[number], keys) for number, keys, _ in self.columns.keys],
-                self._window,
+                self.window_us,
                 int(digits[is_short].max()),
             )
             for label, words in sums.items():
                 found[label] = plus(found.get(label), words) or words
         return found
+
+    def _chained(self, given: Given) -> dict[int, Sum] | None:
+        """The same where neighbours are compared; None where that is left to Python."""
+        from tocsin.kernels.trends import arrays
+
+        walk = self.trend.walk
+        assert self.neighbours is not None
+        if walk.selection is not Selection.ANY or self.columns.keys:
+            return None
+        as_order = arrays.has_many_neighbours(walk, self.events, self.letters, self.window_us)
+        return arrays.chained(walk, self.neighbours.compared(as_order=as_order), *given)
 
     @property
     def _weight_digits(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_formula
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
@@ -91,7 +92,7 @@ def _order(node: alg.Node) -> Selection:
 
 
 def as_words(query: alg.Query) -> alg.Query:
-    """A query over an ACEL formula in the terms of SASE+; to be counted by position.
+    """A query over an ACEL formula in the terms of SASE+; to be counted by position. One of SASE+ is what it is.
 
     Raises
     ------
@@ -106,6 +107,8 @@ def as_words(query: alg.Query) -> alg.Query:
     >>> list(said.variables), said.returns[0].expression.argument.name
     (['A', 'b'], 'b')
     """
+    if not is_formula(query):
+        return query
     pattern = query.pattern.part if isinstance(query.pattern, alg.Within) else query.pattern
     reader = _Reader()
     core, _ = reader.read(pattern)

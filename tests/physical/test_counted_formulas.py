@@ -1,0 +1,127 @@
+"""Aggregates over all matches of ACEL formulas that are words: counted, and the same as enumerated by the reference."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from tests.physical.support import light_settings
+
+import tocsin
+from tocsin import errors, reference
+from tocsin.language.acel import ast, print_query
+from tocsin.physical import local
+from tocsin.physical.claims import refused_by_trends
+from tocsin.physical.engine import prepare
+from tocsin.testing import assert_same_rows, formulas
+from tocsin.testing.streams import TYPES, Streams, streams
+
+SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
+WORDS = ("bind", "filter", "or", "sequence", "sequence", "repeat")
+NEIGHBOURS = ("bind", "filter", "or", "adjacent", "adjacent", "repeat_adjacent")
+# Fewer repetitions inside each other than the reference can still list.
+SHALLOW = 3
+
+
+def acel(text: str) -> tocsin.Pattern:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.TocsinWarning)
+        return tocsin.pattern(text, language="acel")
+
+
+@st.composite
+def counted(draw: st.DrawFn) -> str:
+    """A formula that can be counted, with the aggregates of one of its variables."""
+    operators = draw(st.sampled_from([WORDS, WORDS, NEIGHBOURS]))
+    query: ast.Query = draw(formulas.queries(operators=operators, max_depth=SHALLOW))
+    text = print_query(query)
+    name = draw(st.sampled_from(sorted(acel(text).query.variables)))
+    asked = draw(
+        st.sampled_from(["", f", COUNT(`{name}`) AS events", f", SUM(`{name}`.x) AS total, MAX(`{name}`.x) AS top"])
+    )
+    text = f"{text}\nRETURN COUNT(*) AS matches{asked}"
+    assume(refused_by_trends(acel(text).query) is None)
+    return text
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
+@given(text=counted(), rows=streams(max_events=7))
+def test_counting_is_enumerating_and_adding_up(text: str, rows: Streams) -> None:
+    pattern = acel(text)
+    tables = {name: pa.Table.from_pylist(rows[name], schema=SCHEMA) for name in TYPES}
+    found = local.match(pattern.query, tables).to_pylist()
+    assert_same_rows(found, reference.evaluate(pattern.query, rows))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("A ; B@+", "some of its events must be neighbours, and others need not"),
+        ("PROJECT[A](A ; B)", "no sequences of single events: Project"),
+        ("A AND A", "no sequences of single events: Both"),
+        ("AGG y[n <- count(A)](A+)", "no sequences of single events: Derive"),
+        ("A ; NEXT(B)", "no sequences of single events: NextOf"),
+        ("A+ FILTER A[x > 1] OR A[x < 0]", "a condition is a choice between predicates"),
+        ("(A FILTER A[x > 1]) ; A", "one variable has events under different conditions"),
+    ],
+)
+def test_what_is_enumerated(text: str, problem: str) -> None:
+    refusal = refused_by_trends(acel(f"{text} RETURN COUNT(*) AS n").query)
+    assert refusal is not None and problem in refusal.message
+
+
+def test_a_variable_that_holds_what_others_tell_apart_is_enumerated() -> None:
+    refusal = refused_by_trends(acel("(A AS e ; B AS f) AS all RETURN COUNT(*) AS n, COUNT(all) AS events").query)
+    assert refusal is not None and "`all` holds events that other variables tell apart" in refusal.message
+
+
+def test_a_count_that_nobody_could_list() -> None:
+    rows = {"A": [{"ts": 0}], "B": [{"ts": 1 + at // 3} for at in range(600)], "C": [{"ts": 900}]}
+    pattern = acel("A ; B+ ; C WITHIN 1 HOUR RETURN DIGITS(COUNT(*)) AS n, DIGITS(COUNT(B)) AS events")
+    (found,) = pattern.match(rows, engine="local").to_pylist()
+    # Three events tie at every instant, and have an order all the same.
+    assert int(found["n"]) == 2**600 - 1
+    assert int(found["events"]) == 600 * 2**599
+
+
+TEXTS = (
+    "A ; B+ WITHIN 4 MICROSECONDS RETURN COUNT(*) AS n, SUM(B.x) AS s",
+    "(A AS e OR B AS e)+ FILTER e[x > 0] PARTITION BY k RETURN e[first].k AS k, COUNT(*) AS n GROUP BY e[first].k",
+    "A : B@+ WITHIN 9 MICROSECONDS RETURN COUNT(*) AS n, COUNT(B) AS events",
+    "B+ FILTER B[increasing(x)] WITHIN 5 MICROSECONDS RETURN COUNT(*) AS n",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_spark_counts_the_same(spark: SparkSession, text: str) -> None:
+    rows = {
+        name: [{"ts": at // 2, "x": at * number % 5, "k": at % 2} for at in range(12)]
+        for number, name in enumerate("AB", start=3)
+    }
+    pattern = acel(text)
+    with light_settings(spark, partitions=2) as session:
+        frames = {
+            name: session.createDataFrame([tuple(row.values()) for row in events], "ts bigint, x bigint, k bigint")
+            for name, events in rows.items()
+        }
+        made = prepare(pattern.query, frames, slice_us=1)
+        assert made.strategy == "trend"
+        found = [row.asDict() for row in made.matches().collect()]
+    assert_same_rows(found, reference.evaluate(pattern.query, rows))
+
+
+def test_many_random_formulas_are_words() -> None:
+    counts: Counter[bool] = Counter()
+
+    @settings(max_examples=100, database=None)
+    @given(query=formulas.queries(operators=WORDS, max_depth=SHALLOW))
+    def tried(query: ast.Query) -> None:
+        counts[refused_by_trends(acel(f"{print_query(query)} RETURN COUNT(*) AS n").query) is None] += 1
+
+    tried()
+    assert counts[True] > 25 and counts[False] > 0
