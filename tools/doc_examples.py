@@ -8,6 +8,8 @@ python     as Python; what it prints and warns of, and the TocsinError it ends w
            below it. Blocks of one page share their names.
 sql        a pattern, which compiles; or the text block right below says what is wrong with it
 acel       the same in ACEL
+parte      the same for a program of rules; `uncommon_route` is registered, and a block that begins with the comment
+           `-- bank.parte` can be used by others, as the module `bank`
 case       a case of the format of tests/cases/README.md (`case:` may be left out), judged by the reference
 console    every `$ tocsin …` runs, and prints the lines that follow it
 =========  ==================================================================================================
@@ -36,7 +38,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
 import tocsin
-from tocsin.testing.cases import parse_cases
+from tocsin.testing.cases import Case, parse_cases
 
 ROOT = Path(__file__).resolve().parent.parent
 # What shows Spark on purpose; the other pages need no JVM.
@@ -118,6 +120,17 @@ def formula_outputs(example: Example) -> list[Output]:
     return _with_output_below(example, lambda: tocsin.pattern(example.parsed, language="acel"))
 
 
+def rules_outputs(example: Example) -> list[Output]:
+    """The message about a program, if there is one."""
+    modules = example.namespace.setdefault("__modules__", {})
+    named = re.match(r"-- (\w+)\.parte\n", example.parsed)
+    if named is not None:
+        modules[named[1]] = example.parsed
+        return []
+    functions = {"uncommon_route": tocsin.function(lambda a, b: True, gives="boolean", pure=True)}
+    return _with_output_below(example, lambda: tocsin.rules(example.parsed, functions=functions, modules=dict(modules)))
+
+
 def case_outputs(example: Example) -> list[Output]:
     """Nothing, or how the reference differs from what the cases say."""
     text = example.parsed if example.parsed.startswith("case:") else f"case: example\n{example.parsed}"
@@ -125,13 +138,22 @@ def case_outputs(example: Example) -> list[Output]:
     for case in parse_cases(text, f"{example.path}:{example.line}"):
         try:
             with _recorded(errors=False) as printed:
-                pattern = tocsin.pattern(case.pattern, language=case.language)
-                rows = tocsin.reference.evaluate(pattern, case.inputs(), tie=case.tie)
-            problems += case.differences(rows)
+                problems += _case_differences(case)
             problems += [f"does not warn of {one}" for one in case.warns if one not in printed.getvalue()]
         except tocsin.TocsinError as error:
             problems += [] if error.condition == case.error else [str(error)]
     return [Output(example.region.end, example.region.end, "", "\n".join(problems))]
+
+
+def _case_differences(case: Case) -> list[str]:
+    if case.language != "parte":
+        pattern = tocsin.pattern(case.pattern, language=case.language)
+        return case.differences(tocsin.reference.evaluate(pattern, case.inputs(), tie=case.tie))
+    program = tocsin.rules(case.program)
+    found = tocsin.reference.evaluate(program, case.inputs(), tie=case.tie)
+    matches = found[case.rule or list(found)[-1]]
+    emitted = tocsin.reference.events(program, case.inputs(), tie=case.tie)
+    return (case.differences(matches) if case.matches is not None else []) + case.emit_differences(emitted)
 
 
 def console_outputs(example: Example) -> list[Output]:
@@ -158,6 +180,7 @@ OUTPUTS = {
     "python": python_outputs,
     "sql": pattern_outputs,
     "acel": formula_outputs,
+    "parte": rules_outputs,
     "case": case_outputs,
     "console": console_outputs,
 }

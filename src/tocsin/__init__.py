@@ -6,22 +6,26 @@
 
 `match` takes Spark DataFrames and gives one; `p.check(schemas)` and `p.explain()` tell about a pattern without running
 it; `p.analyze(inputs)` measures the data for a better plan, as `Statistics`; `tocsin.reference.evaluate` runs any
-pattern on plain Python rows, slowly. Importing Tocsin imports neither Spark nor NumPy.
+pattern on plain Python rows, slowly. `tocsin.rules` compiles a program of rules, which read each other's events.
+Importing Tocsin imports neither Spark nor NumPy.
 """
 
 from tocsin import reference
-from tocsin.api import Pattern, pattern, rules
+from tocsin.api import Pattern, pattern
 from tocsin.errors import TocsinError, TocsinWarning
 from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
 from tocsin.language.monoids import Monoid
+from tocsin.language.registered import function
 from tocsin.optimizer.statistics import Statistics
+from tocsin.rule_api import Rules, rules
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Monoid",
     "Pattern",
+    "Rules",
     "Statistics",
     "TocsinError",
     "TocsinWarning",
@@ -31,6 +35,7 @@ __all__ = [
     "builder",
     "col",
     "event",
+    "function",
     "lit",
     "pattern",
     "reference",

@@ -11,7 +11,7 @@ import io
 import warnings as python_warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -95,19 +95,6 @@ def pattern(
     for warning in translation.warnings:
         python_warnings.warn(warning, stacklevel=2)
     return Pattern(text, tree, translation.query, translation.warnings)
-
-
-def rules(text: str, *, name: str | None = None) -> NoReturn:
-    """Compile a PARTElang program. Not there yet.
-
-    Raises
-    ------
-    UnsupportedError
-        Always.
-    """
-    raise errors.UnsupportedError(
-        "PARTElang rules cannot be read yet.", hint="write each rule as a pattern of its own: `tocsin.pattern(text)`."
-    )
 
 
 @dataclass(frozen=True, repr=False)

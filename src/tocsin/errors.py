@@ -45,11 +45,19 @@ def did_you_mean(name: str, known: Iterable[str], owner: str) -> str:
     return question + f"{owner}: {', '.join(known) if known else 'none'}."
 
 
-def _report(condition: str | None, message: str, places: list[tuple[str, Where]], hint: str | None) -> str:
+def _report(
+    condition: str | None,
+    message: str,
+    places: list[tuple[str, Where]],
+    hint: str | None,
+    restriction: str | None = None,
+) -> str:
     lines = [f"[{condition}] {message}"]
     for words, place in places:
         if place is not None:
             lines += [f"  {words}at {place.describe()}", *place.excerpt()]
+    if restriction is not None:
+        lines.append(f"Rule {restriction}")
     return "\n".join([*lines, *([f"Hint: {hint}"] if hint else [])])
 
 
@@ -66,6 +74,8 @@ class TocsinError(Exception):
         A second place that matters, with the words that introduce it (`("first named", place)`).
     hint
         What to do about it.
+    restriction
+        Which restriction of a program of rules is violated: its number, a colon and its sentence.
     """
 
     condition: ClassVar[str | None] = None
@@ -77,16 +87,19 @@ class TocsinError(Exception):
         where: Where = None,
         also: tuple[str, Where] | None = None,
         hint: str | None = None,
+        restriction: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.also = also
         self.hint = hint
+        self.restriction = restriction
 
     def __str__(self) -> str:
         """The whole report: condition, sentence, place, advice."""
-        return _report(self.condition, self.message, [("", self.where), self._second_place()], self.hint)
+        places = [("", self.where), self._second_place()]
+        return _report(self.condition, self.message, places, self.hint, self.restriction)
 
     def _second_place(self) -> tuple[str, Where]:
         words, place = self.also or ("", None)
@@ -95,7 +108,8 @@ class TocsinError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """The same report for tools: condition, message, place, hint."""
         place = self.where if isinstance(self.where, Place) else None
-        return {
+        violated = {} if self.restriction is None else {"restriction": self.restriction.partition(":")[0]}
+        return violated | {
             "condition": self.condition,
             "message": self.message,
             "hint": self.hint,
@@ -295,6 +309,87 @@ class UnboundedPatternError(QueryBindingError):
     condition = "UNBOUNDED_PATTERN"
 
 
+# --- rules ----------------------------------------------------------------------------------------
+
+
+class DuplicateNameError(QueryBindingError):
+    """Two templates, patterns, rules or attributes of one name."""
+
+    condition = "DUPLICATE_NAME"
+
+
+class UnknownModuleError(QueryBindingError):
+    """A program uses a module that is not there."""
+
+    condition = "UNKNOWN_MODULE"
+
+
+class LaterVariableError(QueryBindingError):
+    """A condition speaks of a variable whose pattern follows only later."""
+
+    condition = "LATER_VARIABLE"
+
+
+class NegatedVariableUsedError(QueryBindingError):
+    """An absent event is used outside the pattern that says it is absent."""
+
+    condition = "NEGATED_VARIABLE_USED"
+
+
+class MisplacedPrefixError(QueryBindingError):
+    """A distance with `no` or `all` that its variable does not have, or without one that it has."""
+
+    condition = "MISPLACED_PREFIX"
+
+
+class RecursiveDefinitionError(QueryBindingError):
+    """A named pattern that is made of itself."""
+
+    condition = "RECURSIVE_DEFINITION"
+
+
+class UnstratifiedError(QueryBindingError):
+    """Events that cause events of their own type, directly or by other rules."""
+
+    condition = "UNSTRATIFIED"
+
+
+class ImpureFunctionError(QueryBindingError):
+    """A function that does not promise to be pure."""
+
+    condition = "IMPURE_FUNCTION"
+
+
+class EventAsAttributeError(QueryBindingError):
+    """An attribute that would hold an event."""
+
+    condition = "EVENT_AS_ATTRIBUTE"
+
+
+class IncompleteEmitError(QueryBindingError):
+    """An emitted event without all its attributes, or with more than an array of it holds."""
+
+    condition = "INCOMPLETE_EMIT"
+
+
+class NonMonotoneTimeError(QueryBindingError):
+    """The time of an emitted event may go back when time goes on."""
+
+    condition = "NON_MONOTONE_TIME"
+
+
+class MissingRateError(QueryBindingError):
+    """A type of events without a largest rate, where the size of the state is to be guaranteed."""
+
+    condition = "MISSING_RATE"
+
+
+class UnknownRuleError(QueryBindingError):
+    """A program has no rule of that name, or emits no such events."""
+
+    condition = "UNKNOWN_RULE"
+
+
 # --- conditions and clauses -----------------------------------------------------------------------
 
 
@@ -457,6 +552,10 @@ WARNINGS: dict[str, str] = {
     "EMPTY_INTERSECTION": "ACEL's AND of formulas that no match can satisfy both.",
     "TIED_EVENTS": "Events of one instant in a formula that goes by their order, and no columns that order them.",
     "PARTITION_CONTIGUITY": "`contiguous` counts the events of all partitions.",
+    "SELF_BLOCKING": "An event that must not be there may be one that must be.",
+    "REACTION_IGNORED": "A call in `then` that emits nothing: rules have no other effects.",
+    "MIXED_DOMAINS": "Values of two domains, such as account and transaction, meet.",
+    "UNKNOWN_TYPE": "The type of an attribute is nearly the name of a known one.",
     "EXPLOSION_EXPECTED": "By the statistics, one start has more matches than the limit.",
 }
 

@@ -28,19 +28,24 @@ class Alternative:
         Pairs `(x, y)`: every event of x is strictly before every event of y.
     iterated
         Variables that may hold several events.
-    absences
-        The absences that guard this alternative.
+    around
+        The absences that guard this alternative, and what is gathered around it.
     """
 
     types: tuple[tuple[str, str | None], ...] = ()
     before: frozenset[tuple[str, str]] = frozenset()
     iterated: frozenset[str] = frozenset()
-    absences: tuple[alg.Absent, ...] = ()
+    around: tuple[alg.Around, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The bound variables in order of appearance."""
         return tuple(name for name, _ in self.types)
+
+    @property
+    def absences(self) -> tuple[alg.Absent, ...]:
+        """The absences that guard it."""
+        return tuple(each for each in self.around if isinstance(each, alg.Absent))
 
     def beside(self, other: Alternative) -> Alternative:
         """Both, with no order between them."""
@@ -48,18 +53,18 @@ class Alternative:
             self.types + other.types,
             self.before | other.before,
             self.iterated | other.iterated,
-            self.absences + other.absences,
+            self.around + other.around,
         )
 
     def then(self, other: Alternative) -> Alternative:
         """Both, all of this before all of the other."""
         both = self.beside(other)
         across = frozenset(product(self.variables, other.variables))
-        return Alternative(both.types, both.before | across, both.iterated, both.absences)
+        return Alternative(both.types, both.before | across, both.iterated, both.around)
 
     def repeated(self) -> Alternative:
         """Several copies in sequence: order inside a copy says nothing across copies."""
-        return Alternative(self.types, frozenset(), frozenset(self.variables), self.absences)
+        return Alternative(self.types, frozenset(), frozenset(self.variables), self.around)
 
 
 class NoAlternativesError(Exception):
@@ -110,8 +115,8 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
                 # each subset of choices is an alternative of its own.
                 copies = _subsets(copies)
             return _distinct(((Alternative(),) if may_be_empty else ()) + copies)
-        case alg.Absent():
-            guard = Alternative(absences=(node,))
+        case alg.Around():
+            guard = Alternative(around=(node,))
             return _distinct(found.beside(guard) for found in alternatives(node.part))
         case alg.Filter() | alg.Within() | alg.Emit():
             return alternatives(node.part)
@@ -158,7 +163,7 @@ def _subsets(copies: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
 
 def _merge(known: Alternative, copy: Alternative) -> Alternative:
     new = tuple(item for item in copy.types if item not in known.types)
-    return Alternative(known.types + new, frozenset(), frozenset(), known.absences + copy.absences)
+    return Alternative(known.types + new, frozenset(), frozenset(), known.around + copy.around)
 
 
 def _distinct(found: Iterable[Alternative]) -> tuple[Alternative, ...]:

@@ -11,6 +11,7 @@ from tocsin.algebra.patterns import (
     All,
     Anchor,
     Any,
+    Around,
     Bind,
     Both,
     Bound,
@@ -20,6 +21,7 @@ from tocsin.algebra.patterns import (
     Filter,
     FirstOf,
     Fold,
+    Gather,
     LastOf,
     NextOf,
     Node,
@@ -43,6 +45,7 @@ __all__ = [
     "All",
     "Anchor",
     "Any",
+    "Around",
     "Bind",
     "Both",
     "Bound",
@@ -52,6 +55,7 @@ __all__ = [
     "Filter",
     "FirstOf",
     "Fold",
+    "Gather",
     "Kind",
     "LastOf",
     "NextOf",
@@ -67,6 +71,7 @@ __all__ = [
     "Whole",
     "Within",
     "absences_in",
+    "around_in",
     "event_types",
     "events_held",
     "negated_variables",
@@ -104,7 +109,11 @@ REUSE = AfterMatch()
 
 @dataclass(frozen=True)
 class Query:
-    """A pattern with its partition, policies and output, applied in the order of R32."""
+    """A pattern with its partition, policies and output, applied in the order of R32.
+
+    `unordered` are groups of variables of which it does not matter which holds which event (D37): of matches that
+    differ in nothing else, the first is kept, before the policies apply.
+    """
 
     pattern: Node
     partition: Partition = Partition()
@@ -116,6 +125,7 @@ class Query:
     having: Expression | None = None
     over_all_matches: bool = False
     timeouts: bool = False
+    unordered: tuple[tuple[str, ...], ...] = ()
     places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -137,6 +147,11 @@ class Query:
         return variables_of(self.pattern)
 
 
+def around_in(node: Node) -> Iterator[Around]:
+    """Every absence and every gathering of a pattern, outermost first."""
+    return (inner for inner in node.walk() if isinstance(inner, Around))
+
+
 def absences_in(node: Node) -> Iterator[Absent]:
     """Every absence of a pattern, outermost first."""
     return (inner for inner in node.walk() if isinstance(inner, Absent))
@@ -149,5 +164,5 @@ def negated_variables(node: Node) -> dict[str, str]:
 
 def event_types(node: Node) -> tuple[str, ...]:
     """Every event type a pattern names, negated ones included, in order of appearance."""
-    named = [inner.type for inner in node.walk() if isinstance(inner, Event | NextOf | Absent)]
+    named = [inner.type for inner in node.walk() if isinstance(inner, Event | NextOf | Around)]
     return tuple(dict.fromkeys(name for name in named if name is not None))

@@ -18,6 +18,7 @@ Project            Project             -                  PROJECT[…]    -
 Derive             Aggregate(p, Y[…])  -                  AGG Y[…]      -
 NextOf             NEXT(R), R22        -                  NEXT(R)       -
 Within             Within(p, W)        WITHIN W           WITHIN W      -
+Gather             D38                 -                  -             all v : T { c }
 Emit               Emit(p, T, at, …)   -                  -             emit T at e with {…}
 ```
 
@@ -169,14 +170,24 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Absent(_One):
-    """Keeps a match of `part` unless an event of `type` lies inside all bounds and makes `condition` TRUE."""
+class Around(_One):
+    """A look at the events of `type` around a match of `part`: those inside all bounds that make `condition` TRUE."""
 
     type: str
     variable: str
     condition: Expression | None
     lower: tuple[Bound, ...]
     upper: tuple[Bound, ...]
+
+
+@dataclass(frozen=True)
+class Absent(Around):
+    """Keeps a match unless there is such an event."""
+
+
+@dataclass(frozen=True)
+class Gather(Around):
+    """Adds all such events to the match, in `variable`; it stays unbound when there are none (D38)."""
 
 
 # --- filters and shapes ---------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def _details(node: alg.Node) -> str:
             return "by position"
         case alg.Repeat():
             return _times(node.least, node.most) + ("" if node.order is alg.Order.TIME else " by position")
-        case alg.Absent():
+        case alg.Around():
             return f"{node.type} {node.variable}  {_absence(node)}".rstrip()
         case alg.Filter():
             return print_expression(node.condition)
@@ -83,7 +83,7 @@ def _fold(fold: alg.Fold) -> str:
     return f"{fold.name} <- {fold.function}({distinct}{'.'.join((fold.variable, *fold.path))})"
 
 
-def _absence(node: alg.Absent) -> str:
+def _absence(node: alg.Around) -> str:
     parts = [f"after {_bound(bound)}" for bound in node.lower]
     parts += [f"before {_bound(bound)}" for bound in node.upper]
     text = ", ".join(parts)
@@ -104,6 +104,8 @@ def _bound(bound: alg.Bound) -> str:
 
 
 def _clauses(query: alg.Query) -> Iterable[str]:
+    for names in query.unordered:
+        yield f"unordered {', '.join(names)}"
     if query.partition.keys:
         yield f"partition by {', '.join(query.partition.keys)}"
     if query.partition.same:

@@ -13,6 +13,7 @@ from tocsin.algebra.patterns import (
     Derive,
     Emit,
     Event,
+    Gather,
     NextOf,
     Node,
     Project,
@@ -91,6 +92,9 @@ def _held(node: Node) -> Holding:
             return _repeated(inner, least, most)
         case RepeatAdjacent():
             return _repeated(inner, 1, None)
+        case Gather():
+            gathered = Kind((node.type,), iterated=True, optional=True)
+            return Holding(inner.kinds | {node.variable: gathered}, inner.least, None)
         case Bind():
             types = tuple(dict.fromkeys(t for kind in inner.kinds.values() for t in kind.types))
             named = Kind(types, iterated=inner.most != 1, optional=inner.least == 0)

@@ -136,14 +136,14 @@ class AbsentDistances:
         Whether any event can lie inside all bounds.
     """
 
-    absence: alg.Absent
+    absence: alg.Around
     reach: dict[str, int]
     back: dict[str, int]
     is_possible: bool = True
 
 
 def absent_distances(
-    absence: alg.Absent, bag: Bag, conditions: Iterable[Difference], *, local: bool
+    absence: alg.Around, bag: Bag, conditions: Iterable[Difference], *, local: bool
 ) -> AbsentDistances:
     """Distances between an absent event and every positive variable.
 
@@ -193,7 +193,7 @@ def absent_distances(
     return AbsentDistances(absence, reach, back, is_possible)
 
 
-def _from_lower(absence: alg.Absent, bag: Bag, other: str, local: bool) -> int | None:
+def _from_lower(absence: alg.Around, bag: Bag, other: str, local: bool) -> int | None:
     """The largest `other.ts − n.ts` by the lower bounds: n lies after them."""
 
     def measure(bound: alg.Bound) -> int | None:
@@ -203,7 +203,7 @@ def _from_lower(absence: alg.Absent, bag: Bag, other: str, local: bool) -> int |
     return bag.over(absence.lower, measure, other)
 
 
-def _to_upper(absence: alg.Absent, bag: Bag, other: str, local: bool) -> int | None:
+def _to_upper(absence: alg.Around, bag: Bag, other: str, local: bool) -> int | None:
     """The largest `n.ts − other.ts` by the upper bounds: n lies before them."""
 
     def measure(bound: alg.Bound) -> int | None:

@@ -65,6 +65,8 @@ class Binder:
             case alg.Derive():
                 inner = self.held(node.part)
                 return {**inner, node.variable: (*inner.get(node.variable, ()), self._derived(node, inner))}
+            case alg.Gather():
+                return {**self.held(node.part), node.variable: self._of_type(node.type)}
             case alg.Emit():
                 self.held(node.part)
                 return {node.type: self._of_type(node.type)}

@@ -15,6 +15,7 @@ from tocsin import errors
 from tocsin.analysis import mismatches, types
 from tocsin.analysis.types import DataType, Kind, can_compare, common_type
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, FUNCTIONS, Gives, Takes, call_problem
 from tocsin.source import Where
 
@@ -112,6 +113,20 @@ class Inference:
                 return self._call(node)
             case ex.Aggregate():
                 return self._aggregate(node)
+            case rx.Apply():
+                for argument in node.arguments:
+                    self.type_of(argument)
+                return types.from_spark_name(node.function.gives)
+            case rx.ListOf():
+                items = list(node.items)
+                return types.array_of(self._common(node.where, items, [self.type_of(each) for each in items], "list"))
+            case rx.Mean():
+                return self._mean(node)
+            case rx.CalendarField():
+                found = self.type_of(node.operand)
+                if not found.is_null and not found.is_time:
+                    self.problems.append(mismatches.not_a_time(node, found))
+                return types.INTEGER
         self._predicate(node)
         return types.BOOLEAN
 
@@ -138,6 +153,9 @@ class Inference:
                     self.problems.append(mismatches.not_text(node, found))
             case ex.Every():
                 self._boolean(node.condition)
+            case rx.InTable():
+                for argument in node.arguments:
+                    self.type_of(argument)
             case ex.BagPredicate():
                 compared = ex.Attribute(node.variable, node.path, where=node.where)
                 found = self.type_of(compared)
@@ -182,6 +200,15 @@ class Inference:
         if found is not None:
             return found
         self.problems.append(mismatches.no_arithmetic(node, node.op, (node.left, left), (node.right, right)))
+        return types.NULL
+
+    def _mean(self, node: rx.Mean) -> DataType:
+        operands = list(node.operands)
+        found = [self.type_of(each) for each in operands]
+        common = self._common(node.where, operands, found, "avg")
+        if common.is_null or common.is_number or common.is_time:
+            return types.DOUBLE if common.is_number else common
+        self.problems.append(mismatches.no_mean(node, common))
         return types.NULL
 
     def _case(self, node: ex.Case) -> DataType:

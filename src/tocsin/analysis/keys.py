@@ -138,7 +138,7 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
 
 def _conditions(node: alg.Node) -> Iterator[ex.Expression]:
     """The conjuncts that hold for the whole match."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Absent | alg.Emit):
+    while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
         if isinstance(node, alg.Filter):
             yield from ex.conjuncts(node.condition)
         node = node.part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tocsin import errors
 from tocsin.analysis.types import DataType, Kind
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AggregateFunction, Function, Takes
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
@@ -56,6 +57,24 @@ def not_text(node: ex.Like, found: DataType) -> errors.TypeMismatchError:
         f"LIKE compares text, and `{_text(node.operand)}` is {found.describe()}.",
         where=node.operand.where or node.where,
         hint="use =, < or BETWEEN.",
+    )
+
+
+def not_a_time(node: rx.CalendarField, found: DataType) -> errors.TypeMismatchError:
+    """A field of the calendar of something that is no instant."""
+    return errors.TypeMismatchError(
+        f"`{node.field}` takes an instant, and `{_text(node.operand)}` is {found.describe()}.",
+        where=node.operand.where or node.where,
+        hint=f"write `{node.field}(a.timestamp)`.",
+    )
+
+
+def no_mean(node: rx.Mean, found: DataType) -> errors.TypeMismatchError:
+    """AVG of listed values that have no mean."""
+    return errors.TypeMismatchError(
+        f"`avg` takes numbers or instants, and these are {found.describe()}.",
+        where=node.where,
+        hint="write `avg(a.amount, b.amount)`.",
     )
 
 

@@ -151,7 +151,7 @@ class _Binder:
 
     # --- attributes ---
 
-    def _environment(self, absence: alg.Absent | None = None) -> Environment:
+    def _environment(self, absence: alg.Around | None = None) -> Environment:
         """What names mean in a condition; that of an absence knows its negated variable too."""
         held = dict(self.held)
         if absence is not None:
@@ -234,13 +234,13 @@ class _Binder:
         match node:
             case alg.Event(condition=ex.Expression() as condition):
                 self._inference().condition(condition)
-            case alg.Absent(condition=ex.Expression() as condition):
+            case alg.Around(condition=ex.Expression() as condition):
                 self._inference(node).condition(condition)
             case alg.Emit():
                 for expression in (node.at, *(value for _, value in node.values)):
                     self._inference().type_of(expression)
 
-    def _inference(self, absence: alg.Absent | None = None) -> Inference:
+    def _inference(self, absence: alg.Around | None = None) -> Inference:
         return Inference(self._environment(absence), self.problems)
 
     def _columns(self) -> tuple[tuple[str, DataType], ...]:
@@ -275,6 +275,6 @@ def _places(pattern: alg.Node) -> dict[str, Where]:
     """Where each event type is first named."""
     places: dict[str, Where] = {}
     for node in pattern.walk():
-        if isinstance(node, alg.Event | alg.NextOf | alg.Absent) and node.type is not None:
+        if isinstance(node, alg.Event | alg.NextOf | alg.Around) and node.type is not None:
             places.setdefault(node.type, node.where)
     return places

@@ -47,7 +47,7 @@ class Closure:
     alternative: Alternative
     bag: Bag
     absent: tuple[AbsentDistances, ...] = ()
-    local: frozenset[alg.Absent] = frozenset()
+    local: frozenset[alg.Around] = frozenset()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class Closure:
         back = self.upper(y, x)
         return (None if back is None else -back, self.upper(x, y))
 
-    def deadline(self, absence: alg.Absent, origin: str) -> int | None:
+    def deadline(self, absence: alg.Around, origin: str) -> int | None:
         """The largest time from an event of a positive variable until the absence is decided."""
         local = absence in self.local
         return self.bag.over(
@@ -84,7 +84,7 @@ class Closure:
             origin,
         )
 
-    def deadline_of_blocker(self, absence: alg.Absent, blocker: AbsentDistances) -> int | None:
+    def deadline_of_blocker(self, absence: alg.Around, blocker: AbsentDistances) -> int | None:
         """The largest time from a blocking event of one absence until another absence is decided."""
         return self.bag.over(
             absence.upper,
@@ -221,7 +221,7 @@ def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) ->
     if isinstance(time, str):
         return Clock(time, is_integer)
     kinds = {name: kind.types for name, kind in query.variables.items()}
-    for absence in alg.absences_in(query.pattern):
+    for absence in alg.around_in(query.pattern):
         kinds[absence.variable] = (*kinds.get(absence.variable, ()), absence.type)
     names = {variable: {time.get(each or "") for each in types} for variable, types in kinds.items()}
     return Clock(
@@ -252,7 +252,7 @@ class _Builder:
             absence
             for node in query.pattern.walk()
             if isinstance(node, alg.Repeat) and node.most != 1
-            for absence in alg.absences_in(node)
+            for absence in alg.around_in(node)
         )
 
     def network(self) -> Network:
@@ -290,7 +290,7 @@ class _Builder:
             tuple((name, kinds[name].types[0]) for name in names),
             frozenset((x, y) for x, y in order if x in names and y in names),
             frozenset(name for name in names if kinds[name].iterated),
-            tuple(dict.fromkeys(alg.absences_in(self.query.pattern))),
+            tuple(dict.fromkeys(alg.around_in(self.query.pattern))),
         )
         possible = [edge for edge in edges if edge.start in names and edge.end in names]
         warnings = tuple(never_bound(name) for name in kinds if name not in names)
@@ -304,11 +304,11 @@ class _Builder:
         bag = Bag(names, sure, upper)
         absent = tuple(
             absent_distances(absence, bag, self._written(absence), local=absence in self.local)
-            for absence in dict.fromkeys(alternative.absences)
+            for absence in dict.fromkeys(alternative.around)
         )
         return Closure(alternative, bag, absent, self.local)
 
-    def _written(self, absence: alg.Absent) -> list[Difference]:
+    def _written(self, absence: alg.Around) -> list[Difference]:
         return [each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)]
 
     def _edges(self, names: tuple[str, ...], before: frozenset[tuple[str, str]]) -> list[Edge]:
@@ -330,7 +330,7 @@ class _Builder:
 
 def _spine(node: alg.Node) -> Iterator[alg.Node]:
     """The nodes at the top whose conditions and windows hold for the whole match."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Absent | alg.Emit):
+    while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
         yield node
         node = node.part
 
@@ -372,6 +372,6 @@ def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
             return frozenset()  # order inside a copy says nothing across copies
         case alg.Bind() | alg.Derive():
             return frozenset(pair for pair in always_before(node.part) if node.variable not in pair)
-        case alg.Repeat() | alg.Absent() | alg.Filter() | alg.Within() | alg.Emit() | alg.Project():
+        case alg.Repeat() | alg.Around() | alg.Filter() | alg.Within() | alg.Emit() | alg.Project():
             return always_before(node.part)
     return frozenset()

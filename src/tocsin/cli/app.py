@@ -57,6 +57,14 @@ Strategy = Annotated[
     str,
     typer.Option("--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` tells what auto takes."),
 ]
+Functions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--function",
+        metavar="NAME=TYPE",
+        help="A function of your own that rules call, as in `uncommon_route=boolean`.",
+    ),
+]
 Language = Annotated[
     str | None, typer.Option("--language", "-l", help="The language, when the file's ending does not tell it.")
 ]
@@ -133,6 +141,7 @@ def check(
     lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
     streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
     format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    function: Functions = None,
     language: Language = None,
 ) -> None:
     r"""Check a pattern: all errors at once; then distances, lifetimes, keys and the size of its state.
@@ -164,6 +173,7 @@ def check(
         streaming=streaming,
         format=format,
         language=language,
+        functions=function or [],
     )
 
 
@@ -178,6 +188,7 @@ def explain(
     time: Time = "ts",
     type_column: TypeColumn = "type",
     strategy: Strategy = "auto",
+    function: Functions = None,
     language: Language = None,
 ) -> None:
     """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
@@ -200,6 +211,7 @@ def explain(
         type_column=type_column,
         strategy=strategy,
         language=language,
+        functions=function or [],
     )
 
 

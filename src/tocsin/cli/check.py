@@ -16,6 +16,7 @@ from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.api import EXPLAIN_MODES, Pattern
 from tocsin.cli import files, terminal
+from tocsin.cli.programs import compiled_rules, is_program, show
 from tocsin.cli.run import check_strategy, check_types, compiled
 from tocsin.cli.session import start
 from tocsin.options import check_rates, collecting, microseconds
@@ -37,17 +38,33 @@ def check(
     streaming: bool,
     format: str,
     language: str | None,
+    functions: list[str],
 ) -> None:
     """Check a pattern against schemas, or against the columns of files, and print the report."""
     if format not in CHECK_FORMATS:
         raise errors.InvalidOptionError(
             f"There is no format `{format}`.", hint=errors.did_you_mean(format, CHECK_FORMATS, "formats")
         )
-    pattern = compiled(file, language)
     given: dict[str, Any] = {
         name: read_schema(name, text)
         for name, text in files.named_values(schemas, "--schema", "'Login=ts timestamp, user string'").items()
     }
+    if is_program(file, language):
+        if inputs:
+            raise errors.InvalidOptionError(
+                "Rules declare the types of their events: `--input` says nothing to them yet.",
+                hint="compare them with the columns of a file by `--schema`.",
+            )
+        found = compiled_rules(file, functions).check(
+            given or None,
+            files.named_values(rates, "--rate", "Login=100/s") or None,
+            time=time,
+            lateness=lateness,
+            streaming=streaming,
+        )
+        show(found, format)
+        return
+    pattern = compiled(file, language)
     if inputs:
         given |= input_frames(pattern, inputs)
     per_type = files.named_values(rates, "--rate", "Login=100/s")
@@ -58,10 +75,7 @@ def check(
             terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
     else:
         report = pattern.check(given, per_type or None, time=time, lateness=lateness, streaming=streaming)
-    if format == "json":
-        print(json.dumps(report.to_dict(), indent=2))
-    else:
-        terminal.out().print(str(report), markup=False)
+    show(report, format)
 
 
 NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
@@ -110,9 +124,20 @@ def without_schemas(
 
 
 def explain(
-    file: str, *, inputs: list[str], mode: str, time: str, type_column: str, strategy: str, language: str | None
+    file: str,
+    *,
+    inputs: list[str],
+    mode: str,
+    time: str,
+    type_column: str,
+    strategy: str,
+    language: str | None,
+    functions: list[str],
 ) -> None:
     """Print how a pattern is understood and planned."""
+    if is_program(file, language):
+        terminal.out().print(str(compiled_rules(file, functions).explain()), markup=False)
+        return
     check_strategy(strategy)
     if mode not in EXPLAIN_MODES:
         raise errors.InvalidOptionError(

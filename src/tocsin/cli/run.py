@@ -11,7 +11,14 @@ import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.cli import files, terminal
 from tocsin.cli.session import start, task_progress
-from tocsin.errors import InvalidOptionError, TocsinWarning, UnknownEventTypeError, did_you_mean, raise_all
+from tocsin.errors import (
+    InvalidOptionError,
+    TocsinWarning,
+    UnknownEventTypeError,
+    UnsupportedError,
+    did_you_mean,
+    raise_all,
+)
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.claims import STRATEGIES, counts_other_types, unsupported
 
@@ -232,10 +239,13 @@ def run(
 def compiled(file: str, language: str | None) -> tocsin.Pattern:
     """The pattern of a file; its warnings are shown, not raised."""
     text, name, language = files.read_pattern(file, language)
+    if language == "parte":
+        raise UnsupportedError(
+            "Programs of rules do not run on Spark yet.",
+            hint="`tocsin check` and `tocsin explain` tell about them; `tocsin.reference.evaluate` runs them.",
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TocsinWarning)
-        pattern = (
-            tocsin.rules(text, name=name) if language == "parte" else tocsin.pattern(text, language=language, name=name)
-        )
+        pattern = tocsin.pattern(text, language=language, name=name)
     terminal.warn(pattern.warnings)
     return pattern

@@ -15,13 +15,13 @@ DEEPEST = 100
 
 
 @cache
-def grammar(language: str) -> Lark:
-    """The parser of a language, made when its first text is read and then kept."""
+def grammar(language: str, start: str = "query") -> Lark:
+    """The parser of a language, made when its first text is read and then kept; `start` is its whole text."""
     files = resources.files("tocsin.language")
     texts = [file.read_text("utf-8") for file in (files / "shared.lark", files / language / "grammar.lark")]
     return Lark(
         "\n".join(texts),
-        start=["query", "expression"],
+        start=[start, "expression"],
         parser="lalr",
         lexer="contextual",
         propagate_positions=True,

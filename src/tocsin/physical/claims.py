@@ -13,14 +13,14 @@ from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression, own_aggregate
+from tocsin.physical.foreign import foreign_expression, of_rules, own_aggregate
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
 from tocsin.physical.sliced.width import MOST_WIDTH_US
 from tocsin.source import Where
 
-# The operators that only ACEL and rules write, in their words.
+# The operators that only ACEL writes, in its words.
 OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Sequence: "ACEL's `;`",
     alg.Adjacent: "ACEL's `:`",
@@ -31,7 +31,6 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Project: "PROJECT",
     alg.Derive: "AGG",
     alg.NextOf: "NEXT",
-    alg.Emit: "EMIT",
     alg.Event: "An event of any type",
 }
 # Where one of these is possible it is best, and otherwise not worth a word.
@@ -131,8 +130,19 @@ def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
     )
 
 
+def refused_as_rule(query: alg.Query, engine: str) -> UnsupportedError | None:
+    """The first thing that only rules say, which no strategy runs yet, or None."""
+    found = of_rules(query)
+    if found is None:
+        return None
+    return UnsupportedError(f"{found[0]} does not run {engine} yet.", where=found[1], hint=HINT)
+
+
 def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
     """Why a query does not run as an automaton, or None."""
+    refusal = refused_as_rule(query, engine)
+    if refusal is not None:
+        return refusal
     for node in query.pattern.walk():
         if isinstance(node, alg.Event) and node.type is None:
             return UnsupportedError(f"An event of any type does not run {engine} yet.", where=node.where, hint=HINT)
@@ -189,13 +199,16 @@ def refused_by_kernels(
     query: alg.Query, engine: str = "on Spark", *, strategy: str = "kernel"
 ) -> UnsupportedError | None:
     """The first construct that kernels cannot run, or None."""
+    refusal = refused_as_rule(query, engine)
+    if refusal is not None:
+        return refusal
     elsewhere = f'leave out `strategy="{strategy}"`: an automaton runs it.'
     for node in query.pattern.walk():
         if is_of_acel(node):
             construct = OTHER_LANGUAGES[type(node)]
             message = f"{construct} does not run with the strategy `{strategy}`."
             return UnsupportedError(message, where=node.where, hint=elsewhere)
-        if isinstance(node, alg.Emit) or (isinstance(node, alg.Event) and node.type is None):
+        if isinstance(node, alg.Event) and node.type is None:
             construct = OTHER_LANGUAGES[type(node)]
             return UnsupportedError(f"{construct} does not run {engine} yet.", where=node.where, hint=HINT)
     foreign = foreign_expression(query)

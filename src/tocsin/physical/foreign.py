@@ -1,4 +1,4 @@
-"""What only automata compute: the predicates of ACEL, and aggregates that users have registered."""
+"""What only automata compute: predicates of ACEL, aggregates that users registered; and what none does: rules."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
+
+OF_RULES = rx.Invoke | rx.Apply | rx.InTable | rx.CalendarField | rx.ListOf | rx.Mean | rx.SameEvent
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
@@ -29,6 +32,20 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
     return None
 
 
+def of_rules(query: alg.Query) -> tuple[str, Where] | None:
+    """The first thing that only a rule says, in words, and its place; None when there is none."""
+    for node in query.pattern.walk():
+        if isinstance(node, alg.Emit | alg.Gather):
+            return "EMIT" if isinstance(node, alg.Emit) else "`all` of a rule", node.where
+    if query.unordered:
+        return "`unordered`", query.pattern.where
+    for expression in _expressions_of(query):
+        for part in expression.walk():
+            if isinstance(part, OF_RULES):
+                return f"`{print_expression(part)}` of a rule", part.where
+    return None
+
+
 def own_aggregate(query: alg.Query) -> ex.Aggregate | None:
     """The first aggregate of the user in RETURN, GROUP BY or HAVING."""
     for expression in _outputs_of(query):
@@ -42,7 +59,7 @@ def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
     """Every expression of a query: conditions and computed values, then the output clauses."""
     for node in query.pattern.walk():
         match node:
-            case alg.Event(condition=ex.Expression() as condition) | alg.Absent(condition=ex.Expression() as condition):
+            case alg.Event(condition=ex.Expression() as condition) | alg.Around(condition=ex.Expression() as condition):
                 yield condition
             case alg.Filter():
                 yield node.condition

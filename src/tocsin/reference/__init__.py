@@ -11,18 +11,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
-from tocsin.reference import policies
+from tocsin.algebra.programs import Program
+from tocsin.reference import policies, programs
 from tocsin.reference.matches import Candidate, Evaluation
 from tocsin.reference.outputs import MatchRow, match_rows, rows_over_all
 from tocsin.reference.stream import Event, Row, ingest, partitions
 from tocsin.reference.timeouts import timeouts
 
-__all__ = ["MatchRow", "evaluate"]
+__all__ = ["MatchRow", "evaluate", "events"]
+
+Rows = Mapping[str, Sequence[Row]] | Sequence[Row]
 
 
 class HasQuery(Protocol):
@@ -33,20 +36,50 @@ class HasQuery(Protocol):
         """The meaning."""
 
 
+class HasProgram(Protocol):
+    """What `tocsin.rules` returns, as far as the reference is concerned."""
+
+    @property
+    def program(self) -> Program:
+        """The meaning."""
+
+
+@overload
 def evaluate(
     pattern: HasQuery | alg.Query,
-    rows: Mapping[str, Sequence[Row]] | Sequence[Row],
+    rows: Rows,
     *,
     time: str = "ts",
     tie: str | Sequence[str] | None = None,
     type: str = "type",
-) -> list[dict[str, Any]]:
-    """Every match of a pattern on plain rows.
+) -> list[dict[str, Any]]: ...
+
+
+@overload
+def evaluate(
+    pattern: HasProgram | Program,
+    rows: Rows,
+    *,
+    time: str = "ts",
+    tie: str | Sequence[str] | None = None,
+    type: str = "type",
+) -> dict[str, list[dict[str, Any]]]: ...
+
+
+def evaluate(
+    pattern: HasQuery | alg.Query | HasProgram | Program,
+    rows: Rows,
+    *,
+    time: str = "ts",
+    tie: str | Sequence[str] | None = None,
+    type: str = "type",
+) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]]:
+    """Every match of a pattern, or of each rule of a program, on plain rows.
 
     Parameters
     ----------
     pattern
-        What `tocsin.pattern` returns, or a query of the algebra.
+        What `tocsin.pattern` or `tocsin.rules` returns, or a query or program of the algebra.
     rows
         Rows per event type, or one list of rows with a type column.
     time
@@ -60,15 +93,19 @@ def evaluate(
     -------
     list of dict
         `start`, `end` and one entry per variable (the row, a list of rows, or None), or the RETURN columns; by
-        partition, then in the order of SEMANTICS R5.
+        partition, then in the order of SEMANTICS R5. For a program a dict from the name of each rule to its list.
 
     Warns
     -----
     TocsinWarning
         When an ACEL pattern goes by the order of events that nothing orders.
     """
-    query = pattern if isinstance(pattern, alg.Query) else pattern.query
-    ties = [tie] if isinstance(tie, str) else list(tie or ())
+    program = _program(pattern)
+    if program is not None:
+        found_by_rule, _ = programs.run(program, rows, time=time, tie=_ties(tie), type_column=type)
+        return {name: list(found) for name, found in found_by_rule.items()}
+    query = pattern if isinstance(pattern, alg.Query) else pattern.query  # type: ignore[union-attr]
+    ties = _ties(tie)
     streams = partitions(ingest(rows, time=time, tie=ties, type_column=type), query.partition)
     if query is not pattern and not ties:
         _warn_of_ties(query, streams)
@@ -82,6 +119,43 @@ def evaluate(
         missing = [{"status": "timeout", "missing": name} for _, name in late]
         reported += match_rows(query, [match for match, _ in late], missing)
     return reported
+
+
+def events(
+    program: HasProgram | Program,
+    rows: Rows,
+    *,
+    time: str = "ts",
+    tie: str | Sequence[str] | None = None,
+    type: str = "type",
+) -> dict[str, list[dict[str, Any]]]:
+    """Every event that a program emits on plain rows.
+
+    Parameters
+    ----------
+    program
+        What `tocsin.rules` returns, or a program of the algebra.
+    rows, time, tie, type
+        As for `evaluate`.
+
+    Returns
+    -------
+    dict
+        Template → rows, each with its time and its attributes; one for every match and `emit`, also where all values
+        are equal (SEMANTICS R30).
+    """
+    known = _program(program)
+    assert known is not None
+    _, emitted = programs.run(known, rows, time=time, tie=_ties(tie), type_column=type)
+    return emitted
+
+
+def _program(given: Any) -> Program | None:
+    return given if isinstance(given, Program) else getattr(given, "program", None)
+
+
+def _ties(tie: str | Sequence[str] | None) -> list[str]:
+    return [tie] if isinstance(tie, str) else list(tie or ())
 
 
 def _warn_of_ties(query: alg.Query, streams: list[list[Event]]) -> None:

@@ -14,7 +14,9 @@ from itertools import pairwise, product
 from typing import Any
 
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.reference.aggregates import fold
+from tocsin.reference.of_rules import applied, calendar, in_table, mean
 from tocsin.reference.stream import Event
 from tocsin.reference.values import all_true, any_true, arithmetic, call, compare, fitting, like, negate
 
@@ -151,6 +153,19 @@ def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
             return _every(node, bags, choice)
         case ex.BagPredicate():
             return _bag_predicate(node, bags)
+        case rx.Apply():
+            return applied(node.function, [value(argument) for argument in node.arguments])
+        case rx.InTable():
+            return in_table(node, [value(argument) for argument in node.arguments])
+        case rx.CalendarField():
+            return calendar(node.field, value(node.operand), node.zone)
+        case rx.ListOf():
+            return [value(item) for item in node.items]
+        case rx.Mean():
+            return mean([value(operand) for operand in node.operands])
+        case rx.SameEvent():
+            left, right = bags.get(node.left.name, ()), bags.get(node.right.name, ())
+            return any(one is other for one in left for other in right)
     raise TypeError(f"{type(node).__name__} has no value")
 
 

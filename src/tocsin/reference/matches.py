@@ -37,7 +37,7 @@ class Slot:
 class Guard:
     """An absence with its bounds as the sub-match fixes them: `(ts, strict)`, or relative to the whole match."""
 
-    absent: alg.Absent
+    absent: alg.Around
     lower: tuple[tuple[int | alg.Whole, int, bool], ...]
     upper: tuple[tuple[int | alg.Whole, int, bool], ...]
 
@@ -113,7 +113,9 @@ class Evaluation:
             case alg.RepeatAdjacent():
                 return self._repeat(node.part, 1, None, _adjacent)
             case alg.Absent():
-                return distinct(_guarded(found, node) for found in self.matches(node.part))
+                return distinct(guarded(found, node) for found in self.matches(node.part))
+            case alg.Gather():
+                return [self.gathered(found, node) for found in self.matches(node.part)]
             case alg.Filter():
                 parts = ex.conjuncts(node.condition)
                 return [
@@ -166,7 +168,7 @@ class Evaluation:
         follows: Callable[[Event, Event], bool] | None,
     ) -> list[Candidate]:
         return distinct(
-            _joined(left, right, ordered=follows is not None)
+            joined(left, right, ordered=follows is not None)
             for left in lefts
             for right in rights
             if follows is None or left.last is None or right.first is None or follows(left.last, right.first)
@@ -206,15 +208,28 @@ class Evaluation:
                 waiting = []
         return [candidate for candidate in found if _spans_less(candidate, self.window_us)]
 
+    def gathered(self, found: Candidate, node: alg.Gather) -> Candidate:
+        """The match with all events of a type around it, and the interval of all its events (D38)."""
+        (*_, guard) = guarded(found, node).guards
+        events = self._around(found, guard)
+        everything = sorted([*(slot.event for slot in found.slots), *events], key=lambda event: event.local)
+        slots = tuple(Slot(node.variable, event) for event in events)
+        return replace(found, first=everything[0], last=everything[-1], slots=found.slots + slots)
+
     def _is_blocked(self, found: Candidate, guard: Guard) -> bool:
+        return bool(self._around(found, guard))
+
+    def _around(self, found: Candidate, guard: Guard) -> list[Event]:
+        """The events inside all bounds that make all conditions TRUE with the match."""
         bags, absent = found.bags, guard.absent
         conditions = ex.conjuncts(absent.condition)
-        return any(
-            _inside(event.ts, guard, found)
-            and all(holds(conjunct, {**bags, absent.variable: (event,)}) for conjunct in conditions)
+        return [
+            event
             for event in self.events
             if event.type == absent.type
-        )
+            and _inside(event.ts, guard, found)
+            and all(holds(conjunct, {**bags, absent.variable: (event,)}) for conjunct in conditions)
+        ]
 
 
 def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -238,7 +253,8 @@ def _spans_less(found: Candidate, window_us: int | None) -> bool:
     return found.last.ts - found.first.ts < window_us
 
 
-def _joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
+def joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
+    """Two matches as one; `ordered` when the right one has to follow the left one."""
     if left.first is None or left.last is None:
         return replace(right, guards=left.guards + right.guards)
     if right.first is None or right.last is None:
@@ -258,7 +274,8 @@ def _joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
 # --- absence --------------------------------------------------------------------------------------
 
 
-def _guarded(found: Candidate, absent: alg.Absent) -> Candidate:
+def guarded(found: Candidate, absent: alg.Around) -> Candidate:
+    """The match with a guard whose bounds it fixes, to be decided on the whole match."""
     lower = tuple(fixed for bound in absent.lower if (fixed := _fixed(bound, found)) is not None)
     upper = tuple(fixed for bound in absent.upper if (fixed := _fixed(bound, found)) is not None)
     return replace(found, guards=(*found.guards, Guard(absent, lower, upper)))

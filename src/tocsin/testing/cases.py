@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 FIELDS = frozenset(
-    {"case", "rulings", "why", "language", "pattern", "stream", "tie", "matches", "rows", "timeouts", "error", "warns"}
+    {
+        *("case", "rulings", "why", "language", "pattern", "stream", "tie", "matches", "rows", "timeouts", "error"),
+        *("warns", "rule", "emits"),
+    }
 )
 EVENT = re.compile(
     r"(?P<label>(?P<type>[A-Za-z_]+)\d*)(?:@(?P<at>null|[\d.]+))?(?:\((?P<values>(?:'[^']*'|[^()'])*)\))?"
@@ -56,6 +59,8 @@ class Case:
     error: str | None = None
     warns: tuple[str, ...] = ()
     language: str = "sase"
+    rule: str | None = None  # of a program: whose matches
+    emits: tuple[tuple[str, Mapping[str, Any]], ...] | None = None  # (type, row)
 
     def __str__(self) -> str:
         """Pytest's id of the case."""
@@ -70,6 +75,31 @@ class Case:
         for kind, row in self.events:
             grouped[kind].append({name: row.get(name) for name in attributes[kind]})
         return grouped
+
+    @property
+    def program(self) -> str:
+        """The pattern with a template for every type of the stream that it does not declare.
+
+        The types of their attributes are open, so that the data decides.
+        """
+        inputs = self.inputs()
+        named = dict.fromkeys([*inputs, *re.findall(r"\b\w+\s*:\s*([A-Z]+)\b", self.pattern)])
+        known = set(re.findall(r"\b(?:template|pattern)\s+(\w+)", self.pattern))
+        every = dict.fromkeys(name for rows in inputs.values() for row in rows for name in row)
+        templates = []
+        for name in named:
+            if name not in known:
+                slots = [each for each in (inputs[name][0] if name in inputs else every) if each != "ts"]
+                templates.append(f"template {name} {{ {', '.join(f'{slot} : Any' for slot in slots)} }}")
+        return "\n".join([*templates, self.pattern])
+
+    def emit_differences(self, emitted: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
+        """What a program emitted too much or too little; empty when it is right, or when the case does not say."""
+        if self.emits is None:
+            return []
+        expected = tuple({"type": kind, **row} for kind, row in self.emits)
+        found = [{"type": kind, **row} for kind, rows in emitted.items() for row in rows]
+        return _row_differences(expected, found)
 
     def differences(self, reported: Iterable[Mapping[str, Any]]) -> list[str]:
         """What an engine reported too much or too little; empty when it is right."""
@@ -128,7 +158,11 @@ def _case(fields: dict[str, tuple[int, str]], file: str) -> Case:
     text = {name: value for name, (_, value) in fields.items()}
     where = f"{file}:{line}"
     outcomes = [name for name in ("matches", "rows", "error") if name in text]
-    if len(outcomes) != 1 or "pattern" not in text or ("stream" not in text and "error" not in text):
+    if (
+        len(outcomes) != ("matches" in text or "emits" not in text)
+        or "pattern" not in text
+        or ("stream" not in text and "error" not in text)
+    ):
         raise CaseFormatError(f"{where}: a case needs a pattern, a stream and one of matches, rows, error")
     events = parse_stream(text.get("stream", "none"), where)
     ids = {label: row["id"] for label, _, row in events}
@@ -146,7 +180,15 @@ def _case(fields: dict[str, tuple[int, str]], file: str) -> Case:
         error=text.get("error"),
         warns=_names(text.get("warns", "")),
         language=text.get("language", "sase"),
+        rule=text.get("rule"),
+        emits=_emitted(text["emits"], where) if "emits" in text else None,
     )
+
+
+def _emitted(text: str, where: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """The events of an `emits:` field; their labels only tell their types."""
+    found = parse_stream(text, where)
+    return tuple((kind, {name: value for name, value in row.items() if value != label}) for label, kind, row in found)
 
 
 def _names(text: str) -> tuple[str, ...]:

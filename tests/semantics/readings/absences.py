@@ -152,7 +152,7 @@ def r13_the_neighbours_of_an_empty_choice_do_not_meet(patch: Patch) -> None:
         rows = [(Candidate(), Candidate())]
         for part in parts:
             rows = [
-                (matches._joined(left, right, ordered=follows is not None), right)
+                (matches.joined(left, right, ordered=follows is not None), right)
                 for (left, previous), right in product(rows, self.matches(part))
                 if not (follows and previous.last and right.first) or follows(previous.last, right.first)
             ]
@@ -162,13 +162,13 @@ def r13_the_neighbours_of_an_empty_choice_do_not_meet(patch: Patch) -> None:
 
 
 def r13_an_absence_beside_an_empty_choice_is_dropped(patch: Patch) -> None:
-    guarded = matches._guarded
+    guarded = matches.guarded
 
     def only_between(found: Candidate, absent: alg.Absent) -> Candidate:
         bounds = absent.lower[:1] + absent.upper[:1]
         return found if None in [matches._fixed(one, found) for one in bounds] else guarded(found, absent)
 
-    patch.setattr(matches, "_guarded", only_between)
+    patch.setattr(matches, "guarded", only_between)
 
 
 def r13_a_match_without_events_is_reported(patch: Patch) -> None:
@@ -259,7 +259,7 @@ def r20_the_gap_ends_at_the_last_event_of_its_right_neighbour(patch: Patch) -> N
 
 
 def r20_an_absence_in_an_iteration_guards_between_the_copies(patch: Patch) -> None:
-    joined = matches._joined
+    joined = matches.joined
 
     def stretched(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
         both = joined(left, right, ordered=ordered)
@@ -268,7 +268,7 @@ def r20_an_absence_in_an_iteration_guards_between_the_copies(patch: Patch) -> No
         longer = tuple(replace(guard, lower=left.guards[0].lower) for guard in right.guards)
         return replace(both, guards=left.guards + longer)
 
-    patch.setattr(matches, "_joined", stretched)
+    patch.setattr(matches, "joined", stretched)
 
 
 def r20_one_undisturbed_copy_of_an_iteration_is_enough(patch: Patch) -> None:

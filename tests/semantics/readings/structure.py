@@ -65,7 +65,7 @@ def _orders(patch: Patch, ends: Callable[[Candidate, Candidate], tuple[Any, Any]
         found = [Candidate()]
         for part in parts:
             found = [
-                matches._joined(left, right, ordered=follows is not None)
+                matches.joined(left, right, ordered=follows is not None)
                 for left, right in product(found, self.matches(part))
                 if follows is None or not (left.slots and right.slots) or follows(*ends(left, right))
             ]

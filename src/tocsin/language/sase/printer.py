@@ -10,6 +10,7 @@ import datetime as dt
 
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.words import AS_TYPE, AS_VARIABLE, IN_CONDITION, quoted
 
 WIDTH = 100
@@ -215,6 +216,23 @@ def _primary(expression: ex.Expression) -> str:
             return f"{quoted(variable)}[{_write(bare(variable, condition))}]"
         case ex.BagPredicate(order, variable, path):
             return f"{quoted(variable)}[{order.value}({'.'.join(map(quoted, path))})]"
+    return _of_rules(expression)
+
+
+def _of_rules(expression: ex.Expression) -> str:
+    match expression:
+        case rx.Invoke(name, arguments, distinct):
+            return f"{quoted(name)}({'DISTINCT ' if distinct else ''}{_listed(arguments)})"
+        case rx.Apply(name, _, arguments) | rx.InTable(name, _, arguments):
+            return f"{name}({_listed(arguments)})"
+        case rx.CalendarField(field, operand, zone):
+            return f"{field}({_write(operand)}{'' if zone is None else ', ' + _string(zone)})"
+        case rx.ListOf(items):
+            return f"list({_listed(items)})"
+        case rx.Mean(operands):
+            return f"avg({_listed(operands)})"
+        case rx.SameEvent(left, right):
+            return f"same_event({quoted(left.name)}, {quoted(right.name)})"
     raise TypeError(f"not an expression: {expression!r}")
 
 

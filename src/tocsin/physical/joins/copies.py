@@ -73,7 +73,7 @@ def unrolled(query: alg.Query) -> tuple[Unrolled, ...]:
         several = {stem for stem, names in bags.items() if len(names) > 1}
         # A variable that is iterated in one OR branch and not in another may leave two, which differ in nothing else.
         original = next(each for each in known[types, before, absences] if several <= each.iterated)
-        found.append(Unrolled(replace(alternative, absences=absences), original, bags))
+        found.append(Unrolled(replace(alternative, around=absences), original, bags))
     return tuple(found)
 
 

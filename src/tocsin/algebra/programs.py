@@ -1,0 +1,148 @@
+"""Programs of rules: several queries, of which some read the events that others emit (SEMANTICS R30).
+
+In the expressions of a program the time of an event is its attribute `timestamp`, whatever its column is called in the
+data; `timed` puts the column's name in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
+from tocsin.source import Where
+
+TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a template: `type` is Spark's name, or None for a domain whose values the data decides.
+
+    `most` is the greatest length of an array; `domain` the name that the text gives to the type.
+    """
+
+    name: str
+    type: str | None
+    domain: str
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Template:
+    """A type of events."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: what it matches, and the events it makes of each match.
+
+    Attributes
+    ----------
+    query
+        The pattern; its result is visible as any other's.
+    emits
+        Over the pattern of the query, one for each `emit`.
+    stratum
+        A rule reads only what rules of lower strata emit, and what comes from outside.
+    """
+
+    name: str
+    query: alg.Query
+    emits: tuple[alg.Emit, ...] = ()
+    stratum: int = 0
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The event types of its patterns: of its variables first, then of what must not be there."""
+        held = [name for kind in self.query.variables.values() for name in kind.types if name is not None]
+        return tuple(dict.fromkeys([*held, *alg.event_types(self.query.pattern)]))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Templates and rules.
+
+    Attributes
+    ----------
+    rules
+        In the order of the text.
+    templates
+        By name.
+    """
+
+    rules: tuple[Rule, ...]
+    templates: Mapping[str, Template] = field(default_factory=dict)
+
+    def rule(self, name: str) -> Rule | None:
+        """The rule of a name."""
+        return next((each for each in self.rules if each.name == name), None)
+
+    @property
+    def in_order(self) -> tuple[Rule, ...]:
+        """The rules by stratum: each after all that emit what it reads."""
+        return tuple(sorted(self.rules, key=lambda rule: rule.stratum))
+
+    @property
+    def emitted(self) -> tuple[str, ...]:
+        """The event types that rules emit."""
+        return tuple(dict.fromkeys(emit.type for rule in self.rules for emit in rule.emits))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The event types that rules read."""
+        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.reads))
+
+    def timed(self, time: str | Mapping[str, str]) -> Program:
+        """The program with the name of the time column for `timestamp`; a mapping tells it for each event type."""
+        return replace(self, rules=tuple(_timed(rule, time) for rule in self.rules))
+
+
+def _timed(rule: Rule, time: str | Mapping[str, str]) -> Rule:
+    kinds = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
+    kinds |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+
+    def change(node: ex.Expression) -> ex.Expression:
+        if not isinstance(node, ex.Attribute) or node.path != (TIMESTAMP,):
+            return node
+        column = time if isinstance(time, str) else time.get(kinds.get(node.variable, ""), TIMESTAMP)
+        return replace(node, path=(column,))
+
+    pattern = map_expressions(rule.query.pattern, lambda each: each.transform(change))
+    emits = tuple(
+        replace(
+            emit,
+            part=pattern,
+            at=emit.at.transform(change),
+            values=tuple((name, value.transform(change)) for name, value in emit.values),
+        )
+        for emit in rule.emits
+    )
+    return replace(rule, query=replace(rule.query, pattern=pattern), emits=emits)
+
+
+def map_expressions(node: alg.Node, change: Callable[[ex.Expression], ex.Expression]) -> alg.Node:
+    """A pattern of a rule with `change` applied to each of its conditions."""
+    match node:
+        case alg.Filter():
+            return replace(node, part=map_expressions(node.part, change), condition=change(node.condition))
+        case alg.Around():
+            condition = None if node.condition is None else change(node.condition)
+            return replace(node, part=map_expressions(node.part, change), condition=condition)
+        case alg.All():
+            return replace(node, parts=tuple(map_expressions(part, change) for part in node.parts))
+        case alg.Within() | alg.Repeat():
+            return replace(node, part=map_expressions(node.part, change))
+    return node
+
+
+def sources(program: Program) -> Iterator[str]:
+    """The event types that have to come from outside: read by a rule and emitted by none."""
+    emitted = set(program.emitted)
+    return (name for name in program.read if name not in emitted)

@@ -1,0 +1,1 @@
+"""Programs of rules: names, restrictions, types and strata; what comes out is an `algebra.programs.Program`."""

@@ -1,0 +1,251 @@
+"""The constraints of `when`: distances, windows of absences and gatherings, different and interchangeable events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import TIMESTAMP
+from tocsin.analysis.rules.patterns import Patterns
+from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.translate import LONGEST_WINDOW_US
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
+from tocsin.language.partelang import ast
+from tocsin.source import Where
+
+
+@dataclass
+class Windows:
+    """Where the events of an absence or a gathering lie."""
+
+    lower: list[alg.Bound] = field(default_factory=list)
+    upper: list[alg.Bound] = field(default_factory=list)
+
+
+@dataclass
+class Constraints:
+    """What `when` says.
+
+    Attributes
+    ----------
+    conditions
+        The distances between positive variables.
+    windows
+        Those of absences and gatherings, by variable.
+    spans
+        The longest time from the first to the last event of an iterated variable.
+    unordered
+        Groups of interchangeable variables.
+    """
+
+    conditions: list[ex.Expression] = field(default_factory=list)
+    windows: dict[str, Windows] = field(default_factory=dict)
+    spans: dict[str, int] = field(default_factory=dict)
+    unordered: list[tuple[str, ...]] = field(default_factory=list)
+
+
+def constraints_of(rule: ast.Rule, patterns: Patterns, problems: list[errors.TocsinError]) -> Constraints:
+    """Sort the constraints of a rule by what they speak of; conditions of absent events go to their patterns."""
+    found = Constraints()
+    for each in rule.constraints:
+        match each:
+            case ast.Distance():
+                _distance(each, patterns, found, problems)
+            case ast.Distinct():
+                _distinct(each, patterns, found, problems)
+            case ast.Unordered():
+                _unordered(each, patterns, found, problems)
+    problems += [
+        _no_window(part.written, patterns)
+        for part in patterns.parts
+        if part.written.sort is not ast.Sort.ONE and part.variable not in found.windows
+    ]
+    return found
+
+
+def time_of(variable: str, where: Where = None, index: ex.Index = ex.Each.PLAIN) -> ex.Attribute:
+    """The time of a variable's event."""
+    return ex.Attribute(variable, (TIMESTAMP,), index, where=where)
+
+
+def _no_window(written: ast.Pattern, patterns: Patterns) -> errors.TocsinError:
+    prefix, name = written.sort.value, written.variable
+    anchor = next(iter(patterns.positive()), "a")
+    what = "For how long the absence" if written.sort is ast.Sort.NO else "From how long a time the gathering"
+    return violation(
+        errors.UnboundedAbsenceError,
+        "S5",
+        f"{what} of `{name}` counts is not said.",
+        where=written.where,
+        hint=f"add to `when`: `{prefix} {name} in {anchor} [0 seconds, 10 seconds]`.",
+    )
+
+
+# --- distances ------------------------------------------------------------------------------------
+
+
+def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]) -> None:
+    if not _known((each.variable, each.anchor), each.where, patterns, problems):
+        return
+    pattern, anchor = patterns.all[each.variable], patterns.all[each.anchor]
+    before = len(problems)
+    if anchor.sort is not ast.Sort.ONE:
+        problems.append(_bad_anchor(each, anchor))
+    elif pattern.sort is not each.sort:
+        problems.append(_bad_prefix(each, pattern))
+        found.windows.setdefault(each.variable, Windows())
+    if each.least_us > each.most_us:
+        problems.append(
+            violation(
+                errors.InvalidWindowError,
+                "S16",
+                f"No event can be in this window of `{each.anchor}`: its first end comes after its second.",
+                where=each.where,
+                hint="write the smaller end first; before an event, durations are negative: `[-14 days, 0 days]`.",
+            )
+        )
+    elif max(abs(each.least_us), abs(each.most_us)) > LONGEST_WINDOW_US:
+        problems.append(
+            violation(
+                errors.InvalidWindowError,
+                "S8",
+                "A distance must be shorter than 100,000 years.",
+                where=each.where,
+                hint="a live program would never forget anything.",
+            )
+        )
+    if len(problems) > before:
+        return
+    if pattern.sort is not ast.Sort.ONE:
+        window = found.windows.setdefault(each.variable, Windows())
+        window.lower.append(alg.Bound(alg.LastOf((each.anchor,)), each.least_us, strict=False))
+        window.upper.append(alg.Bound(alg.FirstOf((each.anchor,)), each.most_us, strict=False))
+    elif each.variable == each.anchor:
+        _span(each, pattern, found, problems)
+    else:
+        distance = ex.Arithmetic("-", time_of(each.variable), time_of(each.anchor))
+        bounds = ex.Interval(each.least_us), ex.Interval(each.most_us)
+        found.conditions.append(ex.Between(distance, *bounds, where=each.where))
+
+
+def _known(names: tuple[str, ...], where: Where, patterns: Patterns, problems: list[errors.TocsinError]) -> bool:
+    unknown = [name for name in names if name not in patterns.all]
+    problems += [
+        violation(
+            errors.UnknownVariableError,
+            "S1",
+            f"The rule has no variable `{name}`.",
+            where=where,
+            hint=errors.did_you_mean(name, patterns.all, "the rule has"),
+        )
+        for name in dict.fromkeys(unknown)
+    ]
+    return not unknown
+
+
+def _bad_anchor(each: ast.Distance, anchor: ast.Pattern) -> errors.TocsinError:
+    mirrored = f"`{anchor.sort.value} {each.anchor} in {each.variable} […]`, with both ends negated and exchanged"
+    return violation(
+        errors.MisplacedPrefixError,
+        "S6",
+        f"A distance cannot be seen from `{each.anchor}`, which is {_sort(anchor)}.",
+        where=each.where,
+        hint=f"write {mirrored}." if each.sort is ast.Sort.ONE else "see it from an event that the match binds.",
+    )
+
+
+def _bad_prefix(each: ast.Distance, pattern: ast.Pattern) -> errors.TocsinError:
+    says = f"says `{each.sort.value}`" if each.sort.value else f"does not say `{pattern.sort.value}`"
+    right = f"{pattern.sort.value} {each.variable}".strip()
+    return violation(
+        errors.MisplacedPrefixError,
+        "S6",
+        f"`{each.variable}` is {_sort(pattern)}, and its distance {says}.",
+        where=each.where,
+        also=("its pattern", pattern.where),
+        hint=f"write `{right} in {each.anchor} […]`.",
+    )
+
+
+def _sort(pattern: ast.Pattern) -> str:
+    return {ast.Sort.ONE: "an event of the match", ast.Sort.NO: "absent", ast.Sort.ALL: "gathered"}[pattern.sort]
+
+
+def _span(each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems: list[errors.TocsinError]) -> None:
+    """`b in b [0 s, 10 s]`: from the first to the last event of an iteration."""
+    name = each.variable
+    if pattern.quantifier is None or each.least_us not in (0, -each.most_us):
+        problems.append(
+            violation(
+                errors.InvalidWindowError,
+                "S16",
+                f"`{name}` has no distance of this kind to itself.",
+                where=each.where,
+                hint=f"from the first to the last event, write `{name} in {name} [0 seconds, 9 seconds]`.",
+            )
+        )
+        return
+    found.spans[name] = min(each.most_us, found.spans.get(name, each.most_us))
+    last, first = time_of(name, index=ex.Edge.LAST), time_of(name, index=ex.Edge.FIRST)
+    found.conditions.append(
+        ex.Comparison("<=", ex.Arithmetic("-", last, first), ex.Interval(each.most_us), where=each.where)
+    )
+
+
+# --- identities -----------------------------------------------------------------------------------
+
+
+def _distinct(each: ast.Distinct, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]) -> None:
+    if not _known(each.variables, each.where, patterns, problems) or not _several(each, problems):
+        return
+    around = [name for name in each.variables if patterns.all[name].sort is not ast.Sort.ONE]
+    if len(around) > 1:
+        problems.append(
+            violation(
+                errors.TwoNegatedVariablesError,
+                "S3",
+                f"`{around[0]}` and `{around[1]}` cannot be compared: neither is an event of the match itself.",
+                where=each.where,
+                hint="name at most one variable of `no` or `all` beside events of the match.",
+            )
+        )
+        return
+    for one, other in combinations(each.variables, 2):
+        same = rx.SameEvent(ex.Variable(one), ex.Variable(other), where=each.where)
+        condition = ex.Not(same, where=each.where)
+        part = patterns.part(around[0]) if around and around[0] in (one, other) else None
+        (found.conditions if part is None else part.conditions).append(condition)
+
+
+def _unordered(each: ast.Unordered, patterns: Patterns, found: Constraints, problems: list[errors.TocsinError]) -> None:
+    if not _known(each.variables, each.where, patterns, problems) or not _several(each, problems):
+        return
+    parts = [patterns.part(name) for name in each.variables]
+    single = all(
+        patterns.all[name].sort is ast.Sort.ONE and patterns.all[name].quantifier is None for name in each.variables
+    )
+    if not single or len({part.template for part in parts if part is not None}) > 1:
+        problems.append(
+            errors.ConflictingClausesError(
+                "Only variables that hold one event each, of one template, are interchangeable.",
+                where=each.where,
+                hint="name such variables in `unordered(…)`.",
+            )
+        )
+        return
+    found.unordered.append(each.variables)
+
+
+def _several(each: ast.Distinct | ast.Unordered, problems: list[errors.TocsinError]) -> bool:
+    word = "distinct" if isinstance(each, ast.Distinct) else "unordered"
+    if len(set(each.variables)) == len(each.variables) > 1:
+        return True
+    problems.append(
+        errors.WrongArgumentsError(
+            f"`{word}` takes two or more different variables.", where=each.where, hint=f"write `{word}(a, b)`."
+        )
+    )
+    return False

@@ -1,0 +1,209 @@
+"""What a program declares: modules put together, every name once, templates with their types."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from tocsin import errors
+from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
+from tocsin.analysis import types
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.types import DataType
+from tocsin.language.partelang import ast, parse
+from tocsin.source import Where
+
+# Names of types that a text may use, and Spark's. Every other name is a domain: its values are what the data holds.
+TYPES = {
+    "Integer": "bigint",
+    "Int": "bigint",
+    "Long": "bigint",
+    "String": "string",
+    "Text": "string",
+    "Boolean": "boolean",
+    "Double": "double",
+    "Float": "double",
+    "Real": "double",
+    "Number": "double",
+    "Decimal": "decimal",
+    "Amount": "decimal",
+    "Timestamp": "timestamp",
+    "Date": "date",
+    "Binary": "binary",
+}
+
+Loader = Callable[[str], str | None]
+
+
+@dataclass
+class Declarations:
+    """The declarations of a program and of all modules it uses."""
+
+    templates: dict[str, Template] = field(default_factory=dict)
+    definitions: dict[str, ast.Definition] = field(default_factory=dict)
+    rules: list[ast.Rule] = field(default_factory=list)
+    problems: list[errors.TocsinError] = field(default_factory=list)
+    warnings: list[errors.TocsinWarning] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        """What a pattern can be of."""
+        return [*self.templates, *self.definitions]
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        """The templates with the types of their attributes, the time of the event among them."""
+        return {name: schema_of(template) for name, template in self.templates.items()}
+
+
+def declarations(program: ast.Program, load: Loader, given: Mapping[str, str]) -> Declarations:
+    """Gather what a program and its modules declare.
+
+    Parameters
+    ----------
+    program
+        The syntax tree.
+    load
+        The text of a module by its name, or None.
+    given
+        Spark's names of types that the text calls by names of its own.
+    """
+    found = Declarations()
+    known = TYPES | dict(given)
+    written: list[ast.Declaration] = _with_modules(program, load, found.problems)
+    names: dict[str, Where] = {}
+    rules: dict[str, Where] = {}
+    templates = {each.name for each in written if isinstance(each, ast.Template)}
+    for each in written:
+        match each:
+            case ast.Template():
+                if _is_new(each.name, each.where, names, "The template or pattern `{}`", found.problems):
+                    found.templates[each.name] = _template(each, templates, known, found)
+            case ast.Definition():
+                if _is_new(each.name, each.where, names, "The template or pattern `{}`", found.problems):
+                    found.definitions[each.name] = each
+            case ast.Rule():
+                _is_new(each.name, each.name_where, rules, "The rule `{}`", found.problems)
+                found.rules.append(each)
+    return found
+
+
+def _with_modules(program: ast.Program, load: Loader, problems: list[errors.TocsinError]) -> list[ast.Declaration]:
+    """All declarations, those of modules where they are used; each module once."""
+    seen: set[str] = set()
+
+    def opened(declared: Iterable[ast.Declaration]) -> list[ast.Declaration]:
+        found: list[ast.Declaration] = []
+        for each in declared:
+            if not isinstance(each, ast.Use):
+                found.append(each)
+            elif each.module not in seen:
+                seen.add(each.module)
+                text = load(each.module)
+                if text is None:
+                    problems.append(
+                        errors.UnknownModuleError(
+                            f"There is no module `{each.module}`.",
+                            where=each.where,
+                            hint=f"give its text, `modules={{'{each.module}': …}}`; the command line looks for "
+                            f"`{each.module}.parte` beside the file.",
+                        )
+                    )
+                    continue
+                try:
+                    found += opened(parse(text, f"{each.module}.parte").declarations)
+                except errors.QueryErrors as several:
+                    problems.extend(several.errors)
+                except errors.QuerySyntaxError as problem:
+                    problems.append(problem)
+        return found
+
+    return opened(program.declarations)
+
+
+def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: list[errors.TocsinError]) -> bool:
+    if name in known:
+        problems.append(
+            violation(
+                errors.DuplicateNameError,
+                "S1",
+                f"{what.format(name)} is declared twice.",
+                where=where,
+                also=("first declared", known[name]),
+                hint="give one of them another name.",
+            )
+        )
+        return False
+    known[name] = where
+    return True
+
+
+def _template(written: ast.Template, templates: set[str], known: Mapping[str, str], found: Declarations) -> Template:
+    slots: dict[str, Where] = {}
+    attributes = []
+    for slot in written.slots:
+        if slot.name.casefold() == TIMESTAMP:
+            found.problems.append(
+                errors.ReservedNameError(
+                    f"`{TIMESTAMP}` cannot be declared: every event has it.",
+                    where=slot.where,
+                    hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
+                )
+            )
+        elif _is_new(
+            slot.name.casefold(), slot.where, slots, f"The attribute `{slot.name}` of `{written.name}`", found.problems
+        ):
+            attributes.append(_attribute(slot, templates, known, found))
+    return Template(written.name, tuple(attributes), where=written.where)
+
+
+def _attribute(slot: ast.Slot, templates: set[str], known: Mapping[str, str], found: Declarations) -> Attribute:
+    name = slot.type.name
+    if name in templates:
+        found.problems.append(
+            violation(
+                errors.EventAsAttributeError,
+                "S11",
+                f"`{slot.name}` would hold an event, of template `{name}`.",
+                where=slot.type.where,
+                hint="hold what identifies the event, such as its id.",
+            )
+        )
+    if slot.type.length is not None and slot.type.length < 1:
+        found.problems.append(
+            violation(
+                errors.InvalidQuantifierError,
+                "S11",
+                f"The array `{slot.name}` has no place for a value.",
+                where=slot.type.where,
+                hint=f"write `[{name}; 3]`.",
+            )
+        )
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8) if name not in known else []
+    if near and name not in templates:
+        found.warnings.append(
+            errors.TocsinWarning(
+                "UNKNOWN_TYPE",
+                f"`{name}` is no type that Tocsin knows: any value is accepted.",
+                where=slot.type.where,
+                hint=f"did you mean `{near[0]}`? To say what it is, give `types={{'{name}': 'string'}}`.",
+            )
+        )
+    return Attribute(slot.name, known.get(name), name, slot.type.length)
+
+
+def schema_of(template: Template) -> Schema:
+    """The attributes of a template and their types; what a domain holds fits everything until the data is known."""
+    attributes = {each.name: attribute_type(each) for each in template.attributes}
+    return Schema(template.name, attributes | {TIMESTAMP: types.TIMESTAMP}, f"Template `{template.name}`")
+
+
+def attribute_type(attribute: Attribute) -> DataType:
+    """The type of an attribute; that of an open domain is called by its name and fits everything."""
+    if attribute.type is None:
+        single = replace(types.NULL, text=attribute.domain, width_bytes=16)
+    else:
+        single = types.from_spark_name(attribute.type)
+    return single if attribute.most is None else types.array_of(single)

@@ -1,0 +1,241 @@
+"""`partelang.ast.Program` → `algebra.programs.Program`: all problems shown together; no data needed.
+
+```
+declarations    modules, templates and types, named patterns                 S1, S11
+patterns        what each pattern is of, its conditions with names resolved  S1 to S4, S10
+constraints     distances, windows of absences and gatherings                S5, S6, S8, S16
+network         every pair has a finite distance, and some events keep all   S7, S16, S18
+types           conditions and values fit together                           S15
+emits           every attribute, a time that never goes back                 S12, S13
+strata          nothing causes itself                                        S9
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.analysis.holdings import Binder
+from tocsin.analysis.inference import Inference
+from tocsin.analysis.rules.calls import Registry
+from tocsin.analysis.rules.constraints import Constraints, constraints_of
+from tocsin.analysis.rules.declarations import Declarations, Loader, declarations
+from tocsin.analysis.rules.domains import mixed_domains
+from tocsin.analysis.rules.emits import Emitter
+from tocsin.analysis.rules.patterns import Patterns, node_of, patterns_of
+from tocsin.analysis.rules.restrictions import name_restriction, violation
+from tocsin.analysis.rules.scopes import Scope
+from tocsin.analysis.rules.selfblocking import self_blocking
+from tocsin.analysis.rules.strata import stratified
+from tocsin.analysis.schema import in_order
+from tocsin.analysis.temporal import Network, network
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Selection
+from tocsin.language.partelang import ast
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A program of the algebra, and what its author may want to know."""
+
+    program: Program
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+
+
+def translate(
+    tree: ast.Program,
+    registry: Registry | None = None,
+    *,
+    load: Loader = lambda name: None,
+    types: Mapping[str, str] | None = None,
+) -> Translation:
+    """The meaning of a syntax tree.
+
+    Parameters
+    ----------
+    tree
+        The program.
+    registry
+        The functions and tables that the user has registered.
+    load
+        The text of a module by its name, or None.
+    types
+        Spark's names of types that the text calls by names of its own.
+
+    Raises
+    ------
+    QueryBindingError
+        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+    """
+    declared = declarations(tree, load, types or {})
+    translator = _Translator(declared, registry or Registry(), declared.problems, declared.warnings)
+    rules = [found for written in declared.rules if (found := translator.rule(written)) is not None]
+    for definition in unused(declared):
+        translator.rule(definition)  # for its problems
+    if not declared.rules and not declared.problems:
+        declared.problems.append(
+            errors.EmptyPatternError("The program has no rule.", where=tree.where, hint="add `rule R where a : A`.")
+        )
+    ordered = stratified(rules, declared.problems)
+    errors.raise_all(in_order(declared.problems))
+    program = Program(ordered, declared.templates)
+    mixed = [warning for rule in ordered for warning in mixed_domains(rule, declared.templates)]
+    return Translation(program, (*declared.warnings, *mixed))
+
+
+def unused(declared: Declarations) -> Iterator[ast.Rule]:
+    """A rule for each named pattern that none uses, with unknown values for its parameters."""
+    definitions = declared.definitions.values()
+    used = {pattern.of.name for rule in declared.rules for pattern in rule.patterns}
+    used |= {definition.base.name for definition in definitions}
+    for definition in definitions:
+        if definition.name not in used:
+            unknown = tuple(ex.Literal(None, where=each.where) for each in definition.parameters)
+            of = ast.Reference(definition.name, unknown, where=definition.where)
+            pattern = ast.Pattern("event", of, where=definition.where, name_where=definition.where)
+            yield ast.Rule(definition.name, (pattern,), where=definition.where, name_where=definition.where)
+
+
+@dataclass
+class _Translator:
+    declared: Declarations
+    registry: Registry
+    problems: list[errors.TocsinError] = field(default_factory=list)
+    warnings: list[errors.TocsinWarning] = field(default_factory=list)
+
+    def rule(self, written: ast.Rule) -> Rule | None:
+        """The algebra of a rule; None when something is so wrong that no more can be said of it."""
+        before = len(self.problems)
+        patterns = patterns_of(written, self.declared, self.registry, self.problems)
+        constraints = constraints_of(written, patterns, self.problems)
+        if written.selection is not Selection.ANY and any(each.sort is ast.Sort.ALL for each in written.patterns):
+            self.problems.append(_gathers_and_selects(written))
+        if len(patterns.parts) < len(written.patterns) or len(patterns.all) < len(written.patterns):
+            return None
+        if not any(part.written.sort is ast.Sort.ONE for part in patterns.parts):
+            return None
+        query = _query(written, patterns, constraints)
+        if len(self.problems) == before:
+            self._check_distances(written, query)
+        inference = self._check_types(query.pattern)
+        scope = Scope(None, patterns.positive(), patterns.all, self.registry, self.problems)
+        emits = Emitter(written, scope, self.declared, inference).emits(query.pattern)
+        for reaction in written.reactions:
+            if isinstance(reaction, ast.Reaction):
+                self.warnings.append(_ignored(written, reaction))
+        return Rule(written.name, query, emits, where=written.name_where)
+
+    def _check_distances(self, written: ast.Rule, query: alg.Query) -> None:
+        try:
+            distances = network(query, TIMESTAMP)
+        except errors.ContradictoryDistancesError as problem:
+            self.problems.append(name_restriction(problem, "S16"))
+            return
+        pairs = unbounded_pairs(distances)
+        if pairs:
+            self.problems.append(_unbounded(written, pairs))
+            return
+        self.warnings.extend(self_blocking(written.name, query, distances))
+
+    def _check_types(self, pattern: alg.Node) -> Inference:
+        """Check attributes and types of all conditions; what infers the types of values comes back."""
+        schemas = self.declared.schemas
+        found: list[errors.TocsinError] = []
+        binder = Binder(schemas, found, True)
+        held = binder.held(pattern)
+        for around in alg.around_in(pattern):
+            if around.condition is not None:
+                own = {**held, around.variable: (schemas[around.type],)}
+                binder.inference(own).condition(around.condition)
+        self.problems.extend(_named(problem) for problem in found)
+        return Inference(binder.inference(held).environment, _Naming(self.problems))
+
+
+class _Naming(list[errors.TocsinError]):
+    """Passes problems on, with the restriction they are about."""
+
+    def __init__(self, problems: list[errors.TocsinError]) -> None:
+        super().__init__()
+        self._problems = problems
+
+    def append(self, problem: errors.TocsinError) -> None:
+        super().append(problem)
+        self._problems.append(_named(problem))
+
+
+def _named(problem: errors.TocsinError) -> errors.TocsinError:
+    is_name = isinstance(problem, errors.UnknownAttributeError | errors.UnknownVariableError)
+    return name_restriction(problem, "S1" if is_name else "S15")
+
+
+def _query(written: ast.Rule, patterns: Patterns, constraints: Constraints) -> alg.Query:
+    positive = [part for part in patterns.parts if part.written.sort is ast.Sort.ONE]
+    parts = tuple(node_of(part) for part in positive)
+    node: alg.Node = parts[0] if len(parts) == 1 else alg.All(parts, where=written.where)
+    for sort, kind in ((ast.Sort.ALL, alg.Gather), (ast.Sort.NO, alg.Absent)):
+        for part in patterns.parts:
+            if part.written.sort is sort:
+                window = constraints.windows.get(part.variable)
+                lower, upper = (tuple(window.lower), tuple(window.upper)) if window is not None else ((), ())
+                condition = ex.all_of(*part.conditions) if part.conditions else None
+                node = kind(node, part.template, part.variable, condition, lower, upper, where=part.written.where)
+    conditions = [*(each for part in positive for each in part.conditions), *patterns.conditions]
+    conditions += constraints.conditions
+    if conditions:
+        node = alg.Filter(node, ex.all_of(*conditions), where=written.where)
+    if len(positive) == 1 and positive[0].variable in constraints.spans:
+        # The only variable is the whole match: closed distance u, open window u + 1 µs.
+        node = alg.Within(node, constraints.spans[positive[0].variable] + 1, where=written.where)
+    return alg.Query(node, selection=written.selection, unordered=tuple(constraints.unordered))
+
+
+def unbounded_pairs(distances: Network) -> list[tuple[str, str]]:
+    """The pairs of variables without a finite distance after closure; a variable with itself may repeat for ever."""
+    closure = distances.alternatives[0]
+    names = closure.variables
+    return [(x, y) for i, x in enumerate(names) for y in names[i:] if None in closure.distance(x, y)]
+
+
+def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.TocsinError:
+    said = [f"`{x}` and `{y}`" for x, y in pairs if x != y]
+    x, y = pairs[0]
+    places = {each.variable: each.name_where for each in written.patterns}
+    if not said:
+        return violation(
+            errors.UnboundedPatternError,
+            "S7",
+            f"In rule `{written.name}`, `{x}` may repeat for ever.",
+            where=places.get(x),
+            hint=f"bound it by another variable, or by itself: `{x} in {x} [0 seconds, 10 seconds]`.",
+        )
+    x, y = next(pair for pair in pairs if pair[0] != pair[1])
+    return violation(
+        errors.UnboundedPatternError,
+        "S7",
+        f"In rule `{written.name}` nothing bounds the time between {', nor between '.join(said)}.",
+        where=places.get(x),
+        also=("and", places.get(y)),
+        hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; a chain of distances is enough.",
+    )
+
+
+def _gathers_and_selects(written: ast.Rule) -> errors.TocsinError:
+    gathering = next(each for each in written.patterns if each.sort is ast.Sort.ALL)
+    return errors.ConflictingClausesError(
+        f"`select {written.selection.value}` chooses among events, and `all {gathering.variable}` takes all of them.",
+        where=gathering.where,
+        hint="leave one of the two out, or emit an event and gather in a second rule.",
+    )
+
+
+def _ignored(written: ast.Rule, reaction: ast.Reaction) -> errors.TocsinWarning:
+    return errors.TocsinWarning(
+        "REACTION_IGNORED",
+        "This call has no effect: all that a rule does is to emit events.",
+        where=reaction.where,
+        hint=f'take the matches of the rule, `p.matches("{written.name}", …)`, and act on them.',
+    )

@@ -1,0 +1,283 @@
+"""What is known of a program before it runs: all that is wrong with it, strata, lifetimes and sizes of its rules."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin import errors
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
+from tocsin.algebra.text import to_text
+from tocsin.analysis.durations import table
+from tocsin.analysis.keys import Keys, keys
+from tocsin.analysis.lifetimes import Lifetimes, lifetimes
+from tocsin.analysis.rates import Rate, parse_rates
+from tocsin.analysis.rules.declarations import attribute_type, schema_of
+from tocsin.analysis.rules.emits import is_assignable
+from tocsin.analysis.rules.rates import lags, with_derived
+from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.schema import TIME_KINDS
+from tocsin.analysis.sizes import SizeReport, size_report
+from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.options import collecting, microseconds, schemas_of
+from tocsin.reports import sections
+
+NOT_YET = "programs of rules do not run on Spark yet."
+
+
+@dataclass(frozen=True)
+class RuleReport:
+    """What is known of one rule."""
+
+    rule: Rule
+    network: Network
+    lifetimes: Lifetimes
+    keys: Keys
+    sizes: SizeReport | None
+
+    def __str__(self) -> str:
+        """Its distances, lifetimes and, when rates are known, the size of its state."""
+        parts = [str(self.network)] if has_distances(self.network) else []
+        parts += [str(self.lifetimes)]
+        parts += [str(self.sizes)] if self.sizes is not None else []
+        return "\n\n".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For tools."""
+        return {
+            "rule": self.rule.name,
+            "stratum": self.rule.stratum,
+            "reads": list(self.rule.reads),
+            "emits": [emit.type for emit in self.rule.emits],
+            "lifetimes_us": self.lifetimes.to_dict(),
+            "sizes": None if self.sizes is None else self.sizes.to_dict(),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class RulesReport:
+    """What is known of a program before anything runs.
+
+    Attributes
+    ----------
+    rules
+        The rules, by stratum.
+    rates
+        The rates of all event types, those of emitted events derived; empty when none are declared.
+    warnings
+        What may not be meant.
+    """
+
+    program: Program
+    rules: tuple[RuleReport, ...]
+    rates: Mapping[str, Rate]
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+
+    @property
+    def events(self) -> int | None:
+        """The most events that all rules remember together; None when that is not known."""
+        counts = [None if each.sizes is None else each.sizes.events for each in self.rules]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def __str__(self) -> str:
+        """The report in sections."""
+        parts = {"Rules": strata_text(self.program)}
+        parts |= {f"Rule {each.rule.name}": str(each) for each in self.rules}
+        if self.rates:
+            parts["State"] = state_text(self.events, self.rates, self.program)
+        parts["Engines"] = f"reference only: {NOT_YET}"
+        if self.warnings:
+            parts["Warnings"] = "\n".join(map(str, self.warnings))
+        return sections(parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for tools."""
+        return {
+            "ok": True,
+            "rules": [each.to_dict() for each in self.rules],
+            "events": self.events,
+            "rates_per_second": {name: float(rate.per_second) for name, rate in self.rates.items()},
+            "runs_on_spark": False,
+            "refusal": NOT_YET,
+            "warnings": [
+                {"condition": warning.condition, "message": warning.message, "hint": warning.hint}
+                for warning in self.warnings
+            ],
+        }
+
+
+def has_distances(network: Network) -> bool:
+    """Whether there are two variables to have one."""
+    return len(network.alternatives[0].variables) > 1
+
+
+def strata_text(program: Program) -> str:
+    """A table: one line per rule, in the order in which they are evaluated."""
+    rows: list[tuple[str, ...]] = [
+        (str(rule.stratum), rule.name, ", ".join(rule.reads), ", ".join(emit.type for emit in rule.emits) or "nothing")
+        for rule in program.in_order
+    ]
+    return table(("stratum", "rule", "reads", "emits"), rows)
+
+
+def state_text(events: int | None, rates: Mapping[str, Rate], program: Program) -> str:
+    """The rates, declared and derived, and the sum of all stores."""
+    emitted = set(program.emitted)
+    rows: list[tuple[str, ...]] = [
+        (name, str(rate), "derived" if name in emitted else "declared") for name, rate in rates.items()
+    ]
+    missing = [name for name in program.emitted if name not in rates]
+    rows += [(name, "unknown", "derived") for name in missing]
+    total = "unknown" if events is None else f"{events:,}".replace(",", " ")
+    return f"{table(('type', 'rate', 'known'), rows)}\nAll rules together remember at most {total} events."
+
+
+def program_parts(program: Program) -> dict[str, str]:
+    """How a program is understood: strata, then the plan and the distances of each rule."""
+    parts = {"Rules": strata_text(program)}
+    for rule in program.in_order:
+        distances = network(rule.query, TIMESTAMP)
+        emits = "".join(f"\n{to_text(emit).partition(chr(10))[0]}" for emit in rule.emits)
+        plan = to_text(rule.query) + emits
+        several = f"\n\n{distances}" if has_distances(distances) else ""
+        parts[f"Rule {rule.name}"] = plan + several
+    return parts
+
+
+def checked_program(
+    program: Program,
+    schemas: Any,
+    rates: Mapping[str, Any] | None,
+    *,
+    time: str | Mapping[str, str],
+    type: str,
+    lateness: Any,
+    streaming: bool,
+    guarantees: bool,
+    warnings: tuple[errors.TocsinWarning, ...],
+) -> RulesReport:
+    """Check a program against schemas and rates; see `Rules.check`."""
+    problems: list[errors.TocsinError] = []
+    if schemas is not None:
+        with collecting(problems):
+            _check_schemas(program, schemas_of(schemas, list(sources(program)), type), time, problems)
+    late_us, known = 0, {}
+    with collecting(problems):
+        late_us = microseconds(lateness)
+    with collecting(problems):
+        known = _rates(program, rates, required=guarantees and (streaming or bool(rates)))
+    errors.raise_all(problems)
+    declared = {name: schema_of(template) for name, template in program.templates.items()}
+    derived = with_derived(program, known) if known else {}
+    behind = lags(program)
+    reports = []
+    for rule in program.in_order:
+        distances = network(rule.query, TIMESTAMP)
+        lives = lifetimes(rule.query, distances)
+        late = late_us + max((behind.get(name, 0) for name in rule.reads), default=0)
+        sizes = size_report(rule.query, lives, derived, schemas=declared, lateness_us=late) if known else None
+        reports.append(RuleReport(rule, distances, lives, keys(rule.query), sizes))
+    return RulesReport(program, tuple(reports), derived, warnings)
+
+
+def _rates(program: Program, rates: Mapping[str, Any] | None, *, required: bool) -> dict[str, Rate]:
+    problems: list[errors.TocsinError] = []
+    outside = list(sources(program))
+    if rates is not None and not isinstance(rates, Mapping):
+        raise errors.InvalidOptionError(
+            f"`rates` is a {type(rates).__name__}, not a mapping from event type to rate.",
+            hint='write `{"Transfer": "100/s"}`.',
+        )
+    problems += [
+        errors.InvalidOptionError(
+            f"`rates` names `{name}`, which is no template of the program.",
+            hint=errors.did_you_mean(str(name), outside, "templates from outside"),
+        )
+        for name in rates or {}
+        if name not in program.templates
+    ]
+    known: dict[str, Rate] = {}
+    with collecting(problems):
+        known = parse_rates(rates)
+    missing = [name for name in outside if name not in (rates or {})] if required else []
+    problems += [
+        violation(
+            errors.MissingRateError,
+            "S14",
+            f"The largest rate of `{name}` is not declared, and no bound of the state follows without it.",
+            where=program.templates[name].where,
+            hint=f'declare it, `rates={{"{name}": "100/s"}}`, or give up the guarantee with `guarantees=False`.',
+        )
+        for name in missing
+    ]
+    errors.raise_all(problems)
+    return known
+
+
+def _check_schemas(
+    program: Program,
+    given: Mapping[str, Mapping[str, str | DataType]],
+    time: str | Mapping[str, str],
+    problems: list[errors.TocsinError],
+) -> None:
+    """Every type from outside has an input with the attributes that its template declares (S17)."""
+    for name in sources(program):
+        template = program.templates[name]
+        if name not in given:
+            problems.append(
+                violation(
+                    errors.UnknownEventTypeError,
+                    "S17",
+                    f"Nothing provides events of template `{name}`: there is no input for it, and no rule emits it.",
+                    where=template.where,
+                    hint=errors.did_you_mean(name, given, "inputs"),
+                )
+            )
+            continue
+        columns = {
+            column: from_spark_name(kind) if isinstance(kind, str) else kind for column, kind in given[name].items()
+        }
+        clock = time if isinstance(time, str) else time.get(name, "")
+        if clock not in columns:
+            problems.append(
+                errors.MissingColumnError(
+                    f"The input of `{name}` has no time column `{clock}`.",
+                    hint=errors.did_you_mean(clock, columns, f"`{name}` has") + " Choose one with `time=`.",
+                )
+            )
+        elif columns[clock].kind not in TIME_KINDS:
+            problems.append(
+                errors.TimeTypeError(
+                    f"The time column `{clock}` of `{name}` is {columns[clock].describe()}.",
+                    hint="it must be a timestamp, or an integer in microseconds.",
+                )
+            )
+        for attribute in template.attributes:
+            declared, found = attribute_type(attribute), columns.get(attribute.name)
+            if found is None:
+                problems.append(
+                    errors.MissingColumnError(
+                        f"The input of `{name}` has no column `{attribute.name}`, which its template declares.",
+                        where=template.where,
+                        hint=errors.did_you_mean(attribute.name, columns, f"`{name}` has"),
+                    )
+                )
+            elif not is_assignable(declared, found):
+                problems.append(
+                    violation(
+                        errors.TypeMismatchError,
+                        "S15",
+                        f"`{name}.{attribute.name}` is declared as {attribute.domain}, and the input has "
+                        f"{found.describe()}.",
+                        where=template.where,
+                        hint="declare another type, or convert the column.",
+                    )
+                )

@@ -1,0 +1,277 @@
+"""What users of rules touch: `rules()` compiles a program; its matches and events, checks and explanations."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import re
+import warnings as python_warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tocsin import errors
+from tocsin.algebra.programs import Program
+from tocsin.analysis.rules.calls import Registry
+from tocsin.analysis.rules.translate import translate
+from tocsin.explain.rules import NOT_YET, RulesReport, checked_program, program_parts
+from tocsin.language.partelang import ast, parse, print_program
+from tocsin.language.registered import Function, functions_of, tables_of
+from tocsin.options import check_columns
+from tocsin.reports import Report, sections
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+ENGINES = ("spark", "local")
+KEYWORDS = re.compile(
+    r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"
+)
+
+
+def rules(
+    text: str,
+    *,
+    name: str | None = None,
+    functions: Mapping[str, Function] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+    modules: Mapping[str, str] | Callable[[str], str | None] | None = None,
+) -> Rules:
+    """Compile a program of rules (PARTElang): all problems are shown at once.
+
+    Parameters
+    ----------
+    text
+        The program.
+    name
+        What messages call the text, such as the name of its file.
+    functions
+        Functions and predicates of your own that the text calls, each made by `tocsin.function`.
+    tables
+        Reference tables that the text asks, `known(a, b)`: rows as tuples or dicts, or a DataFrame.
+    types
+        Spark's names of types that the text calls by names of its own: `{"AccountId": "string"}`.
+    modules
+        The texts of modules that the program uses, by name, or what finds them.
+
+    Returns
+    -------
+    Rules
+        To be matched, checked and explained.
+
+    Raises
+    ------
+    QuerySyntaxError
+        When the text is not a program; it shows the place and what was expected there.
+    QueryBindingError
+        When the program breaks a rule that programs have to keep; the error names it (`restriction`).
+
+    Warns
+    -----
+    TocsinWarning
+        When the program runs, but may not say what was meant.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> p = tocsin.rules('''
+    ...     template Request { id : Integer }
+    ...     template Reply   { id : Integer }
+    ...     template Timeout { id : Integer }
+    ...     rule NoReply where
+    ...       request : Request
+    ...       no reply : Reply { id = request.id }
+    ...     when
+    ...       no reply in request [0 seconds, 5 seconds]
+    ...     then
+    ...       emit Timeout at request.timestamp + 5 seconds with { id = request.id }
+    ... ''')
+    >>> rows = {"Request": [{"ts": 0, "id": 1}, {"ts": 10, "id": 2}], "Reply": [{"ts": 12, "id": 2}]}
+    >>> tocsin.reference.events(p, rows)
+    {'Timeout': [{'ts': 5000000, 'id': 1}]}
+    """
+    if not isinstance(text, str):
+        raise errors.InvalidOptionError(
+            f"A program is a text, not a {type(text).__name__}.", hint="write `tocsin.rules('rule R where a : A')`."
+        )
+    registry = Registry(functions_of(functions), tables_of(tables))
+    tree = parse(text, name or "<rules>")
+    load = modules if callable(modules) else (modules or {}).get
+    translation = translate(tree, registry, load=load, types=types)
+    for warning in translation.warnings:
+        python_warnings.warn(warning, stacklevel=2)
+    return Rules(text, tree, translation.program, translation.warnings)
+
+
+@dataclass(frozen=True, repr=False)
+class Rules:
+    """A compiled program; made by `tocsin.rules`.
+
+    Attributes
+    ----------
+    text
+        The program as text.
+    tree
+        Its syntax tree.
+    program
+        Its meaning: rules of the algebra, with their strata.
+    warnings
+        What the compiler warned of.
+    """
+
+    text: str
+    tree: ast.Program
+    program: Program
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+
+    def matches(
+        self,
+        rule: str,
+        inputs: DataFrame | Mapping[str, DataFrame],
+        *,
+        time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
+        type: str = "type",
+        id: str | None = None,
+        engine: str = "spark",
+    ) -> Any:
+        """Find every match of one rule, on the inputs and on what other rules emit. No engine runs rules yet.
+
+        Parameters
+        ----------
+        rule
+            The name of the rule.
+        inputs, time, tie, type, id, engine
+            As for `Pattern.match`.
+
+        Raises
+        ------
+        UnsupportedError
+            Always, for now: `tocsin.reference.evaluate` runs rules on plain rows.
+        """
+        names = [each.name for each in self.program.rules]
+        if rule not in names:
+            raise errors.UnknownRuleError(
+                f"The program has no rule `{rule}`.", hint=errors.did_you_mean(rule, names, "rules")
+            )
+        self._refuse(time, tie, type, id, engine)
+
+    def events(
+        self,
+        template: str,
+        inputs: DataFrame | Mapping[str, DataFrame],
+        *,
+        time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
+        type: str = "type",
+        id: str | None = None,
+        engine: str = "spark",
+    ) -> Any:
+        """Find the events of a template that the program emits. No engine runs rules yet.
+
+        Parameters
+        ----------
+        template
+            The name of the template.
+        inputs, time, tie, type, id, engine
+            As for `Pattern.match`.
+
+        Raises
+        ------
+        UnsupportedError
+            Always, for now: `tocsin.reference.events` runs rules on plain rows.
+        """
+        if template not in self.program.emitted:
+            raise errors.UnknownRuleError(
+                f"No rule emits `{template}`.",
+                hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
+            )
+        self._refuse(time, tie, type, id, engine)
+
+    def check(
+        self,
+        schemas: DataFrame | StructType | Mapping[str, DataFrame | StructType | Mapping[str, str]] | None = None,
+        rates: Mapping[str, Any] | None = None,
+        *,
+        time: str | Mapping[str, str] = "ts",
+        type: str = "type",
+        lateness: str | dt.timedelta | None = None,
+        streaming: bool = False,
+        guarantees: bool = True,
+    ) -> RulesReport:
+        """Tell what is known before anything runs; with schemas, check that the inputs fit the templates.
+
+        Parameters
+        ----------
+        schemas
+            As for `Pattern.check`; those of the templates that no rule emits. Left out, the templates alone count.
+        rates
+            Events per second of each type from outside, `{"Transfer": "100/s"}`: then the report says how much a live
+            program remembers.
+        time, type, lateness
+            As for `Pattern.check`.
+        streaming
+            Refuse a program whose state has no bound that is known before it starts.
+        guarantees
+            False gives up the bound of types without a rate.
+
+        Raises
+        ------
+        TocsinError
+            The one thing that is wrong, or a `QueryErrors` with all of them.
+
+        Examples
+        --------
+        >>> p = rules('''
+        ...     template A { x : Integer }  template B { x : Integer }
+        ...     rule R where a : A  no b : B { x = a.x } when no b in a [0 seconds, 4 seconds]
+        ... ''')
+        >>> print(p.check(rates={"A": 1, "B": 1}).rules[0].sizes)
+        store  type  rate  lifetime  events  bytes
+        a      A     1/s   4 s       5       160 B
+        NOT b  B     1/s   4 s       5       160 B
+        total                        10      320 B
+        """
+        check_columns(time=time, type=type)
+        return checked_program(
+            self.program,
+            schemas,
+            rates,
+            time=time,
+            type=type,
+            lateness=lateness,
+            streaming=streaming,
+            guarantees=guarantees,
+            warnings=self.warnings,
+        )
+
+    def explain(self) -> Report:
+        """Tell how the program is understood: strata, and the plan and distances of each rule."""
+        return Report(sections({"Program": self.text.strip("\n")} | program_parts(self.program)))
+
+    def to_text(self) -> str:
+        """The program in its canonical form."""
+        return print_program(self.tree)
+
+    def __repr__(self) -> str:
+        """The text of the program."""
+        return self.text.strip("\n")
+
+    def _repr_html_(self) -> str:
+        marked = KEYWORDS.sub(r"<b>\1</b>", html.escape(self.text.strip(), quote=False))
+        return f"<pre>{marked}</pre>"
+
+    def _refuse(self, time: Any, tie: Any, type: Any, id: Any, engine: str) -> NoReturn:
+        if isinstance(tie, Iterable) and not isinstance(tie, str):
+            tie = tuple(tie)
+        check_columns(time=time, type=type, tie=tie, id=id)
+        if engine not in ENGINES:
+            raise errors.InvalidOptionError(
+                f"There is no engine `{engine}`.", hint=errors.did_you_mean(engine, ENGINES, "engines")
+            )
+        raise errors.UnsupportedError(
+            NOT_YET[0].upper() + NOT_YET[1:],
+            hint="`tocsin.reference.evaluate` and `tocsin.reference.events` run them on plain rows.",
+        )
