@@ -88,7 +88,7 @@ def test_what_has_no_compact_form(text: str, problem: str) -> None:
 
 
 def test_a_form_that_is_none() -> None:
-    with pytest.raises(errors.InvalidOptionError, match="There is no form `compcat`"):
+    with pytest.raises(errors.InvalidOptionError, match="There is no form of a result `compcat`"):
         acel(FORMULA).match(ROWS, engine="local", form="compcat")
 
 

@@ -143,6 +143,10 @@ def _gather(digests: Integers, of_made: Integers | None, made: Made | None) -> G
 
     def gather(rows: Integers) -> Integers:
         is_made = rows >= base
+        if not is_made.any():
+            return digests[rows]
+        if is_made.all():
+            return of_made[rows - base]
         found = digests[np.where(is_made, 0, rows)]
         found[is_made] = of_made[rows[is_made] - base]
         return found
@@ -273,8 +277,10 @@ def twins(columns: list[Integers]) -> Mask | None:
 
 
 def holds_any(matches: Matches, marked: Mask) -> Mask:
-    """Which matches hold a marked row."""
+    """Which matches hold a marked row; events that were made are none."""
     found = np.zeros(len(matches), np.bool_)
+    if matches.made is not None:
+        marked = np.append(marked, np.zeros(len(matches.made.rows), np.bool_))
     for held in matches.events.values():
         found |= _bag_holds(held, marked) if isinstance(held, Bag) else (held >= 0) & marked[held]
     return found

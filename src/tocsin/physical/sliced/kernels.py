@@ -25,6 +25,7 @@ def needs_kinds(kernel: AnyKernel) -> bool:
 def hides_rows(kernel: AnyKernel) -> bool:
     """Whether two matches may look equal that were made of different rows, none of which has a twin.
 
-    PROJECT leaves events out, AGG makes new ones, and NEXT begins with an event that it does not bind (R8, R22).
+    PROJECT leaves events out, and NEXT begins with an event that it does not bind (R8, R22). What AGG makes stands
+    beside the rows that it was made of.
     """
-    return any(isinstance(node, alg.Project | alg.Derive | alg.NextOf) for node in kernel.query.pattern.walk())
+    return any(isinstance(node, alg.Project | alg.NextOf) for node in kernel.query.pattern.walk())
