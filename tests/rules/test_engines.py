@@ -69,13 +69,13 @@ def test_the_others_are_refused_for_what_they_say(case: Case) -> None:
 
 def plain(row: dict[str, Any]) -> str:
     """A row without its id, whatever the order of its columns."""
-    return repr(
-        [
-            (name, sorted(value.items()) if isinstance(value, dict) else value)
-            for name, value in sorted(row.items())
-            if name != "match_id"
-        ]
-    )
+
+    def ordered(value: Any) -> Any:
+        if isinstance(value, list):
+            return [ordered(each) for each in value]
+        return sorted(value.items()) if isinstance(value, dict) else value
+
+    return repr([(name, ordered(value)) for name, value in sorted(row.items()) if name != "match_id"])
 
 
 def assert_as_the_reference(program: tocsin.Rules, stream: Streams) -> None:
@@ -103,6 +103,26 @@ def tables_of(stream: Streams) -> dict[str, pa.Table]:
 def test_random_rules_have_the_matches_of_the_reference(rule: Drawn, stream: Streams) -> None:
     if program_of(rule) is not None:
         assert_as_the_reference(compiled(rule.text), stream)
+
+
+def drawn_repetition(seed: int) -> str:
+    """A random rule of which one variable repeats."""
+    choose = Random(seed)
+    rule = drawn_rule(choose.randrange(2**32))
+    name = choose.choice(list(rule.positive))
+    kind = rule.positive[name]
+    text = rule.text.replace(f"{name} : {kind} {{", f"{name} : {kind}{choose.choice(('+', '[2]', '[1..2]'))} {{")
+    policy = choose.choice(("", "", "", " select next", " select contiguous"))
+    return text.replace(" then", f" {name} in {name} [0 s, 5 s]{policy} then")
+
+
+@given(st.integers(0, 2**32).map(drawn_repetition), streams(max_events=8))
+def test_random_repetitions_have_the_matches_of_the_reference(text: str, stream: Streams) -> None:
+    try:
+        program = compiled(text)
+    except errors.ContradictoryDistancesError:
+        return
+    assert_as_the_reference(program, stream)
 
 
 def drawn_program(seed: int) -> str:
