@@ -20,6 +20,7 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import TooManyMatchesError
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.model import Bag, Carried, Held, Matches, Rows
+from tocsin.kernels.runs import limits
 from tocsin.kernels.runs.arena import Arena
 from tocsin.kernels.runs.graphs import ways
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
@@ -312,5 +313,20 @@ def test_too_many_matches_of_one_start_are_an_error() -> None:
     kernel = kernel_of(node)
     rows = rows_of(kernel, events)
     assert sum(len(matches) for matches in kernel.find(rows, most=255)) == 255
-    with pytest.raises(TooManyMatchesError, match="more than 254 matches"):
-        list(kernel.find(rows, most=254))
+    for one in (kernel, without_numbers(kernel)):
+        with pytest.raises(TooManyMatchesError, match="more than 254 matches"):
+            list(one.find(rows_of(one, events), most=254))
+
+
+def test_too_many_runs_that_a_filter_must_tell_apart_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    above = ex.Every("y", ex.Comparison(">", ex.Attribute("y", ("s",)), ex.Literal(10**6)))
+    node = alg.Filter(alg.Derive(alg.Repeat(B, 1, None, POSITION), "y", SUM), above)
+    events = stream(*(("B", second, {"x": 2**second}) for second in range(9)))  # every subset has a sum of its own
+    kernel = kernel_of(node)
+    monkeypatch.setattr(limits, "MOST_RUNS", 256)
+    monkeypatch.setattr(limits, "MOST_PLAIN_RUNS", 256)
+    for one in (kernel, without_numbers(kernel)):
+        with pytest.raises(TooManyMatchesError, match="more than 256 partial matches differ"):
+            list(one.find(rows_of(one, events), jit=False))
+    monkeypatch.setattr(limits, "MOST_RUNS", 1 << 20)
+    assert list(kernel.find(rows_of(kernel, events), jit=False)) == []

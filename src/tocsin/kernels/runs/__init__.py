@@ -10,6 +10,10 @@ plain        the search with registers of any Python value
 code         the same search as the text of a function, where registers are numbers
 compiled     running that
 found        from the steps of runs to matches
+graphs       the matches of one end as one graph
+compact      such a graph as bytes, and the matches that come out of it
+texts        the parts of the generated search that never change
+limits       where a search gives up
 duplicates   matches that two runs found
 running      how the matches of a task are found
 kernel       a query compiled: what its rows must carry

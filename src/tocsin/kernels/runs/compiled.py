@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.analysis.types import Kind
-from tocsin.errors import TooManyMatchesError
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers, Mask
+from tocsin.kernels.runs import limits
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER
 from tocsin.kernels.runs.found import Paths
@@ -27,8 +27,6 @@ DTYPES = {INTEGER: np.int64, DOUBLE: np.float64, BOOLEAN: np.bool_}
 RESULTS = {Kind.DOUBLE: np.float64, Kind.BOOLEAN: np.bool_}
 # At first: matches per call, nodes of the arena, live runs, and how deep a way may be.
 ROOM, NODES, RUNS, DEPTH = 1 << 16, 1 << 12, 1 << 6, 1 << 7
-# So many runs at one time are more than a task can follow.
-MOST_RUNS = 1 << 21
 FEW_ROWS = 20_000
 
 
@@ -44,7 +42,6 @@ class Task:
     columns: Columns
     window_us: int | None
     most: int
-    too_many: Callable[[int], TooManyMatchesError]
     jit: bool | None
 
 
@@ -100,13 +97,13 @@ class Search:
                 yield count, steps, outputs
             match status:
                 case _ if status == TOO_MANY:
-                    raise task.too_many(task.most)
+                    raise limits.too_many_matches(task.most)
                 case _ if status == GROW:
                     _grow(arrays, (*ARENA, "g_list", *(("stack_node",) if self.is_graphing else ())))
                     arrays["a_mark"][:] = -1
                 case _ if status == WIDE:
-                    if arrays["live_node"].shape[1] >= MOST_RUNS:
-                        raise _too_many_runs()
+                    if arrays["live_node"].shape[1] >= 2 * limits.MOST_RUNS:
+                        raise limits.too_many_runs(limits.MOST_RUNS)
                     _grow(arrays, (*LIVE, *(name for name, _ in self.registers)))
                     size = 4 * arrays["live_node"].shape[1]
                     arrays["h_stamp"], arrays["h_slot"] = np.full(size, -1, np.int64), np.zeros(size, np.int64)
@@ -204,14 +201,6 @@ def _grow(arrays: Arrays, names: tuple[str, ...]) -> None:
     """Twice the room, with what is there."""
     for name in names:
         arrays[name] = np.concatenate((arrays[name], np.empty_like(arrays[name])), axis=-1)
-
-
-def _too_many_runs() -> TooManyMatchesError:
-    return TooManyMatchesError(
-        f"At one event more than {MOST_RUNS // 2:,} partial matches differ in what a FILTER still has to know of them.",
-        hint="a shorter window or a stricter condition has fewer of them; a condition on the result of an AGG over `+` "
-        "must know every sum that a part of the events can have.",
-    )
 
 
 def search_of(code: SearchCode) -> Search:

@@ -16,6 +16,7 @@ from tocsin.automata.evaluate import Evaluate, Now, Reading, compiled
 from tocsin.automata.model import START, DerivedEvent
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers
+from tocsin.kernels.runs import limits
 from tocsin.kernels.runs.arena import Arena
 from tocsin.kernels.runs.found import Paths, Values
 from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
@@ -91,6 +92,8 @@ class PlainSearch:
             if is_owned or self.owns_by_end:
                 runs.append(_Run(START, {}))
             live, accepted = self._read(begin + place, word, is_later, runs, arena)
+            if len(live) > limits.MOST_PLAIN_RUNS:
+                raise limits.too_many_runs(limits.MOST_PLAIN_RUNS)
             if accepted is not None and (is_owned or not self.owns_by_end):
                 yield Accepted(arena, accepted, begin + first, begin + place)
 

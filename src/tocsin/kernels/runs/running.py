@@ -11,7 +11,6 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata.evaluate import Reading
-from tocsin.errors import TooManyMatchesError
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Carried, Integers, Matches, Rows, Source, Template
@@ -21,6 +20,7 @@ from tocsin.kernels.runs.compiled import Replaying, Search, Task, in_order
 from tocsin.kernels.runs.duplicates import bound, distinct
 from tocsin.kernels.runs.found import Collected, Derive, Paths, matches_of, whole_ends
 from tocsin.kernels.runs.graphs import Graphs, exact, graphs_of
+from tocsin.kernels.runs.limits import too_many_matches
 from tocsin.kernels.runs.plain import Accepted, PlainSearch, Read, Replay
 from tocsin.kernels.runs.tables import Tables
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -138,7 +138,7 @@ class RunKernel(Reach):
 
     def _task(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Task:
         letters = self._letters(rows.flags[events.rows])
-        return Task(events, letters, rows.columns, self.query.window_us, most, too_many, jit)
+        return Task(events, letters, rows.columns, self.query.window_us, most, jit)
 
     def _plain(self, rows: Rows, events: Merged, *, owns_by_end: bool = False) -> Iterator[Accepted]:
         letters, read = self._letters(rows.flags[events.rows]), self._reader(rows, events)
@@ -179,18 +179,9 @@ def paths_of(ends: Iterable[Accepted], most: int) -> Iterator[Paths]:
             found.add(accepted.arena, start, accepted.end, path)
             counts[start] += 1
             if counts[start] > most:
-                raise too_many(most)
+                raise too_many_matches(most)
         if len(found) >= ROOM:
             yield found.paths()
             found = Collected()
     if len(found):
         yield found.paths()
-
-
-def too_many(most: int) -> TooManyMatchesError:
-    """One start has more matches than allowed."""
-    return TooManyMatchesError(
-        f"From one event on, the pattern has more than {most:,} matches.",
-        hint="a shorter window, a stricter condition or `@+` in place of `+` has fewer matches; "
-        "`max_matches_per_start=` moves the limit.",
-    )
