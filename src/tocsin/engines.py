@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import Program
 from tocsin.options import check_columns
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
+    from tocsin.physical.programs.run import Run
 
 ENGINES = ("spark", "local")
 FORMS = ("matches", "compact")
@@ -40,14 +43,8 @@ def prepared(
     if isinstance(tie, Iterable) and not isinstance(tie, str):
         tie = tuple(tie)
     check_columns(time=time, type=type, tie=tie, id=id)
-    try:
+    with _needing_spark():
         from tocsin.physical.engine import prepare
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] != "pyspark":
-            raise
-        raise errors.MissingExtraError(
-            "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
-        ) from None
     return prepare(query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, **options)
 
 
@@ -63,12 +60,56 @@ def matched_locally(
 ) -> Any:
     """The matches of a query in this process, as an Arrow table."""
     check_columns(time=time, type=type, tie=tie, id=id)
-    try:
+    with _needing_arrow():
         from tocsin.physical import local
+    return local.match(query, inputs, time=time, tie=tie, type=type, id=id, **options)
+
+
+def program_run(
+    program: Program,
+    inputs: Any,
+    *,
+    engine: str,
+    time: str | Mapping[str, str],
+    tie: str | Iterable[str] | None,
+    type: str,
+    id: str | None,
+) -> Run[Any]:
+    """A program and its inputs on an engine."""
+    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    check_columns(time=time, type=type, tie=ties or None, id=id)
+    check_choice(engine, FORMS[0])
+    from tocsin.physical.programs.run import Columns, Run, times_of
+
+    columns = Columns(times_of(program, time), ties, type, id)
+    if engine == "local":
+        with _needing_arrow():
+            from tocsin.physical.programs.local import Local
+        return Run(program, Local(inputs, program, columns), columns)
+    with _needing_spark():
+        from tocsin.physical.programs.spark import Spark
+    return Run(program, Spark(inputs, program.read, type), columns)
+
+
+@contextmanager
+def _needing_spark() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] != "pyspark":
+            raise
+        raise errors.MissingExtraError(
+            "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
+        ) from None
+
+
+@contextmanager
+def _needing_arrow() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] not in ("pyarrow", "numpy"):
             raise
         raise errors.MissingExtraError(
             "The local engine needs pyarrow and numpy.", hint="pip install 'tocsin[spark]'."
         ) from None
-    return local.match(query, inputs, time=time, tie=tie, type=type, id=id, **options)

@@ -8,13 +8,14 @@ import re
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra.programs import Program
 from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.translate import translate
-from tocsin.explain.rules import NOT_YET, RulesReport, checked_program, program_parts
+from tocsin.engines import program_run
+from tocsin.explain.rules import RulesReport, checked_program, program_parts
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.registered import Function, functions_of, tables_of
 from tocsin.options import check_columns
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-ENGINES = ("spark", "local")
+    from tocsin.physical.programs.run import Run
+
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"
 )
@@ -137,26 +139,41 @@ class Rules:
         id: str | None = None,
         engine: str = "spark",
     ) -> Any:
-        """Find every match of one rule, on the inputs and on what other rules emit. No engine runs rules yet.
+        """Find every match of one rule, on the inputs and on what other rules emit. Nothing runs until you use it.
 
         Parameters
         ----------
         rule
             The name of the rule.
         inputs, time, tie, type, id, engine
-            As for `Pattern.match`.
+            As for `Pattern.match`. Events of types that rules emit may come from outside too, with the columns of
+            their template. `time` as a mapping may leave such types out: their time is then called `timestamp`.
+
+        Returns
+        -------
+        DataFrame
+            `match_id`, `start`, `end`, and one struct per variable.
 
         Raises
         ------
         UnsupportedError
-            Always, for now: `tocsin.reference.evaluate` runs rules on plain rows.
+            When the rule, or one that it reads from, has something that no engine runs yet;
+            `tocsin.reference.evaluate` runs all of it on plain rows.
+        TocsinError
+            When the program and the inputs do not fit together.
+
+        Examples
+        --------
+        >>> p = rules("template A { x : Integer }  rule R where a : A { x > 1 }")
+        >>> p.matches("R", {"A": [{"ts": 0, "x": 1}, {"ts": 5, "x": 2}]}, engine="local")["a"].to_pylist()
+        [{'ts': 5, 'x': 2}]
         """
         names = [each.name for each in self.program.rules]
         if rule not in names:
             raise errors.UnknownRuleError(
                 f"The program has no rule `{rule}`.", hint=errors.did_you_mean(rule, names, "rules")
             )
-        self._refuse(time, tie, type, id, engine)
+        return self._run(inputs, time, tie, type, id, engine).matches(rule)
 
     def events(
         self,
@@ -169,26 +186,38 @@ class Rules:
         id: str | None = None,
         engine: str = "spark",
     ) -> Any:
-        """Find the events of a template that the program emits. No engine runs rules yet.
+        """Find the events of a template that the program emits: one for each match and `emit`, equal or not.
 
         Parameters
         ----------
         template
             The name of the template.
         inputs, time, tie, type, id, engine
-            As for `Pattern.match`.
+            As for `matches`.
+
+        Returns
+        -------
+        DataFrame
+            The time column, and the attributes of the template.
 
         Raises
         ------
-        UnsupportedError
-            Always, for now: `tocsin.reference.events` runs rules on plain rows.
+        UnsupportedError, TocsinError
+            As for `matches`.
+
+        Examples
+        --------
+        >>> p = rules('''template A { x : Integer }  template B { y : Integer }
+        ...     rule R where a : A then emit B at a.timestamp + 1 second with { y = a.x + 1 }''')
+        >>> p.events("B", {"A": [{"ts": 0, "x": 1}]}, engine="local").to_pylist()
+        [{'ts': 1000000, 'y': 2}]
         """
         if template not in self.program.emitted:
             raise errors.UnknownRuleError(
                 f"No rule emits `{template}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
-        self._refuse(time, tie, type, id, engine)
+        return self._run(inputs, time, tie, type, id, engine).events(template)
 
     def check(
         self,
@@ -263,15 +292,5 @@ class Rules:
         marked = KEYWORDS.sub(r"<b>\1</b>", html.escape(self.text.strip(), quote=False))
         return f"<pre>{marked}</pre>"
 
-    def _refuse(self, time: Any, tie: Any, type: Any, id: Any, engine: str) -> NoReturn:
-        if isinstance(tie, Iterable) and not isinstance(tie, str):
-            tie = tuple(tie)
-        check_columns(time=time, type=type, tie=tie, id=id)
-        if engine not in ENGINES:
-            raise errors.InvalidOptionError(
-                f"There is no engine `{engine}`.", hint=errors.did_you_mean(engine, ENGINES, "engines")
-            )
-        raise errors.UnsupportedError(
-            NOT_YET[0].upper() + NOT_YET[1:],
-            hint="`tocsin.reference.evaluate` and `tocsin.reference.events` run them on plain rows.",
-        )
+    def _run(self, inputs: Any, time: Any, tie: Any, type: Any, id: Any, engine: str) -> Run[Any]:
+        return program_run(self.program, inputs, engine=engine, time=time, tie=tie, type=type, id=id)

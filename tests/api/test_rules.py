@@ -58,13 +58,26 @@ def test_one_list_of_rows_with_a_type_column(program: tocsin.Rules) -> None:
     assert tocsin.reference.evaluate(program, rows, time="at", type="kind") == {"NoReply": [], "Down": []}
 
 
-def test_engines_say_that_they_do_not_run_rules_yet(program: tocsin.Rules) -> None:
+def test_engines_say_what_they_do_not_run_yet(program: tocsin.Rules) -> None:
     for engine in ("spark", "local"):
-        with pytest.raises(errors.UnsupportedError, match=r"tocsin\.reference\.evaluate") as refused:
-            program.matches("NoReply", {}, engine=engine)
+        with pytest.raises(errors.UnsupportedError, match=r"`all` of a rule .*\n(.*\n)*.*tocsin\.reference") as refused:
+            program.matches("Down", {}, engine=engine)
         assert refused.value.condition == "NOT_YET_SUPPORTED"
         with pytest.raises(errors.UnsupportedError):
             program.events("Outage", {}, engine=engine)
+
+
+def test_the_local_engine_runs_it_as_far_as_it_goes(program: tocsin.Rules) -> None:
+    rows = {"Request": [{"ts": at * 1_000_000, "id": at} for at in (0, 1, 2, 100)], "Reply": []}
+    assert (
+        program.events("Timeout", rows, engine="local").to_pylist()
+        == (tocsin.reference.events(program, rows)["Timeout"])
+    )
+    found = program.matches("NoReply", rows, engine="local")
+    assert found.column_names == ["match_id", "start", "end", "request"]
+
+
+def test_wrong_options_are_told(program: tocsin.Rules) -> None:
     with pytest.raises(errors.InvalidOptionError, match="no engine `sparc`"):
         program.matches("NoReply", {}, engine="sparc")
     with pytest.raises(errors.InvalidOptionError, match="time="):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -363,17 +364,33 @@ def test_requirement_57_a_mistake_in_a_module_is_shown_there() -> None:
     [
         ("rule R where a : A all b : B when all b in a [0 s, 5 s]", "`all` of a rule"),
         ("rule R where a : A b : A when b in a [0 s, 5 s] unordered(a, b)", "`unordered`"),
+        ("rule R where a : A { far(x) }", "The table `far`, which is a DataFrame,"),
+    ],
+)
+def test_no_strategy_claims_what_none_runs(rule: str, refused_for: str) -> None:
+    frame = SimpleNamespace(columns=["x"], schema=None)
+    query = compiled(ABC + rule, tables={"far": frame}).program.timed("ts").rules[0].query
+    refusal = unsupported(query)
+    assert refusal is not None
+    assert refusal.message == f"{refused_for} does not run on Spark yet."
+    assert all(refused is not None for name, refused in refusals(query).items() if name != "count")
+
+
+@pytest.mark.parametrize(
+    ("rule", "construct"),
+    [
         ("rule R where a : A b : A when b in a [0 s, 5 s] distinct(a, b)", "`same_event(a, b)` of a rule"),
         ("rule R where a : A { hour(timestamp) = 3 }", "`hour(a.ts)` of a rule"),
         ("rule R where a : A { lucky(x) }", "`lucky(a.x)` of a rule"),
         ("rule R where a : A no b : B { known(x) } when no b in a [0 s, 5 s]", "`known(b.x)` of a rule"),
     ],
 )
-def test_no_strategy_claims_what_only_rules_say(rule: str, refused_for: str) -> None:
+def test_what_python_decides_runs_in_kernels_only(rule: str, construct: str) -> None:
     functions = {"lucky": tocsin.function(bool, gives="boolean", pure=True)}
     program = compiled(ABC + rule, functions=functions, tables={"known": [1, 2]})
-    query = program.program.timed("ts").rules[0].query
-    refusal = unsupported(query)
-    assert refusal is not None
-    assert refusal.message == f"{refused_for} does not run on Spark yet."
-    assert all(refusals(query)[name] is not None for name in ("kernel", "clustered", "automaton", "trend"))
+    found = refusals(program.program.timed("ts").rules[0].query)
+    assert found["kernel"] is None
+    for name in ("join", "automaton"):
+        refusal = found[name]
+        assert refusal is not None
+        assert refusal.message.startswith(construct)

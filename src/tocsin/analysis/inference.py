@@ -124,7 +124,7 @@ class Inference:
                 return self._mean(node)
             case rx.CalendarField():
                 found = self.type_of(node.operand)
-                if not found.is_null and not found.is_time:
+                if not found.is_null and not found.is_time and not (node.of_clock and found.kind is Kind.INTEGER):
                     self.problems.append(mismatches.not_a_time(node, found))
                 return types.INTEGER
         self._predicate(node)

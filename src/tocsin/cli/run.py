@@ -241,8 +241,9 @@ def compiled(file: str, language: str | None) -> tocsin.Pattern:
     text, name, language = files.read_pattern(file, language)
     if language == "parte":
         raise UnsupportedError(
-            "Programs of rules do not run on Spark yet.",
-            hint="`tocsin check` and `tocsin explain` tell about them; `tocsin.reference.evaluate` runs them.",
+            "`tocsin run` does not run programs of rules yet.",
+            hint="`tocsin.rules(text).matches(rule, inputs)` and `.events(template, inputs)` run them on DataFrames; "
+            "`tocsin check` and `tocsin explain` tell about them.",
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TocsinWarning)

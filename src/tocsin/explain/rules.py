@@ -23,9 +23,8 @@ from tocsin.analysis.sizes import SizeReport, size_report
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.options import collecting, microseconds, schemas_of
+from tocsin.physical.programs.claims import refusals
 from tocsin.reports import sections
-
-NOT_YET = "programs of rules do not run on Spark yet."
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class RulesReport:
         parts |= {f"Rule {each.rule.name}": str(each) for each in self.rules}
         if self.rates:
             parts["State"] = state_text(self.events, self.rates, self.program)
-        parts["Engines"] = f"reference only: {NOT_YET}"
+        parts["Engines"] = engines_text(self.program)
         if self.warnings:
             parts["Warnings"] = "\n".join(map(str, self.warnings))
         return sections(parts)
@@ -100,18 +99,27 @@ class RulesReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report for tools."""
+        refused = refusals(self.program, "spark")
         return {
             "ok": True,
             "rules": [each.to_dict() for each in self.rules],
             "events": self.events,
             "rates_per_second": {name: float(rate.per_second) for name, rate in self.rates.items()},
-            "runs_on_spark": False,
-            "refusal": NOT_YET,
+            "runs_on_spark": not refused,
+            "refusal": next((reason.message for reason in refused.values()), None),
             "warnings": [
                 {"condition": warning.condition, "message": warning.message, "hint": warning.hint}
                 for warning in self.warnings
             ],
         }
+
+
+def engines_text(program: Program) -> str:
+    """Which rules run where; a rule above one that does not run does not run either."""
+    refused = refusals(program, "spark")
+    if not refused:
+        return "Spark, local and reference run every rule, on batches; no engine runs them on streams yet."
+    return "\n".join(f"rule {name}, reference only: {reason.message}" for name, reason in refused.items())
 
 
 def has_distances(network: Network) -> bool:

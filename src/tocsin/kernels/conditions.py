@@ -17,6 +17,7 @@ from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType
 from tocsin.errors import TypeMismatchError
+from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.kernels.expressions.slots import Families, Test, prepare
 from tocsin.kernels.model import Carried, Held, Slot, Source
 from tocsin.language import expressions as ex
@@ -70,9 +71,9 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     residual: list[ex.Expression] = []
     where = next((node.condition for node in bound.query.pattern.walk() if isinstance(node, alg.Filter)), None)
     for conjunct in ex.conjuncts(where):
-        alone = _alone(conjunct)
-        if alone is not None:
-            flags.setdefault(alone, []).append(conjunct)
+        only = alone(conjunct)
+        if only is not None:
+            flags.setdefault(only, []).append(conjunct)
         elif (test := prepare(conjunct, environment, families)) is not None:
             tests.append(test)
         else:
@@ -80,7 +81,7 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     absence_tests: dict[str, tuple[Test, ...]] = {}
     residual_absences: list[alg.Absent] = []
     for absence in alg.absences_in(core):
-        own = [part for part in ex.conjuncts(absence.condition) if _alone(part) == absence.variable]
+        own = [part for part in ex.conjuncts(absence.condition) if alone(part) == absence.variable]
         between = [part for part in ex.conjuncts(absence.condition) if part not in own]
         flags.setdefault(absence.variable, []).extend(part for part in own if part not in flags[absence.variable])
         prepared = [prepare(part, environment, families) for part in between]
@@ -144,11 +145,13 @@ def _type_of(bound: BoundQuery, kinds: Sequence[str], reference: ex.Attribute) -
     return found[0]
 
 
-def _alone(conjunct: ex.Expression) -> str | None:
-    """The variable of a conjunct that every event of it decides by itself."""
+def alone(conjunct: ex.Expression) -> str | None:
+    """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
     names = ex.variables_in(conjunct)
     references = list(ex.references_in(conjunct))
     if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
+        return None
+    if any(isinstance(node, OF_RULES) for node in conjunct.walk()):
         return None
     return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.conditions import alone
 from tocsin.kernels.expressions.interpret import holds
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
@@ -79,9 +80,7 @@ class _Absence:
         for group in np.unique(self.groups[candidates]).tolist():
             self.candidates[group] = candidates[self.groups[candidates] == group]
         # What the flags have decided need not be asked again.
-        self.tests = [
-            holds(part) for part in ex.conjuncts(absent.condition) if ex.variables_in(part) != {absent.variable}
-        ]
+        self.tests = [holds(part) for part in ex.conjuncts(absent.condition) if alone(part) != absent.variable]
 
     def blocks(self, bound: Bound, bags: Mapping[str, Sequence[Event]]) -> bool:
         """Whether an event lies inside all bounds and makes every conjunct TRUE."""

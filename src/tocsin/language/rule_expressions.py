@@ -41,11 +41,15 @@ class InTable(Expression):
 
 @dataclass(frozen=True)
 class CalendarField(Expression):
-    """`hour(t)`, `weekday(t, 'Europe/Brussels')`: a field of the calendar, in UTC or in a zone."""
+    """`hour(t)`, `weekday(t, 'Europe/Brussels')`: a field of the calendar, in UTC or in a zone.
+
+    `of_clock` says that it is asked of the time of an event, which may be an integer of microseconds.
+    """
 
     field: str
     operand: Expression
     zone: str | None = None
+    of_clock: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression, of_rules, own_aggregate
+from tocsin.physical.foreign import foreign_expression, of_rules, on_objects, own_aggregate
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
@@ -143,6 +143,10 @@ def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> Unsupport
     refusal = refused_as_rule(query, engine)
     if refusal is not None:
         return refusal
+    said = on_objects(query)
+    if said is not None:
+        message = f"{said[0]} does not run with the strategy `automaton`."
+        return UnsupportedError(message, where=said[1], hint='leave out `strategy="automaton"`: a kernel runs it.')
     for node in query.pattern.walk():
         if isinstance(node, alg.Event) and node.type is None:
             return UnsupportedError(f"An event of any type does not run {engine} yet.", where=node.where, hint=HINT)

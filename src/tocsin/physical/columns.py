@@ -10,7 +10,7 @@ No expression may fail a job, whatever the session's ANSI setting: division by z
 from __future__ import annotations
 
 import decimal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 
@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.physical import functions, instants
 from tocsin.physical.bags import Bag, Binding
 from tocsin.physical.sql import Column
@@ -88,7 +89,16 @@ class Compiler:
                 return functions.call(node, arguments, compare=compare, arithmetic=arithmetic)
             case ex.Case():
                 return self._case(node)
+            case rx.ListOf():
+                return Value(F.array(*meet(*map(self._seen, node.items))[0]), Kind.OTHER)
+            case rx.Mean():
+                return mean([self.value(operand) for operand in node.operands])
         return Value(self._predicate(node), Kind.BOOLEAN)
+
+    def _seen(self, node: ex.Expression) -> Value:
+        """A value as a user should see it."""
+        found = self.value(node)
+        return Value(found.output, found.kind)
 
     def _predicate(self, node: ex.Expression) -> Column:
         match node:
@@ -260,6 +270,17 @@ def _result_kind(op: str, left: Kind, right: Kind) -> Kind:
     if op == "/":
         return Kind.DOUBLE
     return next((kind for kind in (Kind.DOUBLE, Kind.DECIMAL) if kind in (left, right)), Kind.INTEGER)
+
+
+def mean(values: Sequence[Value]) -> Value:
+    """The mean of numbers, or of instants to the nearest microsecond."""
+    first, *rest = values
+    if not any(value.kind in TIMES for value in values):
+        return arithmetic("/", reduce(lambda one, other: arithmetic("+", one, other), values), _literal(len(values)))
+    apart = (F.try_subtract(value.micros, first.micros) for value in rest)
+    shift = F.rint(F.try_divide(reduce(F.try_add, apart, F.bigint(0)).cast("double"), F.lit(float(len(values)))))
+    kind = Kind.LOCAL if all(value.kind is Kind.LOCAL for value in values) else Kind.INSTANT
+    return Value(F.try_add(first.micros, whole(shift)), kind, in_micros=True)
 
 
 def like_pattern(pattern: str) -> str:

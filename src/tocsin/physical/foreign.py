@@ -1,16 +1,18 @@
-"""What only automata compute: predicates of ACEL, aggregates that users registered; and what none does: rules."""
+"""What only automata compute: predicates of ACEL, aggregates that users registered; and what only rules say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
 
-OF_RULES = rx.Invoke | rx.Apply | rx.InTable | rx.CalendarField | rx.ListOf | rx.Mean | rx.SameEvent
+# What no Column computes yet.
+ONLY_IN_PYTHON = (rx.Apply, rx.InTable, rx.CalendarField, rx.SameEvent)
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
@@ -33,7 +35,7 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
 
 
 def of_rules(query: alg.Query) -> tuple[str, Where] | None:
-    """The first thing that only a rule says, in words, and its place; None when there is none."""
+    """The first thing of a rule that no strategy runs, in words, and its place; None when there is none."""
     for node in query.pattern.walk():
         if isinstance(node, alg.Emit | alg.Gather):
             return "EMIT" if isinstance(node, alg.Emit) else "`all` of a rule", node.where
@@ -41,7 +43,25 @@ def of_rules(query: alg.Query) -> tuple[str, Where] | None:
         return "`unordered`", query.pattern.where
     for expression in _expressions_of(query):
         for part in expression.walk():
+            if isinstance(part, rx.InTable) and part.table.rows is None:
+                return f"The table `{part.name}`, which is a DataFrame,", part.where
+    return None
+
+
+def on_objects(query: alg.Query) -> tuple[str, Where] | None:
+    """The first condition that only rules have: kernels decide it on Python values, joins and automata do not."""
+    for expression in _conditions_of(query):
+        for part in expression.walk():
             if isinstance(part, OF_RULES):
+                return f"`{print_expression(part)}` of a rule", part.where
+    return None
+
+
+def returned_on_objects(query: alg.Query) -> tuple[str, Where] | None:
+    """The first value of the result that only Python computes."""
+    for expression in _outputs_of(query):
+        for part in expression.walk():
+            if isinstance(part, ONLY_IN_PYTHON):
                 return f"`{print_expression(part)}` of a rule", part.where
     return None
 
@@ -57,6 +77,11 @@ def own_aggregate(query: alg.Query) -> ex.Aggregate | None:
 
 def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
     """Every expression of a query: conditions and computed values, then the output clauses."""
+    yield from _conditions_of(query)
+    yield from _outputs_of(query)
+
+
+def _conditions_of(query: alg.Query) -> Iterator[ex.Expression]:
     for node in query.pattern.walk():
         match node:
             case alg.Event(condition=ex.Expression() as condition) | alg.Around(condition=ex.Expression() as condition):
@@ -66,7 +91,6 @@ def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
             case alg.Emit():
                 yield node.at
                 yield from (value for _, value in node.values)
-    yield from _outputs_of(query)
 
 
 def _outputs_of(query: alg.Query) -> Iterator[ex.Expression]:

@@ -114,14 +114,15 @@ def _events(query: alg.Query, inputs: Any, time: str | Mapping[str, str], type_c
                 for name in missing
             ]
         )
-        tables = {name: _table(given) for name, given in inputs.items()}
+        tables = {name: table_of(given) for name, given in inputs.items()}
     else:
-        tables = _by_type(_table(inputs), named, type_column)
+        tables = by_type(table_of(inputs), named, type_column)
     order = (*named, *(name for name in tables if name not in named))
     return [Events(name, tables[name], _time_of(name, time, tables[name])) for name in order]
 
 
-def _by_type(table: pa.Table, named: Sequence[str], type_column: str) -> dict[Any, pa.Table]:
+def by_type(table: pa.Table, named: Sequence[str], type_column: str) -> dict[Any, pa.Table]:
+    """The rows of one table by event type, also of types that have none."""
     if type_column not in table.column_names:
         raise errors.MissingColumnError(
             f"There is no type column `{type_column}` in the input.",
@@ -135,7 +136,8 @@ def _by_type(table: pa.Table, named: Sequence[str], type_column: str) -> dict[An
     return {name: found.get(name, table.slice(0, 0)) for name in (*named, *found)}
 
 
-def _table(given: Any) -> pa.Table:
+def table_of(given: Any) -> pa.Table:
+    """An input as an Arrow table."""
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, Sequence) and not isinstance(given, str):
@@ -326,6 +328,9 @@ def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
         Kind.INTERVAL: pa.duration("us"),
         Kind.BINARY: pa.binary(),
     }
+    if dtype.kind is Kind.ARRAY and dtype.element is not None:
+        element = _arrow(dtype.element, zone)
+        return None if element is None else pa.list_(element)
     return known.get(dtype.kind)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tocsin import errors
+from tocsin.algebra.programs import TIMESTAMP
 from tocsin.analysis.rules.restrictions import violation
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -119,7 +120,9 @@ def _calendar(node: rx.Invoke, given: tuple[ex.Expression, ...], scope: Scope) -
                 f"There is no time zone '{zone.value}'.", where=zone.where, hint="write one such as 'Europe/Brussels'."
             )
         )
-    return rx.CalendarField(name, given[0], zone.value if len(given) == 2 else None, where=node.where)
+    asked = [reference.path for reference in ex.references_in(given[0])]
+    of_clock = bool(asked) and all(path == (TIMESTAMP,) for path in asked)
+    return rx.CalendarField(name, given[0], zone.value if len(given) == 2 else None, of_clock, where=node.where)
 
 
 def _aggregate(node: rx.Invoke, scope: Scope) -> ex.Expression:

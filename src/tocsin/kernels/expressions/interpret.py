@@ -18,9 +18,10 @@ from itertools import pairwise, product
 from typing import Any
 
 from tocsin import errors
-from tocsin.kernels.expressions import objects
+from tocsin.kernels.expressions import objects, of_rules
 from tocsin.kernels.model import Held
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 
 Event = Mapping[str, Any]
 Bags = Mapping[str, Sequence[Event]]
@@ -222,6 +223,26 @@ def _compiled(node: ex.Expression) -> Evaluate:
             return _every(node)
         case ex.BagPredicate():
             return _bag_predicate(node)
+    return _of_rules(node)
+
+
+def _of_rules(node: ex.Expression) -> Evaluate:
+    match node:
+        case rx.Apply():
+            return _strict(node.function.call, *node.arguments)
+        case rx.InTable() if node.table.rows is not None:
+            return _strict(of_rules.asked(node.table.rows), *node.arguments)
+        case rx.CalendarField():
+            return _strict(of_rules.calendar(node.field, node.zone), node.operand)
+        case rx.Mean():
+            return _strict(of_rules.mean, *node.operands)
+        case rx.ListOf():
+            items = [_compiled(item) for item in node.items]
+            return lambda bags, choice: [item(bags, choice) for item in items]
+        case rx.SameEvent():
+            # One row is one object: who asks keeps the events it has made.
+            left, right = node.left.name, node.right.name
+            return lambda bags, choice: any(one is other for one in bags.get(left, ()) for other in bags.get(right, ()))
     raise errors.InternalError(f"{type(node).__name__} has no value.", where=node.where)
 
 

@@ -11,6 +11,7 @@ from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
 from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
+from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 
@@ -25,7 +26,7 @@ HELD: dict[Kind, Held] = {
     Kind.BOOLEAN: Held.BOOLEAN,
     **dict.fromkeys(RANKED, Held.RANK),
 }
-WHOLE_BAGS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name)
+ON_OBJECTS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name, *OF_RULES)
 SUMS = frozenset({"sum", "avg", "range", "stddev"})
 INDIFFERENT = frozenset({"min", "max", "range", "first", "last"})  # equal values make no difference to them
 Event = tuple[str, str, int]  # a variable, how its event is chosen, and which
@@ -119,11 +120,11 @@ class _Parts:
 
     def of(self, node: ex.Expression) -> ex.Expression:
         """The tree of a part, with slots and folds for leaves."""
-        if isinstance(node, WHOLE_BAGS):
+        if isinstance(node, ON_OBJECTS):
             raise NotNumbers
         if isinstance(node, ex.Aggregate):
             return self._fold(node)
-        if not ex.has_aggregate(node) and not any(isinstance(each, WHOLE_BAGS) for each in node.walk()):
+        if not ex.has_aggregate(node) and not any(isinstance(each, ON_OBJECTS) for each in node.walk()):
             events = {_event(reference) for reference in ex.references_in(node)}
             if not events:
                 return node

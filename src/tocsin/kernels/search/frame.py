@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.reach import before_us
 from tocsin.kernels.search.absences import Absences
 from tocsin.kernels.search.conditions import Checks, Columns, is_final
 from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
@@ -153,13 +154,14 @@ class Frame:
             self.writer.line("mark = count")
             self.writer.line(f"at = {index}")
         window = self.setting.window_us
-        back = f"plus({time}, {-window})" if window is not None else None
         positive = [self.setting.numbers[variable] for variable in self.kinds] + [f"t{n}" for n in self._picked()]
-        for name in [*positive, *(self.setting.numbers[absent.variable] for absent in self._own_absences())]:
+        before = dict.fromkeys(positive, 0)
+        before |= {self.setting.numbers[absent.variable]: before_us(absent) for absent in self._own_absences()}
+        for name, farther in before.items():
             is_after = name in positive and not self.is_around
-            floor = time if is_after else back
-            if name == outermost or floor is None:
+            if name == outermost or (window is None and not is_after):
                 continue
+            floor = time if is_after else f"plus({time}, {-((window or 0) + farther)})"
             self.writer.line(f"p_{name} = first_after(ts_{name}, {floor}, p_{name}, z_{name})")
 
     def _count_anew(self, condition: str) -> None:

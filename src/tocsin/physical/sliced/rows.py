@@ -40,7 +40,7 @@ def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | 
         columns=columns,
         kinds=kinds,
         order=order,
-        event=_event(table, kernel, layout, kinds) if layout.wants else None,
+        event=_event(table, kernel, layout, kinds),
     )
 
 

@@ -1,0 +1,1 @@
+"""Programs of rules on the engines: each rule is a query, and reads what others emit as it reads any input."""

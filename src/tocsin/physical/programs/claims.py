@@ -1,0 +1,49 @@
+"""What engines run of a program, and what they refuse: asked before any DataFrame is touched, and without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import Program, Rule
+from tocsin.errors import UnsupportedError
+from tocsin.physical.claims import unsupported
+from tocsin.physical.foreign import returned_on_objects
+
+ON = {"spark": "on Spark", "local": "locally"}
+HINT = "`tocsin.reference.evaluate` and `tocsin.reference.events` run every program on plain Python rows."
+
+
+def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
+    """By name, the rules that an engine does not run, each with the first reason."""
+    return {rule.name: reason for rule in program.rules if (reason := refused(rule, engine)) is not None}
+
+
+def refused(rule: Rule, engine: str) -> UnsupportedError | None:
+    """The first construct of a rule that an engine does not run, or None."""
+    reason = unsupported(rule.query, ON[engine])
+    if reason is not None:
+        return UnsupportedError(reason.message, where=reason.where, hint=HINT)
+    return next(_refused_values(rule), None) if engine == "spark" else None
+
+
+def _refused_values(rule: Rule) -> Iterator[UnsupportedError]:
+    for emit in rule.emits:
+        found = returned_on_objects(emitting(rule, emit))
+        if found is not None:
+            yield UnsupportedError(
+                f"{found[0]} does not run on Spark yet in the values of an emitted event.", where=found[1], hint=HINT
+            )
+
+
+def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:
+    """The matches of a rule, each as the event that it emits: its time, then its attributes, under names of our own."""
+    values = (emit.at, *(value for _, value in emit.values))
+    returns = tuple(alg.Returned(column(place), value) for place, value in enumerate(values))
+    return replace(rule.query, returns=returns)
+
+
+def column(place: int) -> str:
+    """What `emitting` calls the time (0) and the attributes of an event: none of them meets `start` or `end`."""
+    return f"__tocsin_e{place}"

@@ -1,0 +1,98 @@
+"""Programs of rules in this process, on Arrow tables, pandas or plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import Program, Template
+from tocsin.analysis.types import from_spark_name
+from tocsin.physical import local
+from tocsin.physical.programs.run import Columns, columns_of, lacks
+from tocsin.physical.sliced.arrow import ArrowTypes
+
+
+class Local:
+    """The engine of programs in the user's own process.
+
+    Parameters
+    ----------
+    inputs
+        The user's inputs.
+    program
+        The program; its templates tell the columns of a list without rows.
+    columns
+        The names of columns.
+    """
+
+    name = "local"
+    whole = None
+
+    def __init__(self, inputs: Any, program: Program, columns: Columns) -> None:
+        self.inputs, self.program, self.columns = inputs, program, columns
+
+    @cached_property
+    def given(self) -> Mapping[str, pa.Table]:
+        """The user's tables by event type."""
+        if not isinstance(self.inputs, Mapping):
+            return local.by_type(local.table_of(self.inputs), self.program.read, self.columns.type)
+        tables = {name: local.table_of(given) for name, given in self.inputs.items()}
+        times = (
+            table.schema.field(column).type
+            for name, table in tables.items()
+            if (column := self.columns.time.get(name)) in table.column_names
+        )
+        time = next(times, pa.int64())
+        return {
+            name: table if table.column_names or name not in self.program.templates else self._empty(name, time)
+            for name, table in tables.items()
+        }
+
+    def _empty(self, template: str, time: pa.DataType) -> pa.Table:
+        fields = [pa.field(self.columns.time.get(template, ""), time)]
+        for attribute in self.program.templates[template].attributes:
+            kind = pa.null() if attribute.type is None else ArrowTypes({}).fixed(from_spark_name(attribute.type))
+            fields.append(pa.field(attribute.name, kind))
+        return pa.schema(fields).empty_table()
+
+    def match(self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns) -> pa.Table:
+        """The matches of a query."""
+        return local.match(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+
+    def chosen(self, frame: pa.Table, columns: Mapping[str, str], time: str) -> pa.Table:
+        """These columns under new names."""
+        found = {new: frame.column(name) for name, new in columns.items()}
+        if pa.types.is_floating(found[time].type):  # the mean of integer times
+            found[time] = pc.floor(found[time]).cast(pa.int64())
+        return pa.table(found)
+
+    def given_events(self, template: Template, time: str) -> pa.Table | None:
+        """The user's events of a template that rules emit too; what a shared table has no column for is NULL."""
+        table = self.given.get(template.name)
+        if table is None or not table.num_rows:
+            return None
+        missing = [name for name in columns_of(template, time) if name not in table.column_names]
+        if missing and (isinstance(self.inputs, Mapping) or time in missing):
+            raise lacks(template, missing[0], table.column_names)
+        return pa.table(
+            {
+                name: pa.nulls(table.num_rows) if name in missing else table.column(name)
+                for name in columns_of(template, time)
+            }
+        )
+
+    def union(self, type: str, frames: Sequence[pa.Table]) -> pa.Table:
+        """All rows."""
+        try:
+            return pa.concat_tables(frames, promote_options="permissive")
+        except pa.ArrowException as problem:
+            raise errors.TypeMismatchError(
+                f"The events of `{type}` do not have the same types everywhere: {problem}.",
+                hint="emit values of one type, the same as those of the input.",
+            ) from None

@@ -1,0 +1,213 @@
+"""The matches of a rule and the events of a template, on any engine: what a rule reads is found before it is matched.
+
+code         theory
+----         ------
+read         [[T]], all events of a type: those that come from outside and those that rules emit
+emitted      the events of one `emit`, a bag: one for each match (R30)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
+from tocsin.analysis.temporal import network
+from tocsin.analysis.translate import LONGEST_WINDOW_US
+from tocsin.language.ast import Selection
+from tocsin.physical.claims import CONTIGUOUS
+from tocsin.physical.programs.claims import column, emitting, refused
+
+Frame = TypeVar("Frame")
+LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names that users have for columns: as for `Pattern.match`, `time` for each event type."""
+
+    time: Mapping[str, str]
+    tie: tuple[str, ...]
+    type: str
+    id: str | None
+
+
+class Engine(Protocol[Frame]):
+    """What a program needs of an engine."""
+
+    @property
+    def name(self) -> str:
+        """The name that users have for it."""
+
+    @property
+    def whole(self) -> Frame | None:
+        """The one input with a type column, when there is only one."""
+
+    @property
+    def given(self) -> Mapping[str, Frame]:
+        """The user's inputs by event type."""
+
+    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns) -> Frame:
+        """The matches of a query."""
+
+    def chosen(self, frame: Frame, columns: Mapping[str, str], time: str) -> Frame:
+        """These columns under these new names; that of the time in whole microseconds where it is a number."""
+
+    def given_events(self, template: Template, time: str) -> Frame | None:
+        """The user's events of a template that rules emit too, with its columns; None when there are none."""
+
+    def union(self, type: str, frames: Sequence[Frame]) -> Frame:
+        """All rows of frames that have the same columns."""
+
+
+@dataclass
+class Run(Generic[Frame]):
+    """One program on one engine."""
+
+    program: Program
+    engine: Engine[Frame]
+    columns: Columns
+    known: dict[str, Frame] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Bound every rule, and call time as the data does."""
+        rules = tuple(replace(rule, query=bounded(rule.query)) for rule in self.program.rules)
+        self.program = replace(self.program, rules=rules).timed(self.columns.time)
+
+    def matches(self, name: str) -> Frame:
+        """The matches of a rule."""
+        rule = self.program.rule(name)
+        assert rule is not None
+        self._check([rule])
+        return self._matched(rule, rule.query)
+
+    def events(self, template: str) -> Frame:
+        """The events of a template that rules emit."""
+        self._check([rule for rule in self.program.rules if any(emit.type == template for emit in rule.emits)])
+        return self.engine.union(template, list(self._emitted(template)))
+
+    # --- what comes before ---
+
+    def _check(self, wanted: Sequence[Rule]) -> None:
+        """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
+        rules = list(wanted)
+        for rule in rules:  # grows while it is read
+            rules += [one for one in self._emitting(rule.reads) if one not in rules]
+        errors.raise_all([reason for rule in rules if (reason := refused(rule, self.engine.name)) is not None])
+        derived = self.program.emitted
+        reads = dict.fromkeys(name for rule in rules for name in rule.reads if name not in derived)
+        problems: list[errors.TocsinError] = [
+            errors.UnknownEventTypeError(
+                f"The program reads events of `{name}`, and no input has them.",
+                hint=errors.did_you_mean(name, self.engine.given, "inputs"),
+            )
+            for name in reads
+            if self.engine.whole is None and name not in self.engine.given
+        ]
+        emitted = dict.fromkeys(emit.type for rule in rules for emit in rule.emits)
+        problems += [problem for name in emitted if (problem := self._clash(name)) is not None]
+        errors.raise_all(problems)
+
+    def _emitting(self, types: Sequence[str]) -> list[Rule]:
+        return [rule for rule in self.program.rules if any(emit.type in types for emit in rule.emits)]
+
+    def _clash(self, template: str) -> errors.TocsinError | None:
+        time = self.columns.time[template]
+        if all(attribute.name != time for attribute in self.program.templates[template].attributes):
+            return None
+        return errors.InvalidOptionError(
+            f"`{time}` is the time column of `{template}`, and an attribute that rules give to its events.",
+            hint="give the attribute, or the time column, another name.",
+        )
+
+    # --- events and matches ---
+
+    def _matched(self, rule: Rule, query: alg.Query) -> Frame:
+        columns = self.columns
+        if any(name in self.program.emitted for name in rule.reads):
+            # Events that rules emit have neither an id of the user's nor a tie, and are known by their values.
+            if query.selection is not Selection.ANY and columns.tie:
+                raise errors.UnsupportedError(
+                    f"`select {query.selection.value}` on emitted events does not run with `tie=` yet.",
+                    where=rule.where,
+                    hint="leave out `tie=`.",
+                )
+            columns = replace(columns, id=None, tie=())
+        elif self.engine.whole is not None and query.selection not in CONTIGUOUS:
+            return self.engine.match(query, self.engine.whole, columns)
+        return self.engine.match(query, {name: self._read(name) for name in rule.reads}, columns)
+
+    def _read(self, name: str) -> Frame:
+        """All events of a type."""
+        if name not in self.program.emitted:
+            return self.engine.given[name]
+        if name not in self.known:
+            frames = list(self._emitted(name))
+            given = self.engine.given_events(self.program.templates[name], self.columns.time[name])
+            if given is not None:
+                frames.append(given)
+            self.known[name] = self.engine.union(name, frames)
+        return self.known[name]
+
+    def _emitted(self, template: str) -> Iterator[Frame]:
+        for rule in self._emitting([template]):
+            for emit in rule.emits:
+                if emit.type == template:
+                    time = self.columns.time[template]
+                    names = [time, *(name for name, _ in emit.values)]
+                    found = self._matched(rule, emitting(rule, emit))
+                    yield self.engine.chosen(found, {column(place): name for place, name in enumerate(names)}, time)
+
+
+def bounded(query: alg.Query) -> alg.Query:
+    """The query with the window that follows from its distances, so that time slices can be searched by themselves.
+
+    Nothing else changes: no two events of a match are further apart than the closure of its distances says.
+
+    Examples
+    --------
+    >>> from tocsin.language import expressions as ex
+    >>> a, b = (ex.Attribute(name, (TIMESTAMP,)) for name in "ab")
+    >>> near = ex.Between(ex.Arithmetic("-", b, a), ex.Interval(0), ex.Interval(5_000_000))
+    >>> both = alg.All((alg.Event("A", "a"), alg.Event("B", "b")))
+    >>> bounded(alg.Query(alg.Filter(both, near))).window_us
+    5000001
+    """
+    if query.window_us is not None or query.selection is not Selection.ANY or any(_gathers(query)):
+        return query
+    closure = network(query, TIMESTAMP).alternatives[0]
+    spans = [closure.distance(x, y)[1] for x in closure.variables for y in closure.variables]
+    known = [span for span in spans if span is not None]
+    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)])
+    if len(known) < len(spans) or window > LONGEST_WINDOW_US:
+        return query
+    return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
+
+
+def columns_of(template: Template, time: str) -> list[str]:
+    """The columns that the events of a template have."""
+    return [time, *(attribute.name for attribute in template.attributes)]
+
+
+def lacks(template: Template, column: str, known: Iterable[str]) -> errors.TocsinError:
+    """An input that has not all columns of its template."""
+    return errors.MissingColumnError(
+        f"There is no column `{column}` in the input of `{template.name}`, which rules emit too.",
+        hint=errors.did_you_mean(column, known, "its columns"),
+    )
+
+
+def _gathers(query: alg.Query) -> Iterator[bool]:
+    return (isinstance(node, alg.Gather) for node in query.pattern.walk())
+
+
+def times_of(program: Program, time: str | Mapping[str, str]) -> dict[str, str]:
+    """The time column of every event type; that of emitted events is called `timestamp` where nobody says otherwise."""
+    names = [*program.read, *program.emitted]
+    if isinstance(time, str):
+        return dict.fromkeys(names, time)
+    missing = [name for name in program.read if name not in time and name not in program.emitted]
+    return {name: time.get(name, TIMESTAMP) for name in names if name not in missing}

@@ -1,0 +1,125 @@
+"""Programs of rules on Spark DataFrames: what rules emit is one lazy DataFrame for each template. Nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import Template
+from tocsin.physical.compat import is_dataframe, schema_of
+from tocsin.physical.engine import prepare
+from tocsin.physical.inputs import require_type_column
+from tocsin.physical.programs.run import Columns, columns_of, lacks
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where
+from tocsin.physical.values import NUMBERS, Kind, kind_of, null
+
+
+class Spark:
+    """Spark as an engine of programs.
+
+    Parameters
+    ----------
+    inputs
+        The user's inputs.
+    types
+        The event types that rules read.
+    type_column
+        The column that tells them apart in one DataFrame.
+    """
+
+    name = "spark"
+
+    def __init__(self, inputs: Any, types: Sequence[str], type_column: str) -> None:
+        self.inputs, self.types, self.type_column = inputs, types, type_column
+        if is_dataframe(inputs):
+            require_type_column(type_column, schema_of(inputs))
+        elif not isinstance(inputs, Mapping):
+            raise errors.InvalidInputError(
+                f"`inputs` is a {type(inputs).__name__}, neither a DataFrame nor a mapping from event types to them.",
+                hint="pass `{'Login': logins, 'Transfer': transfers}`, or one DataFrame with a type column.",
+            )
+        else:
+            wrong = [name for name, frame in inputs.items() if not is_dataframe(frame)]
+            if wrong:
+                raise errors.InvalidInputError(
+                    f"The input of `{wrong[0]}` is a {type(inputs[wrong[0]]).__name__}, not a Spark DataFrame.",
+                    hint='make one with `spark.createDataFrame(...)`, or choose `engine="local"`.',
+                )
+
+    @property
+    def whole(self) -> DataFrame | None:
+        """The one DataFrame with a type column."""
+        return self.inputs if is_dataframe(self.inputs) else None
+
+    @cached_property
+    def given(self) -> Mapping[str, DataFrame]:
+        """The user's DataFrames by event type."""
+        if self.whole is None:
+            found: Mapping[str, DataFrame] = self.inputs
+            return found
+        return {name: where(self.whole, F.col(self.type_column) == F.lit(name)) for name in self.types}
+
+    def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns) -> DataFrame:
+        """The matches of a query."""
+        made = prepare(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+        return made.matches()
+
+    def chosen(self, frame: DataFrame, columns: Mapping[str, str], time: str) -> DataFrame:
+        """These columns under new names."""
+        schema = schema_of(frame)
+        found = []
+        for name, new in columns.items():
+            value = F.col(name)
+            if new == time and isinstance(schema[name].dataType, T.DoubleType):
+                value = F.floor(value).cast("bigint")  # the mean of integer times
+            found.append(value.alias(new))
+        return select(frame, *found)
+
+    def given_events(self, template: Template, time: str) -> DataFrame | None:
+        """The user's events of a template that rules emit too; what a shared DataFrame has no column for is NULL."""
+        frame = self.given.get(template.name)
+        if frame is None:
+            return None
+        names = schema_of(frame).names
+        missing = [name for name in columns_of(template, time) if name not in names]
+        if missing and (self.whole is None or time in missing):
+            raise lacks(template, missing[0], names)
+        return select(
+            frame, *((null() if name in missing else F.col(name)).alias(name) for name in columns_of(template, time))
+        )
+
+    def union(self, type: str, frames: Sequence[DataFrame]) -> DataFrame:
+        """All rows."""
+        first, *others = [(frame, schema_of(frame)) for frame in frames]
+        for _, schema in others:
+            for field, other in zip(first[1].fields, schema.fields, strict=True):
+                if not meets(field.dataType, other.dataType):
+                    raise errors.TypeMismatchError(
+                        f"`{field.name}` of `{type}` is {field.dataType.simpleString()} in one place and "
+                        f"{other.dataType.simpleString()} in another.",
+                        hint="emit values of one type, the same as those of the input.",
+                    )
+        return reduce(lambda one, other: one.union(other), frames)
+
+
+def meets(one: T.DataType, other: T.DataType) -> bool:
+    """Whether values of two types can be in one column.
+
+    Examples
+    --------
+    >>> meets(T.IntegerType(), T.DoubleType()), meets(T.StringType(), T.DoubleType())
+    (True, False)
+    """
+    if isinstance(one, T.ArrayType) and isinstance(other, T.ArrayType):
+        return meets(one.elementType, other.elementType)
+    kinds = {kind_of(one), kind_of(other)} - {Kind.NULL}
+    if len(kinds) < 2:
+        return Kind.OTHER not in kinds or Kind.NULL in (kind_of(one), kind_of(other)) or one == other
+    return kinds <= NUMBERS
