@@ -8,15 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tocsin import automata, errors
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.runs.compact import fingerprint, matches_in, unpacked
-from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.kernels.runs.tables import Tables, tables
+from tocsin.kernels.runs.kernel import run_kernel, tables_of
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Selection
 from tocsin.physical.claims import refused_by_automata
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
@@ -48,12 +46,6 @@ def refused_compact(query: alg.Query, engine: str = "on Spark") -> errors.Unsupp
             hint=f"bind what PROJECT leaves out, or make the branches of OR and AND different; or {HINT}",
         )
     return None
-
-
-def tables_of(query: alg.Query) -> Tables:
-    """The automaton of a query, as its graphs number its steps."""
-    is_contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
-    return tables(automata.automaton(query.pattern, contiguous=is_contiguous))
 
 
 def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:

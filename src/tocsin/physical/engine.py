@@ -151,12 +151,7 @@ class Prepared:
 
     def matches(self) -> DataFrame:
         """The matches."""
-        if self.inputs.is_streaming:
-            self.distances.require_bounded()
-            raise errors.UnsupportedError(
-                "Matching on a streaming DataFrame does not run yet.",
-                hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
-            )
+        self._require_batch()
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
         if self.strategy in ("kernel", "automaton"):
@@ -177,11 +172,21 @@ class Prepared:
 
     def compact(self, query: alg.Query) -> DataFrame:
         """The matches as graphs; `query` as it was written, for that is what enumerates them."""
+        self._require_batch()
         refusal = refused_compact(query)
         if refusal is not None:
             raise refusal
         kernel = run_kernel(replace(self.bound, query=query))
         return compact.compact(kernel, self.inputs, sliced.Options(self._slice_us))
+
+    def _require_batch(self) -> None:
+        """Streams do not run yet, and one without a bound never will."""
+        if self.inputs.is_streaming:
+            self.distances.require_bounded()
+            raise errors.UnsupportedError(
+                "Matching on a streaming DataFrame does not run yet.",
+                hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
+            )
 
     def describe(self) -> str:
         """The plan in words."""

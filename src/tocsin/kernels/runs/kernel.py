@@ -24,14 +24,19 @@ from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
-__all__ = ["RunKernel", "run_kernel"]
+__all__ = ["RunKernel", "run_kernel", "tables_of"]
+
+
+def tables_of(query: alg.Query) -> Tables:
+    """The automaton of a query; what reads a graph must number its steps as what wrote it."""
+    is_contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+    return tables(automata.automaton(query.pattern, contiguous=is_contiguous))
 
 
 def run_kernel(bound: BoundQuery) -> RunKernel:
     """Compile a query to an automaton over columns."""
     query = bound.query
-    is_contiguous = query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
-    found = tables(automata.automaton(query.pattern, contiguous=is_contiguous))
+    found = tables_of(query)
     reach = reach_of(query)
     types = tuple(sorted(alg.event_types(query.pattern)))
     sources: list[Source] = []
