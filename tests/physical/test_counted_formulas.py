@@ -89,6 +89,14 @@ def test_a_count_that_nobody_could_list() -> None:
     assert int(found["events"]) == 600 * 2**599
 
 
+def test_events_that_are_moved_apart_stay_outside_the_window() -> None:
+    """The second A stands after the first, and so nearer to B than time says: B is 4 away from both all the same."""
+    rows = {"A": [{"ts": 0, "x": 1}, {"ts": 0, "x": 2}], "B": [{"ts": 3}, {"ts": 4}]}
+    pattern = acel("A ; B WITHIN 4 MICROSECONDS RETURN COUNT(*) AS n")
+    assert refused_by_trends(pattern.query) is None
+    assert pattern.match(rows, engine="local").to_pylist() == reference.evaluate(pattern.query, rows) == [{"n": 2}]
+
+
 TEXTS = (
     "A ; B+ WITHIN 4 MICROSECONDS RETURN COUNT(*) AS n, SUM(B.x) AS s",
     "(A AS e OR B AS e)+ FILTER e[x > 0] PARTITION BY k RETURN e[first].k AS k, COUNT(*) AS n GROUP BY e[first].k",
