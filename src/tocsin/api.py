@@ -133,8 +133,15 @@ class Pattern:
         max_matches_per_start: int = MOST_MATCHES_PER_START,
         engine: str = "spark",
         form: str = "matches",
+        shards: int | None = None,
+        emit: str = "auto",
+        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
+        late: bool = False,
     ) -> Any:
         """Find every match. A plain DataFrame comes back; nothing runs until you use it.
+
+        Streaming DataFrames give a streaming DataFrame: the same matches, each once. Sink, trigger and checkpoint are
+        yours.
 
         Parameters
         ----------
@@ -159,7 +166,8 @@ class Pattern:
             patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time;
             `"automaton"` reads events one by one, which is how ACEL runs.
         lateness
-            How late events may come on a stream; a batch has no late events.
+            How late events may come on a stream, `"10 seconds"`: by default what `withWatermark` says of the time
+            column. A batch has no late events.
         statistics
             What `analyze` has measured, or what you know: `Statistics.of(...)`.
         max_matches_per_start
@@ -171,6 +179,17 @@ class Pattern:
         form
             `"matches"`, a row for each, or `"compact"`: a row for each event that matches end at, with their exact
             number and what they share, however many they are; `enumerate` lists them.
+        shards
+            How many parts the keys of a stream are spread over; by default as many as Spark has shuffle partitions.
+        emit
+            When the matches of a stream are given. `"auto"`: as soon as nothing can change them, for many patterns with
+            their last event. `"watermark"`: when no earlier one can come any more.
+        heartbeats
+            A stream with a time column that tells how far time has come where inputs are silent; or one for some of
+            them, by event type. Without it, only events move time on.
+        late
+            Whether events that came too late are rows of the result of a stream: all columns NULL but `late`, which
+            holds the event as JSON, and is NULL for matches.
 
         Returns
         -------
@@ -191,8 +210,9 @@ class Pattern:
         problems: list[errors.TocsinError] = []
         with collecting(problems):
             check_rates(rates, self.query.pattern)
+        late_us = None
         with collecting(problems):
-            microseconds(lateness)
+            late_us = None if lateness is None else microseconds(lateness)
         errors.raise_all(problems)
         if statistics is None and rates:
             statistics = Statistics.of(rates=rates)
@@ -211,6 +231,7 @@ class Pattern:
         if refusal is not None:
             raise refusal
         options: dict[str, Any] = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
+        options |= {"lateness_us": late_us, "shards": shards, "emit": emit, "heartbeats": heartbeats, "late": late}
         made = prepared(self.query, inputs, **columns, strategy=strategy, **options)
         if form == "compact":
             return made.compact(self.query)

@@ -516,6 +516,12 @@ class TooManyMatchesError(MatchError):
     condition = "TOO_MANY_MATCHES"
 
 
+class StateMismatchError(MatchError):
+    """The state in a checkpoint was written by another query or another release, or is damaged."""
+
+    condition = "STATE_MISMATCH"
+
+
 class NotTimeClusteredError(MatchError):
     """Input that was said to lie in order of time does not."""
 

@@ -159,5 +159,5 @@ def test_spark_gives_the_same_rows(spark: SparkSession, text: str) -> None:
 
 def test_a_stream_has_no_compact_rows_yet(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS n", "'Try' AS type")
-    with pytest.raises(errors.UnsupportedError, match="streaming DataFrame does not run yet"):
+    with pytest.raises(errors.UnsupportedError, match="streaming DataFrame do not run yet"):
         acel("Try ; Try WITHIN 5 SECONDS").match(stream, form="compact")

@@ -230,5 +230,13 @@ def test_an_unbounded_pattern_on_a_stream_names_the_pair(stream: DataFrame) -> N
     assert "`a` and `b`" in problem.message
 
 
-def test_a_bounded_pattern_on_a_stream_comes_later(stream: DataFrame) -> None:
-    assert refused({"A": stream, "B": stream}).condition == "NOT_YET_SUPPORTED"
+def test_a_stream_must_say_how_late_events_may_come(stream: DataFrame) -> None:
+    problem = refused({"A": stream, "B": stream})
+    assert problem.condition == "INVALID_OPTION"
+    assert "withWatermark('ts', \"10 seconds\")" in str(problem)
+
+
+def test_a_batch_beside_a_stream_is_refused(stream: DataFrame, good: DataFrame) -> None:
+    problem = refused({"A": stream, "B": good}, lateness="1 second")
+    assert problem.condition == "INVALID_INPUT"
+    assert "`B` is a batch" in problem.message

@@ -25,8 +25,8 @@ A bound of the closure that is not attained makes a lifetime longer than needed,
 with each other. Whatever decides about m has a time stamp from m's start on; every match it is compared with
 in the order of R5 starts no later than m, and is decided at most L after its own start, where L is the
 longest lifetime of a positive variable. So m is decided by `start + L`, and every positive variable gets
-lifetime L. One output looks the other way: `last per end` asks for later starts, up to m's end, so that where
-a match is not decided at its end (absences, skips) it waits until `end + L`, at most 2 L after the start.
+lifetime L. The outputs per end compare matches of different starts, up to m's end, so that where a match is not
+decided at its end (absences, skips) all of them wait until `end + L`, at most 2 L after the start.
 
 **Time-outs** come out at `start + W` for whatever prefix of the pattern matched: WITH TIMEOUTS keeps every
 positive variable for W at least. An absence that guards the prefix sees only the prefix, so its bounds are
@@ -109,7 +109,8 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     longest = {name: largest(bounds) for name, bounds in found.items()}
     if _compares_matches(query):
         span = largest(longest[name] for name in query.variables)
-        if query.output is Output.LAST_PER_END and (negated or query.after_match.skip is not Skip.REUSE):
+        per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
+        if per_end and (negated or query.after_match.skip is not Skip.REUSE):
             span = None if span is None else 2 * span
         _keep_from_start(query, network, longest, span)
     if query.timeouts and query.window_us is not None:

@@ -212,6 +212,11 @@ class Numbering:
         self._has_twin = None if of_all else twins([column for column in (*digests, *groups) if column is not None])
         self._seen: dict[tuple[int, int], int] = {}
 
+    @property
+    def may_find_equals(self) -> bool:
+        """Whether there can be equal matches; otherwise every number is 0."""
+        return self._of_all or self._has_twin is not None
+
     def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
         """The number of each match among the equal ones so far."""
         numbers = np.zeros(len(matches), np.int64)

@@ -46,9 +46,14 @@ from tocsin.physical.sliced import clustered, compact, trends
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.describe import describe as describe_kernel
 from tocsin.physical.sliced.describe import describe_clustered, describe_runs, describe_trend
+from tocsin.physical.streaming import frames as streams
+from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.physical.values import Kind
 
 log = logging.getLogger(__name__)
+
+EMISSIONS = ("auto", "watermark")
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,27 @@ class Options:
         How many matches may have one start before the search gives up.
     statistics
         What is known of the data, for the choice.
+    lateness_us
+        How late the events of a stream may come; None: as its watermark says.
+    shards
+        How many parts the keys of a stream are spread over.
+    emit
+        When the matches of a stream are given: "auto" as soon as nothing can change them, "watermark" in order of time.
+    heartbeats
+        A stream that tells the time for all event types, or one for some, by event type.
+    late
+        Whether late events are given too.
     """
 
     strategy: str = "auto"
     slice_us: int | None = None
     max_matches_per_start: int = MOST_MATCHES_PER_START
     statistics: Statistics | None = None
+    lateness_us: int | None = None
+    shards: int | None = None
+    emit: str = "auto"
+    heartbeats: Any = None
+    late: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -79,7 +99,12 @@ class Options:
                 f"There is no strategy `{self.strategy}`.",
                 hint=errors.did_you_mean(self.strategy, STRATEGIES, "strategies"),
             )
-        for name in ("slice_us", "max_matches_per_start"):
+        if self.emit not in EMISSIONS:
+            raise errors.InvalidOptionError(
+                f"`emit={self.emit!r}` is not a time at which matches are given.",
+                hint=errors.did_you_mean(str(self.emit), EMISSIONS, "times"),
+            )
+        for name in ("slice_us", "max_matches_per_start", "shards"):
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
                 raise errors.InvalidOptionError(f"`{name}={given!r}` is not a positive integer.", hint="leave it out.")
@@ -135,7 +160,7 @@ class Prepared:
     def kernel(self) -> Kernel:
         """The query compiled for kernels, or the reason why it is not."""
         refusal = refused_by_kernels(self.query)
-        if self.strategy == "clustered":
+        if not self.inputs.is_streaming and self.strategy == "clustered":
             refusal = refused_by_clustered(self.query, one_input=self._has_one_input)
         if refusal is not None:
             raise refusal
@@ -151,7 +176,8 @@ class Prepared:
 
     def matches(self) -> DataFrame:
         """The matches."""
-        self._require_batch()
+        if self.inputs.is_streaming:
+            return self._stream()
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
         if self.strategy in ("kernel", "automaton"):
@@ -172,21 +198,37 @@ class Prepared:
 
     def compact(self, query: alg.Query) -> DataFrame:
         """The matches as graphs; `query` as it was written, for that is what enumerates them."""
-        self._require_batch()
+        if self.inputs.is_streaming:
+            raise errors.UnsupportedError(
+                "Compact rows of a streaming DataFrame do not run yet.", hint='leave out `form="compact"`.'
+            )
         refusal = refused_compact(query)
         if refusal is not None:
             raise refusal
         kernel = run_kernel(replace(self.bound, query=query))
         return compact.compact(kernel, self.inputs, sliced.Options(self._slice_us))
 
-    def _require_batch(self) -> None:
-        """Streams do not run yet, and one without a bound never will."""
-        if self.inputs.is_streaming:
-            self.distances.require_bounded()
-            raise errors.UnsupportedError(
-                "Matching on a streaming DataFrame does not run yet.",
-                hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
-            )
+    def _stream(self) -> DataFrame:
+        """The matches of streams: always by a kernel, whose state is in Spark's."""
+        self.distances.require_bounded()
+        refusal = refused_on_streams(self.query, self.options.strategy)
+        if refusal is not None:
+            raise refusal
+        asked = streams.Options(
+            streams.lateness_of(self.inputs, self.options.lateness_us),
+            self.options.shards,
+            self.options.emit == "auto",
+            self.options.max_matches_per_start,
+            heartbeats_of(self.options.heartbeats, self.inputs),
+            self.options.late,
+        )
+        return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
+
+    @property
+    def stream_kernel(self) -> Kernel | RunKernel:
+        """What searches a stream."""
+        by_automaton = self.options.strategy == "automaton" or refused_by_kernels(self.query) is not None
+        return self.runs if by_automaton else self.kernel
 
     def describe(self) -> str:
         """The plan in words."""
@@ -243,13 +285,10 @@ def prepare(
     tie: str | Iterable[str] | None = None,
     type: str = "type",
     id: str | None = None,
-    strategy: str = "auto",
-    slice_us: int | None = None,
-    max_matches_per_start: int = MOST_MATCHES_PER_START,
-    statistics: Statistics | None = None,
+    **asked: Any,
 ) -> Prepared:
-    """Check a query against its inputs; all that is wrong with either is raised here."""
-    options = Options(strategy, slice_us, max_matches_per_start, statistics)
+    """Check a query against its inputs; all that is wrong with either is raised here. See `Options`."""
+    options = Options(**asked)
     # Contiguity counts the events of every input, named by the pattern or not (R17).
     found = resolve(
         inputs,

@@ -26,11 +26,22 @@ def after_match(policy: AfterMatch, view: Flat) -> Integers:
             # The frontier passes the first event of a kept match, so that only the earliest of each start can be kept.
             chosen = _earliest(view)
             chosen = chosen[np.lexsort((view.first[chosen], view.groups[chosen]))]
-            frontier = view.last[chosen] + 1
         case Skip.TO_FIRST | Skip.TO_LAST:
             chosen = in_order(view)
-            frontier = _targets(policy, view)[chosen]
+    frontier = frontiers(policy, view)[chosen]
     return np.sort(chosen[_chain(view.groups[chosen], view.first[chosen], frontier)])
+
+
+def frontiers(policy: AfterMatch, view: Flat) -> Integers:
+    """Where the frontier lies after each match, if it is kept."""
+    match policy.skip:
+        case Skip.TO_NEXT:
+            return view.first + 1
+        case Skip.PAST_LAST:
+            return view.last + 1
+        case Skip.TO_FIRST | Skip.TO_LAST:
+            return _targets(policy, view)
+    return view.first
 
 
 def _earliest(view: Flat) -> Integers:

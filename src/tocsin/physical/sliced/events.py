@@ -42,8 +42,12 @@ from tocsin.physical.sliced.values import (
 )
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where
+from tocsin.physical.sql.frames import select, where, with_columns
 from tocsin.physical.values import TIMES, Kind, kind_of, value_of
+
+# How many of these columns travel.
+STREAM_COLUMNS = (names.CLOCK, names.SOURCE, names.EVENT)
+WITH_CLOCK, WITH_EVENTS = 2, 3
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,9 @@ class Shipper:
 
     Attributes
     ----------
+    stream
+        `WITH_CLOCK` for a stream: every row travels, of one that takes no part only its time (`layout.CLOCK`) and no
+        bits; `layout.SOURCE` says which DataFrame it comes from. `WITH_EVENTS`: also the whole event as JSON.
     attributes
         What the events of each variable may have.
     shapes
@@ -95,6 +102,7 @@ class Shipper:
     inputs: Inputs
     needs: Needs
     with_digests: bool
+    stream: int = 0
     columns: list[_Column] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -148,21 +156,37 @@ class Shipper:
             kind = self._type() if kernel.counts_every_event else None
             text = self._add(names.TEXT, lambda part: text_of(part.columns, without=part.time))
         layout = Layout(packing, time, keys, carried, gathered, digests, ties, kind, text, wants, templates, trimmed)
-        frames = [self._select(part, packing) for part in self.parts]
+        frames = [self._select(part, packing, number) for number, part in enumerate(self.parts)]
         by = (F.shiftright(F.col(names.BITS), names.KEY_AT),) if packing.has_key else tuple(map(F.col, keys))
         return Shipment(
             reduce(lambda one, other: one.union(other), frames),
-            (*(column.name for column in self.columns), names.BITS),
+            (*(column.name for column in self.columns), names.BITS, *STREAM_COLUMNS[: self.stream]),
             layout,
             micros,
             by,
         )
 
-    def _select(self, part: Part, packing: Packing) -> DataFrame:
+    def _select(self, part: Part, packing: Packing, number: int) -> DataFrame:
+        if self.stream:
+            return self._select_all(part, packing, number)
         return select(
             where(part.renamed, self._filter(part)),
             *(column.value(part).alias(column.name) for column in self.columns),
             self._bits(part, packing).alias(names.BITS),
+        )
+
+    def _select_all(self, part: Part, packing: Packing, number: int) -> DataFrame:
+        """Every row; those that take no part tell the time, and nothing else."""
+        judged = with_columns(part.renamed, F.coalesce(self._filter(part), F.lit(False)).alias(names.TAKES_PART))
+        takes_part = F.col(names.TAKES_PART)
+        clock = micros_of(part.columns[part.time][0], part.time_kind)
+        return select(
+            judged,
+            *(F.when(takes_part, column.value(part)).alias(column.name) for column in self.columns),
+            F.when(takes_part, self._bits(part, packing)).otherwise(F.bigint(0)).alias(names.BITS),
+            F.when(~takes_part, clock).alias(names.CLOCK),
+            F.lit(number).alias(names.SOURCE),
+            *([F.when(takes_part, _json(part)).alias(names.EVENT)] if self.stream == WITH_EVENTS else []),
         )
 
     # --- which events -----------------------------------------------------------------------------
@@ -398,3 +422,9 @@ class Shipper:
             return F.coalesce(part.columns[part.type_column][0], F.lit(""))
 
         return self._add(names.TYPE, value)
+
+
+def _json(part: Part) -> Column:
+    """A whole event: its type, where the DataFrame does not tell it, and all its columns."""
+    own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
+    return F.to_json(F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items())))

@@ -3,7 +3,8 @@
 Every column costs time in the shuffle and on the way to Python, so small things share one BIGINT, the *bits* of a row:
 
 ======  ==============================================================================
-0–1     which slice the row is for: 0 the one before its own, 1 its own, 2 the next
+0–1     which slice the row is for: 0 the one before its own, 1 its own, 2 the next;
+        in the state of a stream 2 says that no match may start here any more
 2–      one bit per source of the kernel: whether the event is a candidate for it
 next    the number of the event's type, where a kernel asks for it
 31      whether the partition's key is NULL     } when the only key is an integer
@@ -25,11 +26,16 @@ TIME = "__tocsin_us"
 TYPE = "__tocsin_type"
 KEY = "__tocsin_key"  # never shipped: read from the bits
 TEXT = "__tocsin_text"
+TAKES_PART = "__tocsin_takes_part"
+CLOCK = "__tocsin_clock"  # of rows that take no part in a stream: their time
+SOURCE = "__tocsin_source"
+EVENT = "__tocsin_event"  # of a stream that shows late events: all of it, as JSON
 START, END = "__tocsin_start", "__tocsin_end"
 FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
 
 FLAGS_AT = 2
 OWN_COPY = 1  # what bits 0–1 hold for the slice an event lies in
+SPENT = 2  # and for an event of a stream that an after-match policy has skipped
 KEY_AT = 31
 MOST_BITS = 62
 

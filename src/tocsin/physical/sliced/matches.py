@@ -85,12 +85,9 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
     query = kernel.query
     by_id = _is_identified_after(kernel, inputs)
     found = (find or search)(kernel, inputs, options, with_digests=not by_id)
-    bindings = bindings_of(query, found.shapes)
-    compiler = Compiler(bindings)
     frame = found.frame
     if query.having is not None:
-        frame = where(frame, compiler.condition(query.having))
-    returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+        frame = where(frame, Compiler(bindings_of(query, found.shapes)).condition(query.having))
     if by_id:
         hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
         frame = identity.numbered(hashed, id=inputs.id)
@@ -101,13 +98,21 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
         match_id = identity.match_id()
     else:
         match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
+    return returned(query, inputs, Found(frame, found.shapes), match_id)
+
+
+def returned(query: alg.Query, inputs: Inputs, found: Found, match_id: Column, *others: Column) -> DataFrame:
+    """The columns that users see of matches that HAVING has kept, and others behind them."""
+    compiler = Compiler(bindings_of(query, found.shapes))
+    returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
     kind = inputs.time_kind
     return select(
-        frame,
+        found.frame,
         match_id.alias("match_id"),
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
-        *(compiler.output(returned.expression).alias(returned.name) for returned in returns),
+        *(compiler.output(each.expression).alias(each.name) for each in returns),
+        *others,
     )
 
 
@@ -136,12 +141,14 @@ def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, wi
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 
 
-def ship(kernel: AnyKernel, inputs: Inputs, *, with_digests: bool) -> tuple[Shipment, dict[str, Shape]]:
+def ship(
+    kernel: AnyKernel, inputs: Inputs, *, with_digests: bool, stream: int = 0
+) -> tuple[Shipment, dict[str, Shape]]:
     """What travels, and the variables and attributes that the query's outputs need."""
     attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
     is_identified = not with_digests and not kernel.query.over_all_matches
     needs = needed(kernel.query, attributes, inputs.id if is_identified else None)
-    shipper = Shipper(kernel, inputs, needs, with_digests=with_digests)
+    shipper = Shipper(kernel, inputs, needs, with_digests=with_digests, stream=stream)
     shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
     return shipment, shipper.shapes

@@ -1,0 +1,154 @@
+"""When a match is decided, and how long an event matters (SEMANTICS §6, §7; `analysis.lifetimes` has the proofs).
+
+A match is *decided at* D, the last time at which an event could still change it: the time of its last event, or where
+an absence guards it the end of its window, if that is later. Where matches are compared with each other it is the time
+by which all others that count are decided: L after the start, L being the longest lifetime. Once the watermark is
+beyond D, all that matters is known, and the match is given; so the matches of one step are those with
+`old watermark ≤ D < new watermark`, and none is given twice.
+
+An event is forgotten when the watermark is beyond its time plus the longest lifetime of the variables it may be bound
+to. Events that only count for positions matter as long as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.temporal import Network
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
+from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.language.ast import Output, Selection, Skip
+from tocsin.physical.sliced.kernels import AnyKernel
+
+BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
+OF_ALL_MATCHES = {Output.FIRST_PER_START, Output.LAST_PER_START, Output.LONGEST}
+PER_END = {Output.FIRST_PER_END, Output.LAST_PER_END}
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What decides in time.
+
+    Attributes
+    ----------
+    is_eager
+        Whether a match can be given as soon as its last event is in.
+    after_start_us, after_end_us
+        When matches are decided that are compared with others: this long after their start, or their end.
+    absences
+        What may be decided after the end of a match.
+    lives_us
+        How long an event matters that may be bound to each of the kernel's sources.
+    longest_us
+        How long any event matters.
+    """
+
+    is_eager: bool
+    after_start_us: int | None
+    after_end_us: int | None
+    absences: tuple[alg.Absent, ...]
+    lives_us: tuple[int, ...]
+    longest_us: int
+
+    def decided_at(self, matches: Matches, rows: Rows) -> Integers:
+        """D of each match."""
+        if self.after_start_us is not None:
+            return _later(matches.start, self.after_start_us)
+        if self.after_end_us is not None:
+            return _later(matches.end, self.after_end_us)
+        found = matches.end
+        for absence in self.absences:
+            found = np.maximum(found, _deadline(absence, matches, rows.ts))
+        return found
+
+    def matter(self, ts: Integers, flags: Integers, watermark: int) -> Mask:
+        """Which events are not to be forgotten."""
+        # Shipped, and a candidate of nothing: it is there to be counted.
+        found: Mask = (flags == 0) & (ts >= max(watermark - self.longest_us, BEFORE_ALL))
+        for bit, life in enumerate(self.lives_us):
+            found |= (flags & (1 << bit) != 0) & (ts >= max(watermark - life, BEFORE_ALL))
+        return found
+
+
+def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True) -> Decisions:
+    """When the matches of a bounded query are decided; `eager` when they may come out of order."""
+    query = kernel.query
+    absences = tuple(alg.absences_in(query.pattern))
+    if isinstance(kernel, RunKernel):
+        assert query.window_us is not None
+        lives = (query.window_us - 1,) * len(kernel.sources)
+        is_eager = eager and not kernel.counts_every_event and not kernel.needs_order
+        return Decisions(is_eager, None, None, (), lives, query.window_us - 1)
+    known = lifetimes(query, distances)
+    found = [known[source.variable] for source in kernel.sources]
+    lives = tuple(life for life in found if life is not None)
+    assert len(lives) == len(found)
+    longest = max(lives, default=0)
+    span = max((life for name in query.variables if (life := known[name]) is not None), default=0)
+    skips = query.after_match.skip is not Skip.REUSE
+    after_start = span if skips or query.output in OF_ALL_MATCHES else None
+    after_end = span if query.output in PER_END and absences else None
+    compares = query.selection is not Selection.ANY or skips or query.output not in (Output.ALL, Output.COUNT)
+    return Decisions(
+        is_eager=eager and not absences and not compares,
+        after_start_us=after_start,
+        after_end_us=after_end,
+        absences=absences,
+        lives_us=lives,
+        longest_us=longest,
+    )
+
+
+def _deadline(absence: alg.Absent, matches: Matches, ts: Integers) -> Integers:
+    """The last time of an event that could block each match; `BEFORE_ALL` where the absence has no part in it."""
+    found = np.full(len(matches), AFTER_ALL, np.int64)
+    for bound in absence.upper:
+        found = np.minimum(found, _limit(bound, matches, ts))
+    guards = np.zeros(len(matches), np.bool_)
+    for name in alg.variables_of(absence.part):
+        guards |= _counts(matches.events[name]) > 0
+    return np.where(guards & (found < AFTER_ALL), found, BEFORE_ALL)
+
+
+def _limit(bound: alg.Bound, matches: Matches, ts: Integers) -> Integers:
+    """What one bound allows; everything where its anchor is not there (R13)."""
+    offset = bound.offset_us - bound.strict
+    match bound.anchor:
+        case alg.Whole():
+            return _later(matches.start if bound.anchor is alg.Whole.START else matches.end, offset)
+        case alg.FirstOf(variables):
+            times = _extreme(variables, matches, ts, np.minimum, AFTER_ALL)
+            return np.where(times == AFTER_ALL, times, _later(times, offset))
+        case alg.LastOf(variables):
+            times = _extreme(variables, matches, ts, np.maximum, BEFORE_ALL)
+            return np.where(times == BEFORE_ALL, AFTER_ALL, _later(times, offset))
+
+
+def _later(times: Integers, by_us: int) -> Integers:
+    """Times plus a length, as far as there is time."""
+    if by_us < 0:
+        return np.where(times < BEFORE_ALL - by_us, BEFORE_ALL, times + by_us)
+    return np.where(times > AFTER_ALL - by_us, AFTER_ALL, times + by_us)
+
+
+def _extreme(variables: Sequence[str], matches: Matches, ts: Integers, choose: np.ufunc, nothing: int) -> Integers:
+    """The least or the largest time of the events of some variables."""
+    found = np.full(len(matches), nothing, np.int64)
+    for name in variables:
+        held = matches.events[name]
+        if isinstance(held, Bag):
+            match = np.repeat(np.arange(len(matches)), np.diff(held.offsets))
+            choose.at(found, match, ts[held.rows[held.offsets[0] : held.offsets[-1]]])
+        else:
+            bound = np.flatnonzero(held >= 0)
+            found[bound] = choose(found[bound], ts[held[bound]])
+    return found
+
+
+def _counts(held: Integers | Bag) -> Integers:
+    return np.diff(held.offsets) if isinstance(held, Bag) else (held >= 0).astype(np.int64)

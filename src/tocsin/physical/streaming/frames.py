@@ -1,0 +1,187 @@
+"""A kernel and its streams → one streaming DataFrame of matches; sink, trigger and checkpoint are the user's.
+
+```
+events of all inputs, conditions on single events as bits     Spark
+    → parcels, one for each task and shard                      packing, in Python workers
+    → by shard: state, kernel, matches that are decided         stepping, in Python workers
+    → matches as rows                                           unpacking, in Python workers
+    → HAVING, RETURN, match_id                                  Spark
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as spark
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+from tocsin import errors
+from tocsin.algebra.text import to_text
+from tocsin.analysis.temporal import Network
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical import identity
+from tocsin.physical.columns import Compiler
+from tocsin.physical.compat import is_streaming
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
+from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.physical.sliced.matches import Found, bindings_of, is_numbered_after, returned, schema_of, ship
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where
+from tocsin.physical.streaming import grouped, packing
+from tocsin.physical.streaming.decisions import decisions
+from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.heartbeats import Heartbeat, beats
+from tocsin.physical.streaming.metrics import NAME, OBSERVED
+from tocsin.physical.streaming.packing import Packing
+from tocsin.physical.streaming.shards import labels, shard_of
+from tocsin.physical.streaming.stepping import Step
+from tocsin.physical.streaming.unpacking import Unpacking
+
+MOST_SHARDS = 256
+LATE = "late"  # the column of late events: the whole event, as JSON
+WATERMARK_DELAY = "spark.watermarkDelayMs"  # what `withWatermark` leaves in the metadata of a column
+PARCELS = T.StructType(
+    [
+        T.StructField(packing.SHARD, T.IntegerType()),
+        T.StructField(packing.LATEST, T.BinaryType()),
+        T.StructField(packing.BAD, T.LongType()),
+        T.StructField(packing.SEEN, T.LongType()),
+        T.StructField(packing.PARCEL, T.BinaryType()),
+    ]
+)
+STEPS = T.StructType(
+    [T.StructField(grouped.FOUND, T.BinaryType()), *(T.StructField(name, T.LongType()) for name in grouped.NUMBERS)]
+)
+REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of a stream.
+
+    Attributes
+    ----------
+    lateness_us
+        How late the events of each input may come, by event type; one input has one.
+    shards
+        How many parts keys are spread over; None: as many as Spark has shuffle partitions.
+    eager
+        Whether matches may be given before the watermark has passed them, where that changes nothing.
+    max_matches_per_start
+        How many matches may have one start before the search gives up.
+    heartbeats
+        Streams that tell the time where inputs are silent.
+    with_late
+        Whether events that came too late are given too.
+    """
+
+    lateness_us: dict[str, int] = field(default_factory=dict)
+    shards: int | None = None
+    eager: bool = True
+    max_matches_per_start: int = MOST_MATCHES_PER_START
+    heartbeats: tuple[Heartbeat, ...] = ()
+    with_late: bool = False
+
+
+def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
+    """The matches of a query on streams, with the columns of a batch."""
+    query = kernel.query
+    found = search(kernel, inputs, distances, options)
+    frame = found.frame
+    if query.having is not None:
+        kept = Compiler(bindings_of(query, found.shapes)).condition(query.having)
+        frame = where(frame, kept | F.col(names.EVENT).isNotNull() if options.with_late else kept)
+    match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
+    others = [F.col(names.EVENT).alias(LATE)] if options.with_late else []
+    return returned(query, inputs, Found(frame, found.shapes), match_id, *others)
+
+
+def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:
+    """The matches before RETURN."""
+    shipment, shapes = ship(kernel, inputs, with_digests=True, stream=WITH_EVENTS if options.with_late else WITH_CLOCK)
+    partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    shards = _shards(kernel, shipment, options, partitions)
+    called = labels(shards, partitions)
+    sources = source_types(inputs)
+    shipped = shipment.frame
+    for heartbeat in options.heartbeats:
+        shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
+    sharded = select(
+        shipped,
+        *map(F.col, shipment.columns),
+        shard_of(shipment.keys, shards).alias(packing.SHARD),
+    )
+    parcels = sharded.mapInArrow(Packing(shipment.layout, called, len(sources)), PARCELS)
+    step = Step(
+        kernel,
+        shipment.layout,
+        decisions(kernel, distances, eager=options.eager),
+        tuple(options.lateness_us[types[0]] for types in sources),
+        has_id=inputs.id is not None,
+        most=options.max_matches_per_start,
+    )
+    shard = Shard(step, plan_of(kernel, shipment, shards))
+    steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
+        shard, STEPS, REMEMBERED, "append", GroupStateTimeout.NoTimeout
+    )
+    observed = steps.observe(NAME, *map(spark.expr, OBSERVED))
+    found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
+    schema = schema_of(kernel, inputs, shipment, shapes)
+    if options.with_late:
+        schema = schema.add(names.EVENT, T.StringType())
+    return Found(found.mapInArrow(Unpacking(to_arrow_schema(schema)), schema), shapes)
+
+
+def source_types(inputs: Inputs) -> list[tuple[str, ...]]:
+    """The event types that come from each DataFrame, in the order of `parts_of`."""
+    types = tuple(inputs.streams)
+    if next(iter(inputs.streams.values())).type_column is not None:
+        return [types]
+    return [(name,) for name in (*types, *inputs.others)]
+
+
+def lateness_of(inputs: Inputs, lateness_us: int | None) -> dict[str, int]:
+    """How late the events of each type may come: as asked, or as the watermarks of their DataFrames say.
+
+    Raises
+    ------
+    InvalidInputError
+        When only some of the inputs are streams.
+    InvalidOptionError
+        When nobody says how late events may come.
+    """
+    found: dict[str, int] = {}
+    for name, stream in {**inputs.streams, **inputs.others}.items():
+        if not is_streaming(stream.frame):
+            raise errors.InvalidInputError(
+                f"The input of `{name}` is a batch, and others are streams.",
+                hint="read it with `spark.readStream`, or join what never changes before matching.",
+            )
+        declared = stream.schema[stream.time].metadata.get(WATERMARK_DELAY)
+        if lateness_us is None and declared is None:
+            raise errors.InvalidOptionError(
+                f"How late may events of `{name}` come? Neither `lateness=` nor a watermark says it.",
+                hint=f'write `lateness="10 seconds"`, or `df.withWatermark({stream.time!r}, "10 seconds")`.',
+            )
+        found[name] = int(declared or 0) * 1000 if lateness_us is None else lateness_us
+    return found
+
+
+def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions: int) -> int:
+    """How many shards there are: one without a key, or where matches of several keys have to be told apart."""
+    if not shipment.keys or kernel.crosses_partitions or is_numbered_after(kernel):
+        return 1
+    return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
+
+
+def plan_of(kernel: AnyKernel, shipment: Shipment, shards: int) -> str:
+    """The name of a plan: two that have it can read each other's state."""
+    said = (to_text(kernel.query), shipment.layout, shards, [str(one) for one in kernel.sources])
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:32]

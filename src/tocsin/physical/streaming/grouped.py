@@ -1,0 +1,75 @@
+"""A shard as Spark sees it: a group with a state, to which its parcels come as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from tocsin.physical.streaming import packing
+from tocsin.physical.streaming.clocks import from_bytes
+from tocsin.physical.streaming.state import State, rows_from_bytes
+from tocsin.physical.streaming.stepping import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+FOUND = "found"
+SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, BYTES, WATERMARK = (
+    "seen",
+    "bad",
+    "events",
+    "late",
+    "matches",
+    "remembered",
+    "bytes",
+    "watermark",
+)
+NUMBERS = (SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, BYTES, WATERMARK)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The function that Spark calls for every shard of a micro-batch.
+
+    Attributes
+    ----------
+    step
+        What a step does.
+    plan
+        The name of the plan that wrote the state.
+    """
+
+    step: Step
+    plan: str
+
+    def __call__(
+        self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        """One row for each batch of matches, and one that reports."""
+        before = State.from_bytes(state.get[0], self.plan) if state.exists else self.step.begin()
+        latest, rows, seen, bad = [], [], 0, 0
+        for frame in frames:
+            latest += [from_bytes(told) for told in frame[packing.LATEST]]
+            rows += [table for parcel in frame[packing.PARCEL] if (table := rows_from_bytes(parcel)) is not None]
+            seen += int(frame[packing.SEEN].sum())
+            bad += int(frame[packing.BAD].sum())
+        after, batches, late, report = self.step.run(before, latest, rows)
+        written = after.to_bytes(self.plan)
+        state.update((written,))
+        numbers = [seen, bad, report.events, report.late, report.matches, report.remembered, len(written)]
+        # No NULLs: pandas, which joins what shards give, does not know of which type a column of them is.
+        found = [*batches, *(late.to_batches() if late is not None else ())]
+        table = [[_to_bytes(batch), *([0] * len(NUMBERS))] for batch in found]
+        table.append([b"", *numbers, report.watermark])
+        yield pd.DataFrame(table, columns=[FOUND, *NUMBERS])
+
+
+def _to_bytes(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())

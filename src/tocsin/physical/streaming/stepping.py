@@ -1,0 +1,228 @@
+"""The second stage of a stream: a shard takes its parcels and gives the matches that are decided by them.
+
+It searches the events it remembers together with the new ones by the kernel of the batch engine. With the watermark as
+the measure, it gives the matches decided since the last step; eagerly, those that hold a new event. Either way none is
+given twice, whatever the cut into micro-batches, and the order in which events arrive does not matter.
+
+An event older than the watermark of the step before is late: what it would change has been given already. It is
+counted, sent to the late output, and takes no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tocsin.kernels.hashes import Numbering, halves, holds_any, match_hashes
+from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.matches import concatenate, take
+from tocsin.kernels.model import Integers, Mask, Matches, Rows
+from tocsin.language.ast import Skip
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.sliced.digests import MadeDigests
+from tocsin.physical.sliced.gather import Gatherer, portions
+from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
+from tocsin.physical.sliced.layout import BITS, EVENT, FLAGS_AT, SPENT, Layout
+from tocsin.physical.sliced.rows import array_of, integers, rows_of
+from tocsin.physical.streaming.clocks import Clocks
+from tocsin.physical.streaming.decisions import Decisions
+from tocsin.physical.streaming.skipping import Skipping, without_policies
+from tocsin.physical.streaming.state import State
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a step did.
+
+    Attributes
+    ----------
+    events
+        How many new events took part.
+    late
+        How many came too late.
+    matches
+        How many matches it gave.
+    remembered
+        How many events the shard remembers afterwards.
+    watermark
+        How far time has come.
+    """
+
+    events: int
+    late: int
+    matches: int
+    remembered: int
+    watermark: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a worker has to know.
+
+    Attributes
+    ----------
+    kernel
+        The search.
+    layout
+        What the columns of the rows mean.
+    decisions
+        When matches are decided.
+    lateness_us
+        How late the events of each source may come.
+    has_id
+        Whether a column identifies events.
+    most
+        How many matches may have one start.
+    """
+
+    kernel: AnyKernel
+    layout: Layout
+    decisions: Decisions
+    lateness_us: tuple[int, ...]
+    has_id: bool = False
+    most: int = MOST_MATCHES_PER_START
+
+    @cached_property
+    def skipping(self) -> Skipping | None:
+        """What an after-match policy keeps; None: everything."""
+        query = self.kernel.query
+        return None if query.after_match.skip is Skip.REUSE else Skipping(query.after_match, query.output)
+
+    @cached_property
+    def search(self) -> AnyKernel:
+        """What finds the matches from which policies choose."""
+        return without_policies(self.kernel) if self.skipping and isinstance(self.kernel, Kernel) else self.kernel
+
+    def begin(self) -> State:
+        """A shard that has seen nothing."""
+        return State(Clocks.begin(len(self.lateness_us)))
+
+    def run(
+        self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table]
+    ) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
+        """One step: the new state, batches of matches, the late events if they are to be shown, and what happened."""
+        before = state.clocks.watermark
+        clocks = state.clocks.told(latest, self.lateness_us)
+        arrived = pa.concat_tables(new) if new else None
+        late = None
+        if arrived is not None:
+            is_late = self._times(arrived) < before
+            if is_late.any():
+                late, arrived = arrived.filter(pa.array(is_late)), arrived.filter(pa.array(~is_late))
+            if EVENT in arrived.column_names:  # only a late one is shown
+                arrived = arrived.drop_columns([EVENT])
+        known = [table for table in (state.rows, arrived) if table is not None and table.num_rows]
+        old = 0 if state.rows is None else state.rows.num_rows
+        batches: list[pa.RecordBatch] = []
+        kept = None
+        if known:
+            table = pa.concat_tables(known).combine_chunks()
+            search = _Search(self, table, old)
+            batches = list(search.batches(before, clocks.watermark))
+            kept = self._remembered(search.table, clocks.watermark)
+        report = Report(
+            events=0 if arrived is None else arrived.num_rows,
+            late=0 if late is None else late.num_rows,
+            matches=sum(batch.num_rows for batch in batches),
+            remembered=0 if kept is None else kept.num_rows,
+            watermark=clocks.watermark,
+        )
+        shown = late.select([EVENT]) if late is not None and EVENT in late.column_names else None
+        return replace(state, clocks=clocks, rows=kept), batches, shown, report
+
+    def _times(self, table: pa.Table) -> Integers:
+        return integers(array_of(table, self.layout.time))
+
+    def _remembered(self, table: pa.Table, watermark: int) -> pa.Table:
+        flags = (integers(array_of(table, BITS)) >> FLAGS_AT) & ((1 << self.layout.packing.sources) - 1)
+        matters = self.decisions.matter(self._times(table), flags, watermark)
+        return table if matters.all() else table.filter(pa.array(matters))
+
+
+class _Search:
+    """The matches of one step.
+
+    Attributes
+    ----------
+    table
+        The events, old ones first; afterwards with the marks of a policy.
+    """
+
+    def __init__(self, step: Step, table: pa.Table, old: int) -> None:
+        self.step, self.table, self.old = step, table, old
+
+    def batches(self, before: int, now: int) -> Iterator[pa.RecordBatch]:
+        """The matches to be given."""
+        is_new = np.arange(self.table.num_rows) >= self.old
+        if not is_new.any() if self.step.decisions.is_eager else before == now:
+            return
+        rows = rows_of(self.table, self.step.kernel, self.step.layout, None)
+        gatherer = Gatherer(self.table, self.step.layout)
+        identify = _Identity(self.step, self.table, rows)
+        given = self._eager(rows, is_new, identify) if self.step.decisions.is_eager else self._due(rows, before, now)
+        for matches in given:
+            for portion in portions(matches):
+                yield gatherer.batch(portion, identify(portion))
+
+    def _found(self, rows: Rows) -> Iterator[Matches]:
+        """All matches, some at a time."""
+        return (portion for some in self.step.search.find(rows, most=self.step.most) for portion in portions(some))
+
+    def _eager(self, rows: Rows, is_new: Mask, identify: _Identity) -> Iterator[Matches]:
+        """Matches with a new event."""
+        judged: Iterable[tuple[Matches, Mask]] = ((some, holds_any(some, is_new)) for some in self._found(rows))
+        if identify.may_find_equals:
+            # Equal matches of earlier steps have the first numbers.
+            judged = list(judged)
+            for some, is_given in judged:
+                identify(take(some, ~is_given))
+        for some, is_given in judged:
+            yield some if is_given.all() else take(some, is_given)
+
+    def _due(self, rows: Rows, before: int, now: int) -> Iterator[Matches]:
+        """Matches that are decided by now and were not before."""
+        skipping = self.step.skipping
+        parts = []
+        for some in self._found(rows):
+            decided = self.step.decisions.decided_at(some, rows)
+            due = (decided >= before) & (decided < now)
+            if due.any():
+                parts.append(some if due.all() else take(some, due))
+        if skipping is None or not parts:
+            yield from parts
+            return
+        bits = integers(array_of(self.table, BITS))
+        chosen, spent = skipping.chosen(concatenate(parts), rows, bits & 3 == SPENT)
+        place = self.table.column_names.index(BITS)
+        self.table = self.table.set_column(place, BITS, pa.array(np.where(spent, bits & ~3 | SPENT, bits)))
+        yield chosen
+
+
+class _Identity:
+    """Gives the two halves of the ids of matches; equal ones are counted."""
+
+    def __init__(self, step: Step, table: pa.Table, rows: Rows) -> None:
+        first, second = step.layout.digests
+        self.digests = integers(array_of(table, first)), integers(array_of(table, second))
+        self.made = MadeDigests(table, step.layout)
+        hides = hides_rows(step.kernel)
+        counts = not step.has_id or hides
+        self.numbering = Numbering(self.digests, rows.partition, of_all=hides) if counts else None
+
+    @property
+    def may_find_equals(self) -> bool:
+        """Whether the number of a match can be another than 0."""
+        return self.numbering is not None and self.numbering.may_find_equals
+
+    def __call__(self, matches: Matches) -> tuple[Integers, Integers]:
+        """The halves of the ids."""
+        of_made = None if matches.made is None else self.made.of(matches.made)
+        first, second = match_hashes(matches, self.digests, of_made)
+        numbers = np.zeros(len(matches), np.int64)
+        if self.numbering is not None:
+            numbers = self.numbering.ordinals(matches, first, second)
+        return halves(first, second, numbers)

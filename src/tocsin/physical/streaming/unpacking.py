@@ -1,0 +1,30 @@
+"""The third stage of a stream: what shards have found, as rows again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """What a worker has to know: the columns of a row. A match has all but the late event, and that only itself."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that parcels hold."""
+        for batch in batches:
+            for parcel in batch.column(0):
+                with pa.ipc.open_stream(parcel.as_buffer()) as stream:
+                    for found in stream:
+                        yield self._complete(found)
+
+    def _complete(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            found.column(field.name) if field.name in found.schema.names else pa.nulls(found.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.schema.names)

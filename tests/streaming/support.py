@@ -1,0 +1,94 @@
+"""Streams without Spark: the rows of a query in any order of arrival and any cut, given to the steps of one shard."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+import tocsin
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.schema import bind
+from tocsin.analysis.temporal import network
+from tocsin.kernels.kernel import kernel
+from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.physical.claims import refused_by_kernels
+from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.arrow import ArrowTypes
+from tocsin.physical.sliced.arrow import attributes_of as types_of
+from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.plain import Events, shipped
+from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.streaming.decisions import decisions
+from tocsin.physical.streaming.state import State
+from tocsin.physical.streaming.stepping import Step
+
+LAST = 2**62
+PLAN = "plan"
+
+
+class Live:
+    """One shard of a query, fed by hand."""
+
+    def __init__(
+        self, pattern: tocsin.Pattern, tables: Mapping[str, pa.Table], *, lateness_us: int, eager: bool
+    ) -> None:
+        query = pattern.query
+        named = alg.event_types(query.pattern)
+        order = (*named, *(name for name in tables if name not in named))
+        events = [Events(name, tables[name], "ts") for name in order]
+        schemas = {name: tables[name].schema for name in named}
+        bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
+        self.kernel = kernel(bound) if refused_by_kernels(query) is None else run_kernel(bound)
+        looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
+        needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
+        self.table, layout = shipped(self.kernel, events, needs, ties=(), id=None)
+        self.step = Step(
+            self.kernel,
+            layout,
+            decisions(self.kernel, network(query, integer_time=True), eager=eager),
+            (lateness_us,),
+        )
+        self.ts = integers(array_of(self.table, layout.time))
+        self.state = self.step.begin()
+        self.ids: list[str] = []
+        self.late = 0
+        self.most_remembered = 0
+
+    def take(self, rows: Sequence[int], latest: int | None = None) -> None:
+        """A micro-batch: the state goes through bytes, as it does in a checkpoint."""
+        arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
+        told = [int(self.ts[row]) for row in rows] + ([] if latest is None else [latest])
+        after, batches, _, report = self.step.run(
+            State.from_bytes(self.state.to_bytes(PLAN), PLAN),
+            [(max(told),)] if told else [],
+            [arrived] if arrived is not None else [],
+        )
+        self.state = after
+        self.late += report.late
+        self.most_remembered = max(self.most_remembered, report.remembered)
+        for batch in batches:
+            halves = (batch.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
+            self.ids += [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)]
+
+    def end(self) -> None:
+        """Time goes on until everything is decided."""
+        self.take([], LAST)
+
+
+def arrivals(ts: Sequence[int], lateness_us: int, chance: random.Random) -> list[int]:
+    """An order of arrival in which no event comes later than it may."""
+    return sorted(range(len(ts)), key=lambda row: (int(ts[row]) + chance.randint(0, lateness_us), chance.random()))
+
+
+def cut(rows: Sequence[Any], chance: random.Random) -> list[list[Any]]:
+    """Micro-batches of any size, empty ones too."""
+    found: list[list[Any]] = [[]]
+    for row in rows:
+        while chance.random() < 0.4:
+            found.append([])
+        found[-1].append(row)
+    return found

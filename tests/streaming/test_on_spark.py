@@ -1,0 +1,167 @@
+"""Patterns on Spark's streams: the rows of the sink are those of the batch, each once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.streaming import texts
+from tests.streaming.queries import FAR, Folder, observed, settings
+from tests.streaming.support import arrivals, cut
+
+import tocsin
+from tocsin import reference
+from tocsin.testing import assert_same_rows
+
+
+def typed(rows: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [{"type": kind, **row} for kind, events in rows.items() for row in events]
+
+
+def busy(chance: random.Random, size: int = 18) -> list[dict[str, Any]]:
+    """Events of few times, keys and values, so that much happens at once and twice."""
+    return [
+        {
+            "type": chance.choice("ABC"),
+            "ts": chance.randint(0, 14),
+            "k": chance.choice(["p", "q", None]),
+            "x": chance.choice([0, 1, 2, None]),
+            "v": 0.5,
+        }
+        for _ in range(size)
+    ]
+
+
+def by_type(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {kind: [row for row in rows if row["type"] == kind] for kind in "ABC"}
+
+
+def ids(rows: list[Any]) -> list[str]:
+    return sorted(row["match_id"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "store", "partitions"),
+    [
+        (texts.ANY[1], "default", 2),
+        (texts.ABSENT[3], "rocksdb", 1),
+        (texts.SELECTED[2], "default", 2),
+        (texts.SKIPPING[4], "rocksdb", 2),
+    ],
+)
+def test_a_stream_gives_the_matches_of_the_batch(
+    spark: SparkSession, tmp_path: Path, text: str, store: str, partitions: int
+) -> None:
+    chance = random.Random(text)
+    rows = busy(chance, 40)
+    pattern = tocsin.pattern(text)
+    with settings(spark, store=store, partitions=partitions):
+        folder = Folder(spark, tmp_path)
+        order = arrivals([row["ts"] for row in rows], 3, chance)
+        batches = [batch for batch in cut([rows[place] for place in order], chance) if batch]
+        half = len(batches) // 2
+        for batch in batches[:half]:
+            folder.add(batch)
+        folder.run(pattern.match(folder.read(), lateness="3 us"))
+        for batch in [*batches[half:], [{"type": "clock", "ts": FAR}]]:
+            folder.add(batch)
+        folder.run(pattern.match(folder.read(), lateness="3 us"))  # a restart from the checkpoint
+        found = folder.written()
+    expected = reference.evaluate(pattern, by_type(rows))
+    assert expected
+    assert ids(found) == ids(expected)
+    assert_same_rows(found, [{**row} for row in expected])
+
+
+def test_late_bad_and_strange_events_are_counted_and_harmless(spark: SparkSession, tmp_path: Path) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 100 us")
+    with settings(spark, partitions=2):
+        folder = Folder(spark, tmp_path)
+        folder.add([{"type": "A", "ts": 10, "k": "p", "x": 1}, {"type": "A", "ts": None, "k": "p"}])
+        folder.add([{"type": "Z", "ts": 90}])  # a type that the pattern does not name moves time on
+        folder.add([{"type": "B", "ts": 50, "k": "p", "x": 2}, {"type": "B", "ts": 85, "k": "p", "x": 3}])
+        (folder.path / "in" / "00003.json").write_text('{"type": "B", "ts": "no\n')
+        query = folder.run(pattern.match(folder.read(), lateness="10 us", late=True, emit="watermark"))
+        folder.add([])
+        rows = folder.written()
+        told = observed(query)
+    assert [row["late"] for row in rows if row["late"]] == ['{"type":"B","ts":50,"k":"p","x":2}']
+    assert sum(one["late"] for one in told) == 1
+    assert sum(one["bad"] for one in told) == 2  # no time, and no JSON
+    assert sum(one["seen"] for one in told) == 6
+    assert sum(one["events"] for one in told) == 2
+    assert [one["watermark"] for one in told][:3] == [0, 80, 80]
+
+
+def test_a_trailing_absence_fires_when_time_goes_on_without_events(spark: SparkSession, tmp_path: Path) -> None:
+    """Vector 9.9: one request, no answer; the heartbeat tells, not an event a day later."""
+    pattern = tocsin.pattern("PATTERN SEQ(A a, NOT B b) WITHIN 5 SECONDS RETURN a.x")
+    second = 1_000_000
+    with settings(spark):
+        requests, beats = Folder(spark, tmp_path / "a"), Folder(spark, tmp_path / "beats", "ts bigint")
+        answers = Folder(spark, tmp_path / "b")
+        requests.add([{"type": "A", "ts": 0, "x": 7}])
+        answers.add([])
+
+        def run() -> list[Any]:
+            matches = pattern.match(
+                {"A": requests.read(), "B": answers.read()}, lateness="0 seconds", heartbeats=beats.read()
+            )
+            requests.run(matches)
+            return [row["x"] for row in requests.written()]
+
+        beats.add([{"ts": 4 * second}])
+        assert run() == []
+        beats.add([{"ts": 5 * second - 1}])
+        assert run() == []
+        beats.add([{"ts": 5 * second}])
+        assert run() == [7]
+        beats.add([{"ts": 86_400 * second}])
+        assert run() == [7]
+
+
+def test_a_source_that_stalls_delays_and_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """Vector 9.8: many events of one side before any of the other."""
+    pattern = tocsin.pattern("PATTERN SEQ(A a, NOT B b, C c) WHERE b.x = a.x WITHIN 10 us RETURN a.x")
+    with settings(spark):
+        left, middle, right = (Folder(spark, tmp_path / name) for name in "abc")
+        left.add([{"type": "A", "ts": ts, "x": ts} for ts in range(100)])
+        right.add([{"type": "C", "ts": ts + 3} for ts in range(100)])
+        middle.add([])
+
+        def run() -> list[int]:
+            frames = {"A": left.read(), "B": middle.read(), "C": right.read()}
+            left.run(pattern.match(frames, lateness="0 us", emit="watermark"))
+            return sorted(row["x"] for row in left.written())
+
+        assert run() == []  # nobody knows what B will tell
+        middle.add([{"type": "B", "ts": 51, "x": 50}, {"type": "B", "ts": 1000, "x": -1}])
+        left.add([{"type": "A", "ts": 2000, "x": -1}])
+        right.add([{"type": "C", "ts": 2000}])
+        found = run()
+    expected = reference.evaluate(
+        pattern,
+        {
+            "A": [{"ts": ts, "x": ts} for ts in range(100)],
+            "B": [{"ts": 51, "x": 50}],
+            "C": [{"ts": ts + 3} for ts in range(100)],
+        },
+    )
+    assert found == sorted(row["x"] for row in expected)
+
+
+def test_the_state_of_another_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with settings(spark):
+        folder = Folder(spark, tmp_path)
+        folder.add([{"type": "A", "ts": 1, "k": "p"}])
+        folder.run(tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 us").match(folder.read(), lateness="0 us"))
+        folder.add([{"type": "B", "ts": 2, "k": "p"}])
+        other = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 20 us").match(folder.read(), lateness="0 us")
+        with pytest.raises(Exception, match="STATE_MISMATCH"):
+            folder.run(other)
+        # The old query goes on as if nothing had happened.
+        folder.run(tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 us").match(folder.read(), lateness="0 us"))
+        assert len(folder.written()) == 1
