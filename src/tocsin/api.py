@@ -137,6 +137,7 @@ class Pattern:
         emit: str = "auto",
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool = False,
+        idle_timeout: str | dt.timedelta | None = None,
     ) -> Any:
         """Find every match. A plain DataFrame comes back; nothing runs until you use it.
 
@@ -190,6 +191,9 @@ class Pattern:
         late
             Whether events that came too late are rows of the result of a stream: all columns NULL but `late`, which
             holds the event as JSON, and is NULL for matches.
+        idle_timeout
+            An input that has been silent for so long, by the clock on the wall, holds time back no more; what it then
+            tells of the past is late. By default every input is waited for.
 
         Returns
         -------
@@ -213,6 +217,9 @@ class Pattern:
         late_us = None
         with collecting(problems):
             late_us = None if lateness is None else microseconds(lateness)
+        idle_us = None
+        with collecting(problems):
+            idle_us = None if idle_timeout is None else microseconds(idle_timeout)
         errors.raise_all(problems)
         if statistics is None and rates:
             statistics = Statistics.of(rates=rates)
@@ -231,7 +238,14 @@ class Pattern:
         if refusal is not None:
             raise refusal
         options: dict[str, Any] = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
-        options |= {"lateness_us": late_us, "shards": shards, "emit": emit, "heartbeats": heartbeats, "late": late}
+        options |= {
+            "lateness_us": late_us,
+            "shards": shards,
+            "emit": emit,
+            "heartbeats": heartbeats,
+            "late": late,
+            "idle_us": idle_us,
+        }
         made = prepared(self.query, inputs, **columns, strategy=strategy, **options)
         if form == "compact":
             return made.compact(self.query)

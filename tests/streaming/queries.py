@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.types import StructType
 
 STORES = {
     "default": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -26,6 +27,7 @@ class Folder:
     def __init__(self, spark: SparkSession, path: Path, schema: str = SCHEMA) -> None:
         self.spark, self.path, self.schema = spark, path, schema
         self.count = 0
+        self.columns: StructType | None = None
         (path / "in").mkdir(parents=True)
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -43,19 +45,28 @@ class Folder:
 
     def run(self, matches: DataFrame) -> StreamingQuery:
         """Take everything that is there, and stop."""
-        query = (
-            matches.writeStream.format("parquet")
-            .option("checkpointLocation", str(self.path / "checkpoint"))
-            .option("path", str(self.path / "out"))
-            .trigger(availableNow=True)
-            .start()
-        )
+        query = self._sink(matches).trigger(availableNow=True).start()
         query.awaitTermination()
         return query
 
+    def start(self, matches: DataFrame) -> StreamingQuery:
+        """Go on until somebody stops it."""
+        return self._sink(matches).start()
+
+    def _sink(self, matches: DataFrame) -> DataStreamWriter:
+        self.columns = matches.schema
+        return (
+            matches.writeStream.format("parquet")
+            .option("checkpointLocation", str(self.path / "checkpoint"))
+            .option("path", str(self.path / "out"))
+        )
+
     def written(self) -> list[dict[str, Any]]:
         """What the sink holds."""
-        return [row.asDict(recursive=True) for row in self.spark.read.parquet(str(self.path / "out")).collect()]
+        if self.columns is None or not (self.path / "out" / "_spark_metadata").exists():
+            return []
+        rows = self.spark.read.schema(self.columns).parquet(str(self.path / "out")).collect()
+        return [row.asDict(recursive=True) for row in rows]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.streaming.support import arrivals, cut
 
 import tocsin
 from tocsin import reference
+from tocsin.physical.streaming.shards import labels
 from tocsin.testing import assert_same_rows
 
 
@@ -165,3 +167,32 @@ def test_the_state_of_another_query_is_refused(spark: SparkSession, tmp_path: Pa
         # The old query goes on as if nothing had happened.
         folder.run(tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 us").match(folder.read(), lateness="0 us"))
         assert len(folder.written()) == 1
+
+
+def test_shards_lie_in_partitions_of_their_own(spark: SparkSession) -> None:
+    for partitions in (1, 2, 5, 8):
+        called = labels(2 * partitions, partitions)
+        frame = spark.createDataFrame([(label,) for label in called], "label int")
+        rows = frame.selectExpr("label", f"pmod(hash(label), {partitions}) AS place").collect()
+        assert {row.label: row.place for row in rows} == {
+            label: number % partitions for number, label in enumerate(called)
+        }
+
+
+def test_a_silent_source_is_left_behind_when_the_user_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, NOT B b) WITHIN 5 us RETURN a.x")
+    with settings(spark):
+        left, right = Folder(spark, tmp_path / "a"), Folder(spark, tmp_path / "b")
+        left.add([{"type": "A", "ts": 0, "x": 7}, {"type": "A", "ts": 100, "x": 8}])
+        right.add([])
+        frames = {"A": left.read(), "B": right.read()}
+        # The time-out makes micro-batches also where nothing comes.
+        query = left.start(pattern.match(frames, lateness="0 us", idle_timeout="1 second"))
+        try:
+            patience = time.monotonic() + 120
+            while not left.written() and time.monotonic() < patience:
+                left.add([{"type": "A", "ts": 100, "x": 8}])
+                time.sleep(0.5)
+        finally:
+            query.stop()
+        assert [row["x"] for row in left.written()] == [7]

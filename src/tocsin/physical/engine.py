@@ -80,6 +80,8 @@ class Options:
         A stream that tells the time for all event types, or one for some, by event type.
     late
         Whether late events are given too.
+    idle_us
+        After how long by the clock on the wall a silent stream holds time back no more.
     """
 
     strategy: str = "auto"
@@ -91,6 +93,7 @@ class Options:
     emit: str = "auto"
     heartbeats: Any = None
     late: bool = False
+    idle_us: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -221,6 +224,7 @@ class Prepared:
             self.options.max_matches_per_start,
             heartbeats_of(self.options.heartbeats, self.inputs),
             self.options.late,
+            None if self.options.idle_us is None else max(self.options.idle_us // 1000, 1),
         )
         return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
 

@@ -4,6 +4,10 @@ A source is one DataFrame. It may still send events that are up to its lateness 
 are older. So everything before `min over the sources of (latest − lateness)` is known: that is the watermark, and it is
 exclusive, since an event at this very time may still come. It never goes back.
 
+A source that tells nothing holds time back, since nobody knows what it will tell. With a time-out for idle sources, one
+that has been silent for so long by the clock on the wall is left out of the minimum until it speaks again; what it then
+tells of the time before the watermark is late. When all are idle, time stands.
+
 Spark's own watermark is not used: it comes one micro-batch later, and it is held back by a filter that Spark moves
 below it. Ours is carried by every parcel, so that all shards agree on it within the same micro-batch.
 """
@@ -11,7 +15,7 @@ below it. Ours is carried by every parcel, so that all shards agree on it within
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,10 +32,13 @@ class Clocks:
         For every source, the latest time it has told of, in microseconds.
     watermark
         All events before it are known.
+    heard_ms
+        When each source was heard of last, by the clock on the wall in milliseconds; empty before the first step.
     """
 
     latest: tuple[int, ...]
     watermark: int = NEVER
+    heard_ms: tuple[int, ...] = ()
 
     @staticmethod
     def begin(sources: int) -> Clocks:
@@ -45,12 +52,35 @@ class Clocks:
         """
         return Clocks((NEVER,) * sources)
 
-    def told(self, latest: Iterable[Sequence[int]], lateness_us: Sequence[int]) -> Clocks:
-        """After what parcels tell."""
-        found = tuple(max(times) for times in zip(self.latest, *latest, strict=True))
-        known = [time - late for time, late in zip(found, lateness_us, strict=True) if time != NEVER]
-        watermark = min(known) if len(known) == len(found) else NEVER
-        return replace(self, latest=found, watermark=max(self.watermark, watermark))
+    def told(
+        self,
+        latest: Iterable[Sequence[int]],
+        lateness_us: Sequence[int],
+        *,
+        now_ms: int = 0,
+        idle_ms: int | None = None,
+    ) -> Clocks:
+        """After what parcels tell.
+
+        Examples
+        --------
+        >>> clocks = Clocks.begin(2).told([(50, NEVER)], [0, 0], now_ms=0, idle_ms=9)
+        >>> [clocks.told([], [0, 0], now_ms=now, idle_ms=9).watermark for now in (8, 9)] == [NEVER, NEVER]
+        True
+        >>> clocks.told([(60, NEVER)], [0, 0], now_ms=9, idle_ms=9).watermark
+        60
+        """
+        before = self.heard_ms or (now_ms,) * len(self.latest)
+        parcels = list(latest)
+        found = tuple(max(times) for times in zip(self.latest, *parcels, strict=True))
+        speaks = [any(times[source] != NEVER for times in parcels) for source in range(len(found))]
+        heard = tuple(now_ms if is_heard else at for is_heard, at in zip(speaks, before, strict=True))
+        active = [
+            NEVER if time == NEVER else time - late
+            for time, late, at in zip(found, lateness_us, heard, strict=True)
+            if idle_ms is None or now_ms - at < idle_ms
+        ]
+        return Clocks(found, max(self.watermark, min(active, default=NEVER)), heard)
 
 
 def to_bytes(latest: Sequence[int]) -> bytes:

@@ -80,6 +80,8 @@ class Options:
         Streams that tell the time where inputs are silent.
     with_late
         Whether events that came too late are given too.
+    idle_ms
+        After how long a silent input holds time back no more.
     """
 
     lateness_us: dict[str, int] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Options:
     max_matches_per_start: int = MOST_MATCHES_PER_START
     heartbeats: tuple[Heartbeat, ...] = ()
     with_late: bool = False
+    idle_ms: int | None = None
 
 
 def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
@@ -126,10 +129,15 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
         tuple(options.lateness_us[types[0]] for types in sources),
         has_id=inputs.id is not None,
         most=options.max_matches_per_start,
+        idle_ms=options.idle_ms,
     )
     shard = Shard(step, plan_of(kernel, shipment, shards))
     steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
-        shard, STEPS, REMEMBERED, "append", GroupStateTimeout.NoTimeout
+        shard,
+        STEPS,
+        REMEMBERED,
+        "append",
+        GroupStateTimeout.NoTimeout if options.idle_ms is None else GroupStateTimeout.ProcessingTimeTimeout,
     )
     observed = steps.observe(NAME, *map(spark.expr, OBSERVED))
     found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))

@@ -57,9 +57,13 @@ class Shard:
             rows += [table for parcel in frame[packing.PARCEL] if (table := rows_from_bytes(parcel)) is not None]
             seen += int(frame[packing.SEEN].sum())
             bad += int(frame[packing.BAD].sum())
-        after, batches, late, report = self.step.run(before, latest, rows)
+        idle_ms = self.step.idle_ms
+        now_ms = 0 if idle_ms is None else state.getCurrentProcessingTimeMs()
+        after, batches, late, report = self.step.run(before, latest, rows, now_ms)
         written = after.to_bytes(self.plan)
         state.update((written,))
+        if idle_ms is not None:
+            state.setTimeoutDuration(idle_ms)
         numbers = [seen, bad, report.events, report.late, report.matches, report.remembered, len(written)]
         # No NULLs: pandas, which joins what shards give, does not know of which type a column of them is.
         found = [*batches, *(late.to_batches() if late is not None else ())]

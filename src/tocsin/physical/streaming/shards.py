@@ -20,7 +20,7 @@ def labels(shards: int, partitions: int) -> tuple[int, ...]:
     Examples
     --------
     >>> labels(3, 2)
-    (1, 0, 2)
+    (2, 0, 4)
     >>> [partition_of(label, 2) for label in labels(3, 2)]
     [0, 1, 0]
     """

@@ -4,7 +4,7 @@
 6     `tocsin`
 2     the version of this format
 4     the length of what follows
-…     JSON: the plan that wrote it, the clocks, and what policies remember
+…     JSON: the plan that wrote it, and the clocks
 …     the events that still matter, as an Arrow stream; nothing when there are none
 ====  ===========================================================================
 """
@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -37,13 +35,10 @@ class State:
         How far time had come.
     rows
         The events that still matter; None: none.
-    policies
-        What an after-match policy remembers.
     """
 
     clocks: Clocks
     rows: pa.Table | None = None
-    policies: Mapping[str, Any] = field(default_factory=dict)
 
     def to_bytes(self, plan: str) -> bytes:
         """These, and the name of the plan."""
@@ -51,7 +46,7 @@ class State:
             "plan": plan,
             "latest": self.clocks.latest,
             "watermark": self.clocks.watermark,
-            "policies": self.policies,
+            "heard": self.clocks.heard_ms,
         }
         text = json.dumps(said, separators=(",", ":")).encode()
         return HEAD.pack(MAGIC, VERSION, len(text)) + text + rows_to_bytes(self.rows)
@@ -80,7 +75,7 @@ class State:
             rows = rows_from_bytes(written[HEAD.size + length :])
         except pa.ArrowException:
             raise _unusable("its events cannot be read") from None
-        return State(Clocks(tuple(said["latest"]), said["watermark"]), rows, said["policies"])
+        return State(Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"])), rows)
 
 
 def _unusable(why: str) -> StateMismatchError:

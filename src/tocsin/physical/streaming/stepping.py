@@ -77,6 +77,8 @@ class Step:
         Whether a column identifies events.
     most
         How many matches may have one start.
+    idle_ms
+        After how long by the clock on the wall a silent source holds time back no more; None: never.
     """
 
     kernel: AnyKernel
@@ -85,6 +87,7 @@ class Step:
     lateness_us: tuple[int, ...]
     has_id: bool = False
     most: int = MOST_MATCHES_PER_START
+    idle_ms: int | None = None
 
     @cached_property
     def skipping(self) -> Skipping | None:
@@ -102,11 +105,11 @@ class Step:
         return State(Clocks.begin(len(self.lateness_us)))
 
     def run(
-        self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table]
+        self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
     ) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
         """One step: the new state, batches of matches, the late events if they are to be shown, and what happened."""
         before = state.clocks.watermark
-        clocks = state.clocks.told(latest, self.lateness_us)
+        clocks = state.clocks.told(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
         arrived = pa.concat_tables(new) if new else None
         late = None
         if arrived is not None:
