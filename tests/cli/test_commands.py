@@ -295,7 +295,7 @@ def test_check_reports_distances_lifetimes_keys_and_state(pattern: str) -> None:
     assert result.exit_code == 0
     for heading in ("Result", "Temporal network", "Lifetimes", "Keys", "State", "Engines"):
         assert f"== {heading} ==" in result.stdout
-    assert "2 001" in result.stdout
+    assert "2 000" in result.stdout
 
 
 def test_check_without_schemas_tells_what_needs_none(pattern: str) -> None:
@@ -305,7 +305,7 @@ def test_check_without_schemas_tells_what_needs_none(pattern: str) -> None:
     for heading in ("Temporal network", "Lifetimes", "Keys", "State", "Engines"):
         assert f"== {heading} ==" in result.stdout
     assert "== Result ==" not in result.stdout
-    assert "2 001" in result.stdout
+    assert "2 000" in result.stdout
     report = json.loads(tocsin("check", pattern, "--format", "json").stdout)
     assert report["ok"]
     assert report["columns"] is None
