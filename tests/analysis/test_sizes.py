@@ -16,6 +16,7 @@ from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.rates import parse_rate, parse_rates
 from tocsin.analysis.sizes import SizeReport, event_bytes, size_report
 from tocsin.analysis.temporal import network
+from tocsin.language.ast import Selection
 
 SCHEMAS = {
     "A": Schema.of("A", {"ts": "timestamp", "user": "string", "amount": "double"}),
@@ -214,6 +215,22 @@ def test_the_report_is_data_for_tools():
         "bytes": 20 * 64,
         "events_per_key": None,
     }
+
+
+@pytest.mark.parametrize(
+    "core",
+    [
+        query(sequence("a", "b"), within=10 * SECOND, selection=Selection.CONTIGUOUS),
+        query(alg.Adjacent((event("a"), event("b"))), within=10 * SECOND),
+    ],
+)
+def test_where_neighbours_are_adjacent_every_event_between_counts(core):
+    found = report(core, {"A": 1, "B": 2, "C": 3})
+    held = {store.event_type: store.events for store in found.shared}
+    assert held == {"A": 10, "B": 20, "C": 30}
+    assert ("(between)", "C") in [(store.variable, store.event_type) for store in found.stores]
+    plain = report(query(sequence("a", "b"), within=10 * SECOND), {"A": 1, "B": 2, "C": 3})
+    assert {store.event_type: store.events for store in plain.shared} == {"A": 10, "B": 2}
 
 
 def test_nested_attributes_add_up():

@@ -13,6 +13,9 @@ includes the length of a batch. It is an alarm, never a reason to evict.
 An event that several variables read is kept once: of one type at most as many as for the variable that keeps it
 longest. The total counts those.
 
+Where neighbours have to be adjacent (`contiguous`, ACEL's `:`, `@+` and NEXT), any event between two others matters as
+long as they do: every type that has a rate has a store then, whether or not the pattern names it.
+
 A rate is that of the whole input; each key may have all of it, so the bound per key is the same. A rate
 declared per key bounds each key, and the whole with the number of keys that are live at once.
 
@@ -30,13 +33,16 @@ from decimal import Decimal
 from typing import Any
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.absences import largest
 from tocsin.analysis.arrivals import Arrivals
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.durations import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
 from tocsin.analysis.rates import Rate
+from tocsin.language.ast import Selection
 
 EVENT_BYTES = 16
+BETWEEN = "(between)"  # no name of a variable
 
 
 @dataclass(frozen=True)
@@ -225,9 +231,16 @@ def size_report(
     total                                  unknown  unknown
     """
     common = query.partition.attributes if key is None else key
+    lives = dict(lifetimes.us)
+    wanted = _stores(query)
+    if counts_positions(query):
+        lives[BETWEEN] = largest(lifetimes[name] for name in query.variables)
+        types = dict.fromkeys([*alg.event_types(query.pattern), *(rates or {})])
+        whole = {kind for name, kind, _ in wanted if lives[name] == lives[BETWEEN]}
+        wanted += [(BETWEEN, kind, False) for kind in types if kind not in whole]
     stores = []
-    for variable, event_type, is_negated in _stores(query):
-        lifetime = lifetimes[variable]
+    for variable, event_type, is_negated in wanted:
+        lifetime = lives[variable]
         kept = None if lifetime is None else lifetime + lateness_us + (ahead_us or {}).get(event_type, 0)
         rate = (rates or {}).get(event_type)
         schema = (schemas or {}).get(event_type)
@@ -251,6 +264,15 @@ def _stores(query: alg.Query) -> list[tuple[str, str, bool]]:
     ]
     negated = [(absence.variable, absence.type, True) for absence in alg.absences_in(query.pattern)]
     return list(dict.fromkeys(positive + negated))
+
+
+def counts_positions(query: alg.Query) -> bool:
+    """Whether events that no variable holds matter because they lie between others."""
+    return query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS) or any(
+        isinstance(node, alg.Adjacent | alg.RepeatAdjacent | alg.NextOf)
+        or (isinstance(node, alg.Event) and node.type is None)
+        for node in query.pattern.walk()
+    )
 
 
 def event_bytes(schema: Schema) -> int:

@@ -226,7 +226,7 @@ def _rule_reports(
         sizes = size_report(
             rule.query,
             lives,
-            arrivals,
+            {name: arrivals[name] for name in rule.reads if name in arrivals},
             schemas=declared,
             lateness_us=late_us + max(when.get(name, Delay()).late_us for name in rule.reads),
             live_keys=live_keys,
