@@ -46,7 +46,7 @@ class LiveRule:
     lag_us: int
     most: int | None = None
     stores: dict[str, list[Row]] = field(default_factory=dict)
-    largest: Counter[str] = field(default_factory=Counter)  # by variable, and by event type with a star
+    largest: Counter[str] = field(default_factory=Counter)  # by variable
     reported: set[Any] = field(default_factory=set)
     matches: list[Row] = field(default_factory=list)
 
@@ -74,9 +74,6 @@ class LiveRule:
             self.stores[name] = [row for row in rows if row["ts"] + lifetime >= own_watermark]
         for name, rows in self.stores.items():
             self.largest[name] = max(self.largest[name], len(rows))
-        for kind in set(self.kinds.values()):
-            held = {row["uid"] for name, rows in self.stores.items() if self.kinds[name] == kind for row in rows}
-            self.largest[f"*{kind}"] = max(self.largest[f"*{kind}"], len(held))
         return emitted
 
     def _decide(self, watermark: int) -> dict[str, list[Row]]:
@@ -113,6 +110,7 @@ class Live:
     """A whole program."""
 
     rules: list[LiveRule]
+    largest: Counter[tuple[int, str]] = field(default_factory=Counter)  # by stratum and event type
 
     @classmethod
     def of(cls, program: tocsin.Rules, *, most: int | None = None) -> Live:
@@ -141,6 +139,13 @@ class Live:
             for rule in self.rules:
                 for kind, rows in rule.step(known, watermark).items():
                     known[kind] = known.get(kind, []) + rows
+            held: dict[tuple[int, str], set[Any]] = {}
+            for rule in self.rules:
+                for name, rows in rule.stores.items():
+                    shared = held.setdefault((rule.rule.stratum, rule.kinds[name]), set())
+                    shared |= {row["uid"] for row in rows}
+            for store, events in held.items():
+                self.largest[store] = max(self.largest[store], len(events))
 
     def found(self) -> dict[str, Counter[Any]]:
         """The matches of each rule, by times and ids."""

@@ -12,6 +12,11 @@ from fractions import Fraction
 from typing import Protocol
 
 
+def as_float(rate: Fraction) -> float:
+    """A rate for people and tools; the rate of matches of many variables may be beyond all floats."""
+    return float(min(rate, Fraction(10) ** 300))
+
+
 class Arrivals(Protocol):
     """The most events of a type within any time."""
 
@@ -32,7 +37,7 @@ class _Composed:
 
     def __str__(self) -> str:
         """Events per second in the long run, to six digits."""
-        return f"{float(self.per_second):.6g}/s"
+        return f"{as_float(self.per_second):.6g}/s"
 
 
 @dataclass(frozen=True)

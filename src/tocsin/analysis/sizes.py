@@ -34,7 +34,7 @@ from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.absences import largest
-from tocsin.analysis.arrivals import Arrivals
+from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.durations import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
@@ -91,7 +91,7 @@ class Store:
             "negated": self.is_negated,
             "lifetime_us": self.lifetime_us,
             "kept_us": self.kept_us,
-            "rate_per_second": None if self.rate is None else float(self.rate.per_second),
+            "rate_per_second": None if self.rate is None else as_float(self.rate.per_second),
             "event_bytes": self.event_bytes,
             "events": self.events,
             "bytes": self.bytes,

@@ -10,7 +10,7 @@ from typing import Any
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
 from tocsin.algebra.text import to_text
-from tocsin.analysis.arrivals import Arrivals
+from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.durations import table
 from tocsin.analysis.keys import Keys, common_keys, keys
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
@@ -112,7 +112,7 @@ class RulesReport:
             "rules": [each.to_dict() for each in self.rules],
             "events": self.events,
             "state": None if self.state is None else self.state.to_dict(),
-            "rates_per_second": {name: float(rate.per_second) for name, rate in self.rates.items()},
+            "rates_per_second": {name: as_float(rate.per_second) for name, rate in self.rates.items()},
             "runs_on_spark": not refused,
             "refusal": next((reason.message for reason in refused.values()), None),
             "warnings": [
@@ -262,7 +262,8 @@ def _rates(program: Program, rates: Mapping[str, Any] | None, *, required: bool)
             "S14",
             f"The largest rate of `{name}` is not declared, and no bound of the state follows without it.",
             where=program.templates[name].where,
-            hint=f'declare it, `rates={{"{name}": "100/s"}}`, or give up the guarantee with `guarantees=False`.',
+            hint=f'declare it, `rates={{"{name}": "100/s"}}` or `--rate {name}=100/s`; `check(…, guarantees=False)` '
+            "gives up the guarantee.",
         )
         for name in missing
     ]

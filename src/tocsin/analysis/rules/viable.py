@@ -32,7 +32,7 @@ from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Rule
-from tocsin.analysis.arrivals import Arrivals
+from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.rules.multiplicity import in_text_order
 from tocsin.analysis.temporal import Closure, network
 
@@ -74,7 +74,7 @@ class Node:
         return {
             "kind": self.kind,
             "name": self.name,
-            "rate_per_second": float(self.rate * 1_000_000),
+            "rate_per_second": as_float(self.rate * 1_000_000),
             "window_us": self.window_us,
             "left": self.left,
             "right": self.right,
