@@ -6,9 +6,10 @@ event, what is kept for a variable lies in a closed interval of length
 
     kept = lifetime + lateness + ahead
 
-where `ahead` is how far in the future emitted events may lie. So there are at most `arrivals.within(kept)` of them, by
-what is declared of their type (`rates.py`). The bound is of what is kept from one batch to the next, and the lateness
-includes the length of a batch. It is an alarm, never a reason to evict.
+where `ahead` is how far in the future emitted events may lie, and the lateness is that of the watermark: how late
+events may come, and how far one input may be behind another. So there are at most `arrivals.within(kept)` of them, by
+what is declared of their type (`rates.py`). The bound is of what is kept from one batch to the next. It is an
+alarm, never a reason to evict.
 
 An event that several variables read is kept once: of one type at most as many as for the variable that keeps it
 longest. The total counts those.
@@ -195,6 +196,7 @@ def size_report(
     lateness_us: int = 0,
     live_keys: int | None = None,
     ahead_us: Mapping[str, int] | None = None,
+    least_us: int = 0,
     key: tuple[str, ...] | None = None,
 ) -> SizeReport:
     """The largest size of every store.
@@ -215,6 +217,8 @@ def size_report(
         The largest number of keys within one lifetime, for rates per key.
     ahead_us
         Event type → how far its events may lie in the future, when they are emitted.
+    least_us
+        How long the engine keeps any event, also one that matters for less: an automaton keeps all for the window.
     key
         What its events have in common; by default the attributes of PARTITION BY.
 
@@ -234,14 +238,14 @@ def size_report(
     lives = dict(lifetimes.us)
     wanted = _stores(query)
     if counts_positions(query):
-        lives[BETWEEN] = largest(lifetimes[name] for name in query.variables)
+        lives[BETWEEN] = largest(lives.values())
         types = dict.fromkeys([*alg.event_types(query.pattern), *(rates or {})])
         whole = {kind for name, kind, _ in wanted if lives[name] == lives[BETWEEN]}
         wanted += [(BETWEEN, kind, False) for kind in types if kind not in whole]
     stores = []
     for variable, event_type, is_negated in wanted:
         lifetime = lives[variable]
-        kept = None if lifetime is None else lifetime + lateness_us + (ahead_us or {}).get(event_type, 0)
+        kept = None if lifetime is None else max(lifetime, least_us) + lateness_us + (ahead_us or {}).get(event_type, 0)
         rate = (rates or {}).get(event_type)
         schema = (schemas or {}).get(event_type)
         width = None if schema is None else event_bytes(schema)

@@ -18,7 +18,7 @@ from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.options import check_live_keys, check_rates, collecting, microseconds, schemas_of
-from tocsin.physical.claims import unsupported
+from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.reports import CheckReport
 
 R = TypeVar("R", bound=CheckReport)
@@ -105,7 +105,16 @@ def reported(
     assert distances is not None
     lives = lifetimes(query, distances)
     rates = parse_rates(demands.rates)
-    sizes = size_report(query, lives, rates, schemas=schemas, lateness_us=late_us, live_keys=demands.live_keys)
+    runs_as_automaton = refused_by_kernels(query) is not None
+    sizes = size_report(
+        query,
+        lives,
+        rates,
+        schemas=schemas,
+        lateness_us=late_us,
+        live_keys=demands.live_keys,
+        least_us=(query.window_us or 1) - 1 if runs_as_automaton else 0,
+    )
     if limit is not None:
         require_within(limit, sizes.shared, SMALLER)
     refusal = unsupported(query)
