@@ -256,6 +256,17 @@ def test_a_limit_names_the_largest_stores() -> None:
     assert "`live_keys=`" in (caught.value.hint or "")
 
 
+def test_a_limit_says_what_is_missing_of_emitted_events() -> None:
+    program = compiled(
+        ABC
+        + """rule R where a : A b : B+ when b in a [0 s, 9 s] then emit C at a.timestamp with { x = 1 }
+        rule S where c : C d : C when d in c [0 s, 9 s]"""
+    )
+    with pytest.raises(tocsin.errors.StateUnknownError, match="the rate of `C` does not follow") as caught:
+        program.check(rates={"A": 1, "B": 1}, max_state="4GB")
+    assert "gather events with `all`" in (caught.value.hint or "")
+
+
 def test_a_limit_per_key_needs_a_key() -> None:
     keyless = LIMITED.replace("{ x = a.x }", "")
     with pytest.raises(tocsin.errors.StateUnknownError, match="the query has no key"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -62,7 +62,7 @@ def parse_limit(limit: str | int | Limit) -> Limit:
     return Limit(int(Fraction(found["number"]) * unit), found["key"] is not None)
 
 
-def require_within(limit: Limit, stores: Iterable[Store], advice: str) -> None:
+def require_within(limit: Limit, stores: Iterable[Store], advice: str, emitted: Collection[str] = ()) -> None:
     """Refuse a query that may keep more than the limit, or of which it is not known how much it keeps.
 
     Parameters
@@ -73,6 +73,8 @@ def require_within(limit: Limit, stores: Iterable[Store], advice: str) -> None:
         One per event type, or per stratum and type: each event is in one of them.
     advice
         How a query of its language is made smaller.
+    emitted
+        The event types that rules emit, whose rates cannot be declared.
 
     Raises
     ------
@@ -84,7 +86,11 @@ def require_within(limit: Limit, stores: Iterable[Store], advice: str) -> None:
     sizes = [(store, store.bytes_per_key if limit.is_per_key else store.bytes) for store in stores]
     unknown = [store for store, size in sizes if size is None]
     if unknown:
-        raise _unknown(limit, unknown)
+        reasons = dict.fromkeys(_missing(store, limit, emitted) for store in unknown)
+        raise errors.StateUnknownError(
+            f"How much a live query keeps is not known: {'; '.join(what for what, _ in reasons)}.",
+            hint="; ".join(dict.fromkeys(cure for _, cure in reasons)) + ".",
+        )
     whole = total(size for _, size in sizes) or 0
     if whole <= limit.bytes:
         return
@@ -102,19 +108,16 @@ def _described(store: Store, size: int | None) -> str:
     return f"{format_bytes(size)} of `{store.event_type}` for `{store.variable}` ({store.rate}, kept {kept})"
 
 
-def _unknown(limit: Limit, stores: list[Store]) -> errors.TocsinError:
-    reasons = dict.fromkeys(_missing(store, limit) for store in stores)
-    return errors.StateUnknownError(
-        f"How much a live query keeps is not known: {'; '.join(what for what, _ in reasons)}.",
-        hint="; ".join(dict.fromkeys(cure for _, cure in reasons)) + ".",
-    )
-
-
-def _missing(store: Store, limit: Limit) -> tuple[str, str]:
+def _missing(store: Store, limit: Limit, emitted: Collection[str]) -> tuple[str, str]:
     """What is not known of a store, and how it can be told."""
     kind = store.event_type
     if store.lifetime_us is None:
         return f"nothing bounds how long `{store.variable}` matters", "add a window"
+    if store.rate is None and kind in emitted:
+        return (
+            f"the rate of `{kind}` does not follow from the rules that emit it",
+            "tell the rates of all they read, and gather events with `all` in place of repetitions",
+        )
     if store.rate is None:
         return (
             f"the rate of `{kind}` is not known",
@@ -127,6 +130,7 @@ def _missing(store: Store, limit: Limit) -> tuple[str, str]:
     if isinstance(store.rate, Rate) and store.rate.is_per_key:
         return (
             f"the rate of `{kind}` is that of one key",
-            f'tell how many keys are live at once, `live_keys=`, or add the rate of all: "1000/s, {store.rate}"',
+            f"tell how many keys are live at once, `live_keys=` or `--live-keys`, or add the rate of all: "
+            f'"1000/s, {store.rate}"',
         )
     return f"the size of `{kind}` does not follow", "declare more rates"

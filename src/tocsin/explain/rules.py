@@ -201,15 +201,15 @@ def checked_program(
     sized = [(each.rule, each.network, each.sizes) for each in reports if each.sizes is not None]
     state = program_state(sized, derived, live_keys)
     if limit is not None:
-        require_within(limit, [store for _, store in state.stores], SMALLER)
+        require_within(limit, [store for _, store in state.stores], SMALLER, program.emitted)
     if not known:
         return RulesReport(program, tuple(replace(each, sizes=None) for each in reports), {}, None, warnings)
     return RulesReport(program, reports, derived, state, warnings)
 
 
 SMALLER = (
-    "shorten the distances of the variable, declare a rate per key with `live_keys=`, or gather events with `all` in "
-    "place of several variables."
+    "shorten the distances of the variable, declare rates per key with `live_keys=` (`--live-keys`), or gather events "
+    "with `all` in place of several variables."
 )
 
 
