@@ -321,7 +321,8 @@ class Pattern:
         max_state
             Refuse a query that may keep more than this, `"4GB"` or `"64 kB per key"`, or of which it is not known.
         live_keys
-            How many keys have events within one window at most: what rates per key, `"5/h per key"`, add up to.
+            How many keys have events within the longest time that events are kept: what rates per key, `"5/h per key"`,
+            add up to.
 
         Raises
         ------

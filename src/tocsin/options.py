@@ -98,7 +98,7 @@ def check_live_keys(live_keys: Any) -> None:
     if isinstance(live_keys, bool) or not isinstance(live_keys, int) or live_keys < 1:
         raise errors.InvalidOptionError(
             f"`live_keys={live_keys!r}` is not a number of keys.",
-            hint="write how many different keys have events within one window at most, as in `live_keys=100_000`.",
+            hint="write how many different keys have events while events are kept, as in `live_keys=100_000`.",
         )
 
 

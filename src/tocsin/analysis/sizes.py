@@ -214,7 +214,7 @@ def size_report(
     lateness_us
         How far the watermark lags behind the newest event.
     live_keys
-        The largest number of keys within one lifetime, for rates per key.
+        The largest number of keys within the longest time that events are kept, for rates per key.
     ahead_us
         Event type → how far its events may lie in the future, when they are emitted.
     least_us
