@@ -19,7 +19,7 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis.compile import compiled
 from tocsin.analysis.temporal import network
 from tocsin.engines import check_choice, matched_locally, prepared
-from tocsin.explain.check import checked
+from tocsin.explain.check import Demands, checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
@@ -312,6 +312,8 @@ class Pattern:
         type: str = "type",
         lateness: str | dt.timedelta | None = None,
         streaming: bool = False,
+        max_state: str | int | None = None,
+        live_keys: int | None = None,
     ) -> CheckReport:
         """Check the query against the schemas of its event types, and tell what is known before anything runs.
 
@@ -330,6 +332,11 @@ class Pattern:
             How late events may come, `"10 seconds"` or a timedelta; they are remembered that much longer.
         streaming
             Refuse a query that no finite state can run.
+        max_state
+            Refuse a query that may keep more than this, `"4GB"` or `"64 kB per key"`, or of which it is not known.
+        live_keys
+            How many keys have events within the longest time that events are kept: what rates per key, `"5/h per key"`,
+            add up to.
 
         Raises
         ------
@@ -349,12 +356,10 @@ class Pattern:
         return checked(
             self.query,
             schemas,
-            rates,
+            Demands(rates, lateness, streaming, max_state, live_keys),
             time=time,
             clock=self._clock(time),
             type=type,
-            lateness=lateness,
-            streaming=streaming,
             warnings=self.warnings,
         )
 

@@ -384,6 +384,18 @@ class MissingRateError(QueryBindingError):
     condition = "MISSING_RATE"
 
 
+class StateTooLargeError(QueryBindingError):
+    """A live query could keep more than it is allowed to."""
+
+    condition = "STATE_TOO_LARGE"
+
+
+class StateUnknownError(QueryBindingError):
+    """A limit is set to what a live query keeps, and how much that is does not follow from what is declared."""
+
+    condition = "STATE_UNKNOWN"
+
+
 class UnknownRuleError(QueryBindingError):
     """A program has no rule of that name, or emits no such events."""
 

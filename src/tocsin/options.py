@@ -91,6 +91,17 @@ def check_rates(rates: Any, pattern: alg.Node) -> None:
     errors.raise_all(problems)
 
 
+def check_live_keys(live_keys: Any) -> None:
+    """Refuse a number of keys that is none."""
+    if live_keys is None:
+        return
+    if isinstance(live_keys, bool) or not isinstance(live_keys, int) or live_keys < 1:
+        raise errors.InvalidOptionError(
+            f"`live_keys={live_keys!r}` is not a number of keys.",
+            hint="write how many different keys have events while events are kept, as in `live_keys=100_000`.",
+        )
+
+
 def microseconds(duration: str | dt.timedelta | None) -> int:
     """A length of time given as an option.
 

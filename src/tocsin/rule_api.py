@@ -229,6 +229,8 @@ class Rules:
         lateness: str | dt.timedelta | None = None,
         streaming: bool = False,
         guarantees: bool = True,
+        max_state: str | int | None = None,
+        live_keys: int | None = None,
     ) -> RulesReport:
         """Tell what is known before anything runs; with schemas, check that the inputs fit the templates.
 
@@ -245,6 +247,8 @@ class Rules:
             Refuse a program whose state has no bound that is known before it starts.
         guarantees
             False gives up the bound of types without a rate.
+        max_state, live_keys
+            As for `Pattern.check`.
 
         Raises
         ------
@@ -258,10 +262,11 @@ class Rules:
         ...     rule R where a : A  no b : B { x = a.x } when no b in a [0 seconds, 4 seconds]
         ... ''')
         >>> print(p.check(rates={"A": 1, "B": 1}).rules[0].sizes)
-        store  type  rate  lifetime  events  bytes
-        a      A     1/s   4 s       5       160 B
-        NOT b  B     1/s   4 s       5       160 B
-        total                        10      320 B
+        store  type  rate  lifetime  events  bytes  per key
+        a      A     1/s   4 s       5       160 B  5
+        NOT b  B     1/s   4 s       5       160 B  5
+        total                        10      320 B  10
+        Key: a.x = b.x.
         """
         check_columns(time=time, type=type)
         return checked_program(
@@ -273,6 +278,8 @@ class Rules:
             lateness=lateness,
             streaming=streaming,
             guarantees=guarantees,
+            max_state=max_state,
+            live_keys=live_keys,
             warnings=self.warnings,
         )
 

@@ -113,14 +113,15 @@ def test_check_with_rates(program: tocsin.Rules, snapshot: SnapshotAssertion) ->
     assert str(report) == snapshot
     assert report.to_dict()["ok"] is True
     # A time-out has at most the rate of requests: 10/s; Down keeps 60 s of them, NoReply 5 s of both, each 1 s longer.
+    # The two variables of Down share their events.
     assert {name: float(rate.per_second) for name, rate in report.rates.items()} == {
         "Request": 10.0,
         "Reply": 10.0,
         "Timeout": 10.0,
         "Outage": 10.0,
     }
-    assert report.events == 2 * 61 + 2 * 611
-    assert [store["events"] for store in report.to_dict()["rules"][1]["sizes"]["stores"]] == [611, 611]
+    assert report.events == 2 * 70 + 620
+    assert [store["events"] for store in report.to_dict()["rules"][1]["sizes"]["stores"]] == [620, 620]
 
 
 def test_figure_8_1_needs_five_places() -> None:
@@ -133,13 +134,25 @@ def test_figure_8_1_needs_five_places() -> None:
     assert [store.events for store in sizes.stores] == [5, 5]
 
 
-def test_a_mean_of_times_has_no_rate_and_is_told_so() -> None:
+def test_a_mean_of_times_lies_near_each_of_them() -> None:
+    """Up to 2.5 seconds after a and before b: in 5 seconds of means there are those of 10 seconds of a, 6 of each."""
     program = tocsin.rules(
         """template A { x : Integer } template B { x : Integer } template C { x : Integer }
         rule R where a : A b : B when b in a [0 s, 5 s] then emit C at avg(a.timestamp, b.timestamp) with { x = 1 }
         rule S where c : C d : C when d in c [0 s, 5 s]"""
     )
     report = program.check(rates={"A": 1, "B": 1})
+    assert report.rates["C"].within(5_000_000) == 6 * 11
+    assert report.rules[1].sizes.events == report.rates["C"].within(10_000_000)  # as late as a mean comes
+
+
+def test_a_repetition_has_no_rate_and_is_told_so() -> None:
+    program = tocsin.rules(
+        """template A { x : Integer } template C { x : Integer }
+        rule R where a : A b : A+ when b in a [0 s, 5 s] then emit C at a.timestamp with { x = 1 }
+        rule S where c : C d : C when d in c [0 s, 5 s]"""
+    )
+    report = program.check(rates={"A": 1})
     assert "C" not in report.rates
     assert report.events is None
     assert "unknown" in str(report)
@@ -183,4 +196,4 @@ def test_a_rule_that_reads_derived_events_waits_for_them() -> None:
     sizes = report.rules[1].sizes
     assert sizes is not None
     assert sizes.lateness_us == 14 * 24 * 3600 * 1_000_000
-    assert [store.events for store in sizes.stores] == [15 * 15 + 1, 15]
+    assert [store.events for store in sizes.stores] == [15 * 16, 15]  # 16 days of A, each in 15 matches

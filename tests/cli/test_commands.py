@@ -295,7 +295,7 @@ def test_check_reports_distances_lifetimes_keys_and_state(pattern: str) -> None:
     assert result.exit_code == 0
     for heading in ("Result", "Temporal network", "Lifetimes", "Keys", "State", "Engines"):
         assert f"== {heading} ==" in result.stdout
-    assert "2 001" in result.stdout
+    assert "2 000" in result.stdout
 
 
 def test_check_without_schemas_tells_what_needs_none(pattern: str) -> None:
@@ -305,11 +305,42 @@ def test_check_without_schemas_tells_what_needs_none(pattern: str) -> None:
     for heading in ("Temporal network", "Lifetimes", "Keys", "State", "Engines"):
         assert f"== {heading} ==" in result.stdout
     assert "== Result ==" not in result.stdout
-    assert "2 001" in result.stdout
+    assert "2 000" in result.stdout
     report = json.loads(tocsin("check", pattern, "--format", "json").stdout)
     assert report["ok"]
     assert report["columns"] is None
     assert report["lifetimes_us"] == {"a": 9_999_999, "b": 0}
+
+
+@pytest.mark.parametrize(
+    ("limit", "condition"),
+    [("4GB", None), ("1 KiB", "STATE_TOO_LARGE"), ("1 kB per key", "STATE_UNKNOWN"), ("lots", "INVALID_OPTION")],
+)
+def test_check_refuses_what_may_keep_more_than_there_is_room_for(
+    pattern: str, limit: str, condition: str | None
+) -> None:
+    arguments = ("check", pattern, *SCHEMA, "--rate", "A=100/s", "--rate", "B=5/s", "--max-state", limit)
+    if condition is None:
+        assert tocsin(*arguments).exit_code == 0
+    else:
+        assert f"[{condition}]" in refused(*arguments)
+
+
+def test_a_limit_needs_rates_schemas_and_a_window(pattern: str) -> None:
+    limit = ("--max-state", "4GB")
+    assert "the rate of `A` is not known" in refused("check", pattern, *SCHEMA, *limit)
+    assert "the schema of `A` is not known" in refused("check", pattern, "--rate", "A=1/s", "--rate", "B=1/s", *limit)
+    assert "[UNBOUNDED_PATTERN]" in refused("check", "-", *limit, stdin="PATTERN SEQ(A a, B b)")
+
+
+def test_a_limit_of_formulas_and_of_live_keys(tmp_path: Path) -> None:
+    formula = tmp_path / "fall.acel"
+    formula.write_text("(A AS x ; A AS y) WITHIN 10 SECONDS PARTITION BY k")
+    given = ("check", str(formula), "--schema", "A=ts timestamp, k bigint", "--rate", "A=2/s per key")
+    assert "[STATE_UNKNOWN]" in refused(*given, "--max-state", "1MB")
+    assert "may keep 640 kB" in refused(*given, "--max-state", "64kB", "--live-keys", "1000")
+    assert tocsin(*given, "--max-state", "1MB", "--live-keys", "1000").exit_code == 0
+    assert tocsin(*given, "--max-state", "1kB per key").exit_code == 0
 
 
 def test_check_without_schemas_names_the_unbounded_pair() -> None:

@@ -38,7 +38,7 @@ def test_check_reads_modules_beside_the_file_and_tells_lifetimes_and_sizes(fraud
     result = run("check", fraud, "--function", "unusual=boolean", "--rate", "Transfer=10/s")
     assert result.exit_code == 0, result.output
     assert "NOT other  59 s" in result.output
-    assert "All rules together remember at most 1 192 events." in result.output
+    assert "0        Transfer  10/s  1 min  610     43.9 kB  610" in result.output
     assert "rule Large, reference only:" in result.output or "Spark, local and reference" in result.output
 
 
@@ -47,6 +47,21 @@ def test_check_for_tools(fraud: str) -> None:
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["rules"][0]["lifetimes_us"] == {"t": 60_000_000, "other": 59_000_000}
+
+
+def test_check_refuses_a_program_that_may_keep_too_much(fraud: str) -> None:
+    given = ["check", fraud, "--function", "unusual=boolean", "--rate", "Transfer=10/s", "--max-state"]
+    assert run(*given, "44 kB").exit_code == 0
+    wrong = run(*given, "43kB", "--format", "json")
+    assert wrong.exit_code == 1
+    assert json.loads(wrong.stdout)["error"]["condition"] == "STATE_TOO_LARGE"
+
+
+def test_streaming_needs_the_rates_of_a_program(fraud: str) -> None:
+    refused = run("check", fraud, "--function", "unusual=boolean", "--streaming")
+    assert refused.exit_code == 1
+    assert "[MISSING_RATE]" in refused.output
+    assert "Rule S14" in refused.output
 
 
 def test_check_against_schemas(fraud: str) -> None:

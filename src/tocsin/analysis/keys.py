@@ -129,9 +129,9 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
     exact = {(one, other) for one, other in equal if len(kinds_of(one) | kinds_of(other)) <= 1}
     pairs = _always(equal, exact, bound, order)
     absent = {
-        absence.variable: tuple(_of_absent(absence))
+        absence.variable: tuple(equal_around(absence))
         for absence in alg.absences_in(query.pattern)
-        if any(_of_absent(absence))
+        if any(equal_around(absence))
     }
     return Keys(query.partition.attributes, _classes(pairs, bound, order), absent)
 
@@ -152,12 +152,41 @@ def _equality(conjunct: ex.Expression) -> Iterator[Equality]:
                 yield (left.variable, left.path), (right.variable, right.path)
 
 
-def _of_absent(absence: alg.Absent) -> Iterator[tuple[Path, Member]]:
-    for conjunct in ex.conjuncts(absence.condition):
+def equal_around(around: alg.Around) -> Iterator[tuple[Path, Member]]:
+    """The attributes of an absent or gathered event, and what each is equal to."""
+    for conjunct in ex.conjuncts(around.condition):
         for one, other in _equality(conjunct):
-            if absence.variable in (one[0], other[0]):
-                own, there = (one, other) if one[0] == absence.variable else (other, one)
+            if around.variable in (one[0], other[0]):
+                own, there = (one, other) if one[0] == around.variable else (other, one)
                 yield own[1], there
+
+
+def common_keys(query: alg.Query, found: Keys) -> tuple[str, ...]:
+    """The equalities that all events around a match share, absent and gathered ones too.
+
+    Examples
+    --------
+    >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("n", ("k",)))
+    >>> query = alg.Query(alg.Absent(alg.Event("A", "a"), "N", "n", same, (), ()))
+    >>> common_keys(query, keys(query))
+    ('a.k = n.k',)
+    """
+    around = [(each.variable, tuple(equal_around(each))) for each in alg.around_in(query.pattern)]
+    hidden = {name for name, _ in around}
+    single = [name for name in query.variables if name not in hidden]
+    shared: list[tuple[Member, ...]] = [each.members for each in found.classes if each.covers_all]
+    if len(single) == 1 and around:
+        shared += [(member,) for _, member in around[0][1] if member[0] == single[0]]
+    common = []
+    for members in shared:
+        joined = [
+            next(((name, path) for path, member in equal if member in members), None)
+            for name, equal in around
+            if name not in {variable for variable, _ in members}
+        ]
+        if None not in joined:
+            common.append(" = ".join(f"{name}.{'.'.join(path)}" for name, path in (*members, *filter(None, joined))))
+    return tuple(dict.fromkeys(common))
 
 
 @dataclass(frozen=True)

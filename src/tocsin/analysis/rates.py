@@ -1,38 +1,108 @@
-"""Declared arrival rates: `100`, `"100/s"`, `"100 per minute"`, `"1 per 10 seconds"`, exactly."""
+"""Declared arrival rates, exactly: `100`, `"100/s"`, `"1 per 10 seconds"`, `"10/ms spaced"`, `"9/s, 5/h per key"`.
+
+A rate of n per u is a hard limit (LRP, definition 2), under one of two models of how events come (digest, ERR-8):
+
+- in *bursts*, the default: at most n in any half-open stretch of length u, all at one instant if they like. A closed
+  interval of length t is covered by ⌊t / u⌋ + 1 such stretches, so that it holds at most `n × (⌊t / u⌋ + 1)`;
+- *spaced*: any two are at least u / n apart: at most `⌊t × n / u⌋ + 1`.
+
+Spaced streams keep the limit of bursts, so that the default is safe for both. A rate counts whole events: 2.5/s is
+3 in any second, and 0.1/s is 1 in any ten.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tocsin import errors
+from tocsin.analysis.arrivals import Arrivals, Copies, Least
+from tocsin.analysis.durations import format_us
 from tocsin.language.durations import MICROSECONDS
 
+SECOND_US = 1_000_000
 _RATE = re.compile(
-    r"(?P<events>\d+(_\d+)*(\.\d+)?)\s*(/|per)\s*((?P<number>\d+(\.\d+)?)\s*)?(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?",
+    r"(?P<events>\d+(_\d+)*(\.\d+)?)\s*(/|per)\s*((?P<number>\d+(\.\d+)?)\s*)?(?P<unit>[a-z]+)"
+    r"(?P<words>(\s+(per\s+key|spaced))*)",
     re.IGNORECASE | re.ASCII,
 )
 
 
 @dataclass(frozen=True)
 class Rate:
-    """The largest number of events in a time: a hard limit, not an average (LRP, definition 2)."""
+    """The largest number of events in a time: a hard limit, not an average.
+
+    Attributes
+    ----------
+    per_second
+        Events per second.
+    is_per_key
+        Whether each key has this limit, and nothing is known of all together.
+    is_spaced
+        Whether events keep their distance; otherwise they may come in bursts.
+    stretch_us
+        The time in which the events of one burst come.
+    per_key
+        What else is known of each key, beside the limit for all together.
+    """
 
     per_second: Fraction
     is_per_key: bool = False
+    is_spaced: bool = False
+    stretch_us: Fraction = Fraction(SECOND_US)
+    per_key: Rate | None = None
 
-    def __str__(self) -> str:
-        """Events per second, to six digits.
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length.
 
         Examples
         --------
-        >>> str(parse_rate("6 per minute")), str(parse_rate(2.5))
-        ('0.1/s', '2.5/s')
+        >>> parse_rate("10/ms").within(14_000), parse_rate("10/ms spaced").within(14_000)
+        (150, 141)
+        >>> parse_rate("0.1/s").within(0), parse_rate("0.1/s").within(10_000_000)
+        (1, 2)
         """
-        return f"{float(self.per_second):.6g}/s" + (" per key" if self.is_per_key else "")
+        if not self.per_second:
+            return 0
+        if self.is_spaced:
+            return us * self.per_second // SECOND_US + 1
+        events = self.per_second * self.stretch_us / SECOND_US
+        if events < 1:
+            # Whole microseconds: a third written as a float is a little less than a third.
+            return us // (SECOND_US // self.per_second) + 1
+        return math.ceil(events) * (us // self.stretch_us + 1)
+
+    @property
+    def of_key(self) -> Arrivals:
+        """What is known of the events of one key."""
+        return self if self.per_key is None else Least((self, self.per_key))
+
+    def of_all(self, live_keys: int | None) -> Arrivals | None:
+        """What is known of all events together, given how many keys are live at once; None when nothing is."""
+        if self.is_per_key:
+            return None if live_keys is None else Copies(self, live_keys)
+        if self.per_key is not None and live_keys is not None:
+            return Least((self, Copies(self.per_key, live_keys)))
+        return self
+
+    def __str__(self) -> str:
+        """As it may be written.
+
+        Examples
+        --------
+        >>> str(parse_rate("6 per minute")), str(parse_rate(2.5)), str(parse_rate("1 per 5 minutes spaced per key"))
+        ('6/min', '2.5/s', '1 per 5 min spaced per key')
+        """
+        events = f"{float(self.per_second * self.stretch_us / SECOND_US):.6g}"
+        whole = self.stretch_us.denominator == 1
+        stretch = format_us(int(self.stretch_us)) if whole else f"{float(self.stretch_us):.6g} µs"
+        unit = stretch.removeprefix("1 ")
+        said = f"{events}/{unit}" if unit != stretch else f"{events} per {stretch}"
+        said += " spaced" * self.is_spaced + " per key" * self.is_per_key
+        return said if self.per_key is None else f"{said}, {self.per_key}"
 
 
 def parse_rate(rate: str | float | Fraction | Rate, event_type: str = "") -> Rate:
@@ -67,14 +137,26 @@ def _number(rate: float | Fraction) -> Rate | None:
 
 
 def _parse(text: str) -> Rate | None:
-    matched = _RATE.fullmatch(text.strip())
+    """One limit, or two: of all events, and of each key."""
+    limits = [_limit(part.strip()) for part in text.split(",")]
+    match sorted((each for each in limits if each is not None), key=lambda each: each.is_per_key):
+        case [only] if len(limits) == 1:
+            return only
+        case [of_all, of_key] if len(limits) == 2 and of_key.is_per_key and not of_all.is_per_key:
+            return replace(of_all, per_key=of_key)
+    return None
+
+
+def _limit(text: str) -> Rate | None:
+    matched = _RATE.fullmatch(text)
     if matched is None:
         return None
     unit = MICROSECONDS.get(matched["unit"].upper())
-    span = unit and Fraction(matched["number"] or 1) * unit
-    if not span:
+    stretch = Fraction(matched["number"] or 1) * (unit or 0)
+    words = matched["words"].lower()
+    if not stretch:
         return None
-    return Rate(Fraction(matched["events"]) * 1_000_000 / span, matched["key"] is not None)
+    return Rate(Fraction(matched["events"]) * SECOND_US / stretch, "key" in words, "spaced" in words, stretch)
 
 
 def parse_rates(rates: Mapping[str, str | float | Fraction | Rate] | None) -> dict[str, Rate]:

@@ -1,11 +1,21 @@
 """How much a live query can ever hold, from declared rates, before it starts (SEMANTICS §7).
 
-There is one store per variable and event type, negated variables included. It holds the events of the last
-`lifetime + lateness`, where the lateness is how far the watermark may lag behind, so at most
+An event matters to a variable until the watermark has passed its time plus the variable's lifetime, and is forgotten
+then, never before and never because there are too many. When the watermark lags at most `lateness` behind the newest
+event, what is kept for a variable lies in a closed interval of length
 
-    ⌈rate × (lifetime + lateness)⌉ + 1
+    kept = lifetime + lateness + ahead
 
-events, for a rate that is a hard limit. The bound is an alarm, never a reason to evict.
+where `ahead` is how far in the future emitted events may lie, and the lateness is that of the watermark: how late
+events may come, and how far one input may be behind another. So there are at most `arrivals.within(kept)` of them, by
+what is declared of their type (`rates.py`). The bound is of what is kept from one batch to the next. It is an
+alarm, never a reason to evict.
+
+An event that several variables read is kept once: of one type at most as many as for the variable that keeps it
+longest. The total counts those.
+
+Where neighbours have to be adjacent (`contiguous`, ACEL's `:`, `@+` and NEXT), any event between two others matters as
+long as they do: every type that has a rate has a store then, whether or not the pattern names it.
 
 A rate is that of the whole input; each key may have all of it, so the bound per key is the same. A rate
 declared per key bounds each key, and the whole with the number of keys that are live at once.
@@ -18,19 +28,22 @@ need their own reckoning.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from decimal import Decimal
 from typing import Any
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.absences import largest
+from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.durations import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
-from tocsin.analysis.rates import Rate, parse_rates
+from tocsin.analysis.rates import Rate
+from tocsin.language.ast import Selection
 
 EVENT_BYTES = 16
+BETWEEN = "(between)"  # no name of a variable
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,8 @@ class Store:
 
     Attributes
     ----------
+    kept_us
+        The length of time that they are from; None when the lifetime has no bound.
     events, bytes
         The most it can hold; None when the rate is not declared, the lifetime has no bound, or a rate per key
         comes without the number of keys.
@@ -50,11 +65,24 @@ class Store:
     event_type: str
     is_negated: bool
     lifetime_us: int | None
-    rate: Rate | None
+    kept_us: int | None
+    rate: Arrivals | None
     event_bytes: int | None
     events: int | None
     bytes: int | None
     events_per_key: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The variable, as reports call it."""
+        return f"NOT {self.variable}" if self.is_negated else self.variable
+
+    @property
+    def bytes_per_key(self) -> int | None:
+        """The most bytes of one key, estimated."""
+        if self.events_per_key is None or self.event_bytes is None:
+            return None
+        return self.events_per_key * self.event_bytes
 
     def to_dict(self) -> dict[str, Any]:
         """For tools; the rate in events per second."""
@@ -63,7 +91,8 @@ class Store:
             "event_type": self.event_type,
             "negated": self.is_negated,
             "lifetime_us": self.lifetime_us,
-            "rate_per_second": None if self.rate is None else float(self.rate.per_second),
+            "kept_us": self.kept_us,
+            "rate_per_second": None if self.rate is None else as_float(self.rate.per_second),
             "event_bytes": self.event_bytes,
             "events": self.events,
             "bytes": self.bytes,
@@ -71,28 +100,53 @@ class Store:
         }
 
 
+def shared(stores: Iterable[Store]) -> tuple[Store, ...]:
+    """Of the stores of each type the one that keeps events longest: it holds all that the others do."""
+    longest: dict[str, Store] = {}
+    for store in stores:
+        known = longest.get(store.event_type)
+        if known is None or (known.kept_us is not None and (store.kept_us is None or store.kept_us > known.kept_us)):
+            longest[store.event_type] = store
+    return tuple(longest.values())
+
+
 @dataclass(frozen=True)
 class SizeReport:
-    """The stores of a query and what they can hold together."""
+    """The stores of a query and what they can hold together.
+
+    Attributes
+    ----------
+    stores
+        One per variable and event type.
+    lateness_us
+        How far the watermark lags behind.
+    key
+        The attributes by which the query is partitioned, or an equality that all its events share.
+    """
 
     stores: tuple[Store, ...]
     lateness_us: int = 0
     key: tuple[str, ...] = ()
 
     @property
+    def shared(self) -> tuple[Store, ...]:
+        """One store per event type, which its variables share."""
+        return shared(self.stores)
+
+    @property
     def events(self) -> int | None:
-        """The most events in all stores; None when one of them has no bound."""
-        return _total(store.events for store in self.stores)
+        """The most events that are kept, each once; None when a store has no bound."""
+        return total(store.events for store in self.shared)
 
     @property
     def bytes(self) -> int | None:
-        """The most bytes in all stores, estimated; None when one of them is not known."""
-        return _total(store.bytes for store in self.stores)
+        """The most bytes that are kept, estimated; None when a store is not known."""
+        return total(store.bytes for store in self.shared)
 
     @property
     def events_per_key(self) -> int | None:
         """The most events of one key; None when there is no key, or no bound."""
-        return _total(store.events_per_key for store in self.stores)
+        return total(store.events_per_key for store in self.shared)
 
     def to_dict(self) -> dict[str, Any]:
         """For tools."""
@@ -110,9 +164,11 @@ class SizeReport:
         per_key = ("per key",) if self.key else ()
         header = ("store", "type", "rate", "lifetime", "events", "bytes", *per_key)
         rows = [self._row(store) for store in self.stores]
-        total = ("total", "", "", "", _count(self.events), _bytes(self.bytes))
-        rows.append(total + ((_count(self.events_per_key),) if self.key else ()))
+        last = ("total", "", "", "", format_count(self.events), format_bytes(self.bytes))
+        rows.append(last + ((format_count(self.events_per_key),) if self.key else ()))
         lines = [table(header, rows)]
+        if len(self.shared) < len(self.stores):
+            lines.append("The total counts an event that several stores hold once.")
         if self.lateness_us:
             lines.append(f"Events are kept {format_us(self.lateness_us)} longer than their lifetime, for late ones.")
         if self.key:
@@ -121,24 +177,27 @@ class SizeReport:
 
     def _row(self, store: Store) -> tuple[str, ...]:
         row = (
-            f"NOT {store.variable}" if store.is_negated else store.variable,
+            store.name,
             store.event_type,
             "not declared" if store.rate is None else str(store.rate),
             format_bound(store.lifetime_us),
-            "unbounded" if store.lifetime_us is None else _count(store.events),
-            _bytes(store.bytes),
+            "unbounded" if store.lifetime_us is None else format_count(store.events),
+            format_bytes(store.bytes),
         )
-        return row + ((_count(store.events_per_key),) if self.key else ())
+        return row + ((format_count(store.events_per_key),) if self.key else ())
 
 
 def size_report(
     query: alg.Query,
     lifetimes: Lifetimes,
-    rates: Mapping[str, str | float | Fraction | Rate] | None = None,
+    rates: Mapping[str, Arrivals] | None = None,
     *,
     schemas: Mapping[str, Schema] | None = None,
     lateness_us: int = 0,
     live_keys: int | None = None,
+    ahead_us: Mapping[str, int] | None = None,
+    least_us: int = 0,
+    key: tuple[str, ...] | None = None,
 ) -> SizeReport:
     """The largest size of every store.
 
@@ -149,41 +208,55 @@ def size_report(
     lifetimes
         How long the events of each variable matter.
     rates
-        Event type → the largest rate: events per second, or text such as `"100 per minute"`, `"5/h per key"`.
+        Event type → what is known of its arrivals: `parse_rates` reads what users declare.
     schemas
         The schemas, for the bytes.
     lateness_us
         How far the watermark lags behind the newest event.
     live_keys
-        The largest number of keys within one lifetime, for rates per key.
+        The largest number of keys within the longest time that events are kept, for rates per key.
+    ahead_us
+        Event type → how far its events may lie in the future, when they are emitted.
+    least_us
+        How long the engine keeps any event, also one that matters for less: an automaton keeps all for the window.
+    key
+        What its events have in common; by default the attributes of PARTITION BY.
 
     Examples
     --------
     >>> from tocsin.analysis.lifetimes import lifetimes
+    >>> from tocsin.analysis.rates import parse_rates
     >>> from tocsin.analysis.temporal import network
     >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
-    >>> print(size_report(query, lifetimes(query, network(query)), {"A": "100/s"}))
+    >>> print(size_report(query, lifetimes(query, network(query)), parse_rates({"A": "100/s"})))
     store  type  rate          lifetime    events   bytes
-    a      A     100/s         9.999999 s  1 001    unknown
+    a      A     100/s         9.999999 s  1 000    unknown
     b      B     not declared  0 s         unknown  unknown
     total                                  unknown  unknown
     """
-    known = parse_rates(rates)
-    is_keyed = bool(query.partition.attributes)
+    common = query.partition.attributes if key is None else key
+    lives = dict(lifetimes.us)
+    wanted = _stores(query)
+    if counts_positions(query):
+        lives[BETWEEN] = largest(lives.values())
+        types = dict.fromkeys([*alg.event_types(query.pattern), *(rates or {})])
+        whole = {kind for name, kind, _ in wanted if lives[name] == lives[BETWEEN]}
+        wanted += [(BETWEEN, kind, False) for kind in types if kind not in whole]
     stores = []
-    for variable, event_type, is_negated in _stores(query):
-        lifetime = lifetimes[variable]
-        rate = known.get(event_type)
+    for variable, event_type, is_negated in wanted:
+        lifetime = lives[variable]
+        kept = None if lifetime is None else max(lifetime, least_us) + lateness_us + (ahead_us or {}).get(event_type, 0)
+        rate = (rates or {}).get(event_type)
         schema = (schemas or {}).get(event_type)
         width = None if schema is None else event_bytes(schema)
-        bound = None if rate is None or lifetime is None else _events(rate, lifetime + lateness_us)
-        events = bound
-        if rate is not None and rate.is_per_key and bound is not None:
-            events = None if live_keys is None else bound * live_keys
+        of_all, of_key = rate, rate
+        if isinstance(rate, Rate):
+            of_all, of_key = rate.of_all(live_keys), rate.of_key
+        events = None if of_all is None or kept is None else of_all.within(kept)
         size = None if events is None or width is None else events * width
-        per_key = bound if is_keyed else None
-        stores.append(Store(variable, event_type, is_negated, lifetime, rate, width, events, size, per_key))
-    return SizeReport(tuple(stores), lateness_us, query.partition.attributes)
+        per_key = None if of_key is None or kept is None or not common else of_key.within(kept)
+        stores.append(Store(variable, event_type, is_negated, lifetime, kept, rate, width, events, size, per_key))
+    return SizeReport(tuple(stores), lateness_us, common)
 
 
 def _stores(query: alg.Query) -> list[tuple[str, str, bool]]:
@@ -197,8 +270,13 @@ def _stores(query: alg.Query) -> list[tuple[str, str, bool]]:
     return list(dict.fromkeys(positive + negated))
 
 
-def _events(rate: Rate, kept_us: int) -> int:
-    return math.ceil(rate.per_second * kept_us / 1_000_000) + 1
+def counts_positions(query: alg.Query) -> bool:
+    """Whether events that no variable holds matter because they lie between others."""
+    return query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS) or any(
+        isinstance(node, alg.Adjacent | alg.RepeatAdjacent | alg.NextOf)
+        or (isinstance(node, alg.Event) and node.type is None)
+        for node in query.pattern.walk()
+    )
 
 
 def event_bytes(schema: Schema) -> int:
@@ -212,30 +290,43 @@ def event_bytes(schema: Schema) -> int:
     return EVENT_BYTES + sum(found.width_bytes for found in schema.attributes.values())
 
 
-def _total(parts: Iterable[int | None]) -> int | None:
-    total = 0
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total
+def total(parts: Iterable[int | None]) -> int | None:
+    """The sum, when all parts are known.
+
+    Examples
+    --------
+    >>> total([1, 2]), total([1, None]) is None
+    (3, True)
+    """
+    known = list(parts)
+    present = [part for part in known if part is not None]
+    return sum(present) if len(present) == len(known) else None
 
 
-def _count(number: int | None) -> str:
-    return "unknown" if number is None else f"{number:,}".replace(",", " ")
+def format_count(number: int | None) -> str:
+    """A number of events for people.
+
+    Examples
+    --------
+    >>> format_count(91_000), format_count(262_290_837_313), format_count(None)
+    ('91 000', '2.62e+11', 'unknown')
+    """
+    if number is None:
+        return "unknown"
+    return f"{number:,}".replace(",", " ") if number < 10**10 else f"{Decimal(number):.2e}"
 
 
-def _bytes(number: int | None) -> str:
+def format_bytes(number: int | None) -> str:
     """A size for people.
 
     Examples
     --------
-    >>> _bytes(1_500), _bytes(2_300_000), _bytes(None)
+    >>> format_bytes(1_500), format_bytes(2_300_000), format_bytes(None)
     ('1.5 kB', '2.3 MB', 'unknown')
     """
     if number is None:
         return "unknown"
-    for size, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+    for size, unit in ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if number >= size:
-            return f"{number / size:.3g} {unit}"
+            return f"{number / size:.3g} {unit}" if number < 10**18 else f"{Decimal(number) / size:.2e} {unit}"
     return f"{number} B"

@@ -140,6 +140,13 @@ def check(
     type_column: TypeColumn = "type",
     lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
     streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
+    max_state: Annotated[
+        str | None,
+        typer.Option("--max-state", metavar="SIZE", help="Refuse what may keep more: `4GB`, `64 kB per key`."),
+    ] = None,
+    live_keys: Annotated[
+        int | None, typer.Option("--live-keys", help="How many keys are live at once, for rates per key.")
+    ] = None,
     format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
     function: Functions = None,
     language: Language = None,
@@ -159,6 +166,10 @@ def check(
 
         tocsin check takeover.sase --input events.parquet --streaming \
                                    --rate Login=100/s --rate Transfer=20/s
+
+    Fail when that may be more than there is room for:
+
+        tocsin check fraud.parte --rate Transfer=10/ms --max-state 4GB
     """
     from tocsin.cli.check import check as command
 
@@ -171,6 +182,8 @@ def check(
         type_column=type_column,
         lateness=lateness,
         streaming=streaming,
+        max_state=max_state,
+        live_keys=live_keys,
         format=format,
         language=language,
         functions=function or [],

@@ -10,17 +10,12 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.keys import keys
-from tocsin.analysis.lifetimes import lifetimes
-from tocsin.analysis.sizes import size_report
-from tocsin.analysis.temporal import network
 from tocsin.api import EXPLAIN_MODES, Pattern
 from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules, is_program, show
 from tocsin.cli.run import check_strategy, check_types, compiled
 from tocsin.cli.session import start
-from tocsin.options import check_rates, collecting, microseconds
-from tocsin.physical.claims import unsupported
+from tocsin.explain.check import Demands, reported
 from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")
@@ -36,6 +31,8 @@ def check(
     type_column: str,
     lateness: str | None,
     streaming: bool,
+    max_state: str | None,
+    live_keys: int | None,
     format: str,
     language: str | None,
     functions: list[str],
@@ -49,32 +46,26 @@ def check(
         name: read_schema(name, text)
         for name, text in files.named_values(schemas, "--schema", "'Login=ts timestamp, user string'").items()
     }
+    per_type = files.named_values(rates, "--rate", "Login=100/s") or None
+    demands = Demands(per_type, lateness, streaming, max_state, live_keys)
     if is_program(file, language):
         if inputs:
             raise errors.InvalidOptionError(
                 "Rules declare the types of their events: `--input` says nothing to them yet.",
                 hint="compare them with the columns of a file by `--schema`.",
             )
-        found = compiled_rules(file, functions).check(
-            given or None,
-            files.named_values(rates, "--rate", "Login=100/s") or None,
-            time=time,
-            lateness=lateness,
-            streaming=streaming,
-        )
-        show(found, format)
+        show(compiled_rules(file, functions).check(given or None, time=time, **vars(demands)), format)
         return
     pattern = compiled(file, language)
     if inputs:
         given |= input_frames(pattern, inputs)
-    per_type = files.named_values(rates, "--rate", "Login=100/s")
     report: CheckReport
     if not given:
-        report = without_schemas(pattern, per_type, time=time, lateness=lateness, streaming=streaming)
+        report = reported(StructureReport, pattern.query, demands, (), [], clock=time, warnings=pattern.warnings)
         if format == "text":
             terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
     else:
-        report = pattern.check(given, per_type or None, time=time, lateness=lateness, streaming=streaming)
+        report = pattern.check(given, time=time, **vars(demands))
     show(report, format)
 
 
@@ -91,36 +82,6 @@ class StructureReport(CheckReport):
     def to_dict(self) -> dict[str, Any]:
         """The report for tools; the columns are not known."""
         return super().to_dict() | {"columns": None}
-
-
-def without_schemas(
-    pattern: Pattern, rates: Mapping[str, str], *, time: str, lateness: str | None, streaming: bool
-) -> StructureReport:
-    """Check what names no attribute: distances, lifetimes, keys, and the number of events remembered."""
-    problems: list[errors.TocsinError] = []
-    distances, late_us = None, 0
-    with collecting(problems):
-        distances = network(pattern.query, time)
-        if streaming:
-            distances.require_bounded()
-    with collecting(problems):
-        late_us = microseconds(lateness)
-    with collecting(problems):
-        check_rates(rates, pattern.query.pattern)
-    errors.raise_all(problems)
-    assert distances is not None
-    lives = lifetimes(pattern.query, distances)
-    refusal = unsupported(pattern.query)
-    return StructureReport(
-        columns=(),
-        network=distances,
-        lifetimes=lives,
-        keys=keys(pattern.query),
-        sizes=size_report(pattern.query, lives, rates, lateness_us=late_us) if rates else None,
-        unbounded=distances.unbounded_pair(),
-        refusal=None if refusal is None else refusal.message,
-        warnings=pattern.warnings + distances.warnings,
-    )
 
 
 def explain(

@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.limits import parse_limit, require_within
+from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
-from tocsin.options import check_rates, collecting, microseconds, schemas_of
-from tocsin.physical.claims import unsupported
+from tocsin.options import check_live_keys, check_rates, collecting, microseconds, schemas_of
+from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.reports import CheckReport
+
+R = TypeVar("R", bound=CheckReport)
+SMALLER = "shorten the window, or declare rates per key with `live_keys=` (`--live-keys`)."
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a live query is to keep; see `Pattern.check`."""
+
+    rates: Mapping[str, Any] | None = None
+    lateness: str | dt.timedelta | None = None
+    streaming: bool = False
+    max_state: str | int | None = None
+    live_keys: int | None = None
 
 
 def checked(
     query: alg.Query,
     schemas: Any,
-    rates: Mapping[str, Any] | None,
+    demands: Demands,
     *,
     time: str | Mapping[str, str],
     clock: str,
     type: str,
-    lateness: str | dt.timedelta | None,
-    streaming: bool,
     warnings: tuple[errors.TocsinWarning, ...],
 ) -> CheckReport:
     """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any."""
@@ -41,26 +56,74 @@ def checked(
         bound = bind(query, given, time=time)
         columns = tuple((name, str(kind)) for name, kind in bound.columns)
         is_integer, known = bound.has_integer_time, bound.schemas
-    distances = None
+    return reported(
+        CheckReport,
+        query,
+        demands,
+        columns,
+        problems,
+        clock=clock,
+        is_integer=is_integer,
+        schemas=known,
+        warnings=warnings,
+    )
+
+
+def reported(
+    kind: type[R],
+    query: alg.Query,
+    demands: Demands,
+    columns: tuple[tuple[str, str], ...],
+    problems: list[errors.TocsinError],
+    *,
+    clock: str,
+    warnings: tuple[errors.TocsinWarning, ...],
+    is_integer: bool = False,
+    schemas: Mapping[str, Schema] | None = None,
+) -> R:
+    """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before.
+
+    Raises
+    ------
+    TocsinError
+        The one thing that is wrong, or a `QueryErrors` with all of them.
+    """
+    distances, late_us, limit = None, 0, None
     with collecting(problems):
         distances = network(query, clock, integer_time=is_integer)
-        if streaming:
+        if demands.streaming or demands.max_state is not None:
             distances.require_bounded()
-    late_us = 0
     with collecting(problems):
-        late_us = microseconds(lateness)
+        late_us = microseconds(demands.lateness)
     with collecting(problems):
-        check_rates(rates, query.pattern)
+        check_rates(demands.rates, query.pattern)
+    with collecting(problems):
+        limit = None if demands.max_state is None else parse_limit(demands.max_state)
+    with collecting(problems):
+        check_live_keys(demands.live_keys)
     errors.raise_all(problems)
     assert distances is not None
     lives = lifetimes(query, distances)
+    rates = parse_rates(demands.rates)
+    runs_as_automaton = refused_by_kernels(query) is not None
+    sizes = size_report(
+        query,
+        lives,
+        rates,
+        schemas=schemas,
+        lateness_us=late_us,
+        live_keys=demands.live_keys,
+        least_us=(query.window_us or 1) - 1 if runs_as_automaton else 0,
+    )
+    if limit is not None:
+        require_within(limit, sizes.shared, SMALLER)
     refusal = unsupported(query)
-    return CheckReport(
+    return kind(
         columns=columns,
         network=distances,
         lifetimes=lives,
         keys=keys(query),
-        sizes=size_report(query, lives, rates, schemas=known, lateness_us=late_us) if rates else None,
+        sizes=sizes if rates else None,
         unbounded=distances.unbounded_pair(),
         refusal=None if refusal is None else refusal.message,
         warnings=warnings + distances.warnings,

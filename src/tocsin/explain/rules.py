@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
 from tocsin.algebra.text import to_text
+from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.durations import table
-from tocsin.analysis.keys import Keys, keys
+from tocsin.analysis.keys import Keys, common_keys, keys
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
+from tocsin.analysis.limits import parse_limit, require_within
 from tocsin.analysis.rates import Rate, parse_rates
 from tocsin.analysis.rules.declarations import attribute_type, schema_of
+from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.rules.emits import is_assignable
-from tocsin.analysis.rules.rates import lags, with_derived
+from tocsin.analysis.rules.rates import with_derived
 from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.rules.state import ProgramState, program_state
 from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport, size_report
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
-from tocsin.options import collecting, microseconds, schemas_of
+from tocsin.options import check_live_keys, collecting, microseconds, schemas_of
 from tocsin.physical.programs.claims import refusals
 from tocsin.reports import sections
 
@@ -66,27 +70,30 @@ class RulesReport:
         The rules, by stratum.
     rates
         The rates of all event types, those of emitted events derived; empty when none are declared.
+    state
+        What all rules keep together; None when no rates are declared.
     warnings
         What may not be meant.
     """
 
     program: Program
     rules: tuple[RuleReport, ...]
-    rates: Mapping[str, Rate]
+    rates: Mapping[str, Arrivals]
+    state: ProgramState | None = None
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
     @property
     def events(self) -> int | None:
         """The most events that all rules remember together; None when that is not known."""
-        counts = [None if each.sizes is None else each.sizes.events for each in self.rules]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        return None if self.state is None else self.state.events
 
     def __str__(self) -> str:
         """The report in sections."""
         parts = {"Rules": strata_text(self.program)}
         parts |= {f"Rule {each.rule.name}": str(each) for each in self.rules}
-        if self.rates:
-            parts["State"] = state_text(self.events, self.rates, self.program)
+        if self.state is not None:
+            parts["Rates"] = rates_text(self.rates, self.program)
+            parts["State"] = str(self.state)
         parts["Engines"] = engines_text(self.program)
         if self.warnings:
             parts["Warnings"] = "\n".join(map(str, self.warnings))
@@ -104,7 +111,8 @@ class RulesReport:
             "ok": True,
             "rules": [each.to_dict() for each in self.rules],
             "events": self.events,
-            "rates_per_second": {name: float(rate.per_second) for name, rate in self.rates.items()},
+            "state": None if self.state is None else self.state.to_dict(),
+            "rates_per_second": {name: as_float(rate.per_second) for name, rate in self.rates.items()},
             "runs_on_spark": not refused,
             "refusal": next((reason.message for reason in refused.values()), None),
             "warnings": [
@@ -136,16 +144,14 @@ def strata_text(program: Program) -> str:
     return table(("stratum", "rule", "reads", "emits"), rows)
 
 
-def state_text(events: int | None, rates: Mapping[str, Rate], program: Program) -> str:
-    """The rates, declared and derived, and the sum of all stores."""
+def rates_text(rates: Mapping[str, Arrivals], program: Program) -> str:
+    """The rates, declared and derived."""
     emitted = set(program.emitted)
     rows: list[tuple[str, ...]] = [
         (name, str(rate), "derived" if name in emitted else "declared") for name, rate in rates.items()
     ]
-    missing = [name for name in program.emitted if name not in rates]
-    rows += [(name, "unknown", "derived") for name in missing]
-    total = "unknown" if events is None else f"{events:,}".replace(",", " ")
-    return f"{table(('type', 'rate', 'known'), rows)}\nAll rules together remember at most {total} events."
+    rows += [(name, "unknown", "derived") for name in program.emitted if name not in rates]
+    return table(("type", "rate", "known"), rows)
 
 
 def program_parts(program: Program) -> dict[str, str]:
@@ -170,6 +176,8 @@ def checked_program(
     lateness: Any,
     streaming: bool,
     guarantees: bool,
+    max_state: Any,
+    live_keys: int | None,
     warnings: tuple[errors.TocsinWarning, ...],
 ) -> RulesReport:
     """Check a program against schemas and rates; see `Rules.check`."""
@@ -177,23 +185,55 @@ def checked_program(
     if schemas is not None:
         with collecting(problems):
             _check_schemas(program, schemas_of(schemas, list(sources(program)), type), time, problems)
-    late_us, known = 0, {}
+    late_us, known, limit = 0, {}, None
     with collecting(problems):
         late_us = microseconds(lateness)
     with collecting(problems):
-        known = _rates(program, rates, required=guarantees and (streaming or bool(rates)))
+        limit = None if max_state is None else parse_limit(max_state)
+    with collecting(problems):
+        check_live_keys(live_keys)
+    with collecting(problems):
+        is_asked = streaming or bool(rates) or max_state is not None
+        known = _rates(program, rates, required=guarantees and is_asked)
     errors.raise_all(problems)
+    derived = with_derived(program, known, live_keys)
+    reports = tuple(_rule_reports(program, derived, late_us, live_keys))
+    sized = [(each.rule, each.network, each.sizes) for each in reports if each.sizes is not None]
+    state = program_state(sized, derived, live_keys)
+    if limit is not None:
+        require_within(limit, [store for _, store in state.stores], SMALLER, program.emitted)
+    if not known:
+        return RulesReport(program, tuple(replace(each, sizes=None) for each in reports), {}, None, warnings)
+    return RulesReport(program, reports, derived, state, warnings)
+
+
+SMALLER = (
+    "shorten the distances of the variable, declare rates per key with `live_keys=` (`--live-keys`), or gather events "
+    "with `all` in place of several variables."
+)
+
+
+def _rule_reports(
+    program: Program, arrivals: Mapping[str, Arrivals], late_us: int, live_keys: int | None
+) -> Iterator[RuleReport]:
     declared = {name: schema_of(template) for name, template in program.templates.items()}
-    derived = with_derived(program, known) if known else {}
-    behind = lags(program)
-    reports = []
+    when = delays(program)
+    ahead = {name: delay.early_us for name, delay in when.items()}
     for rule in program.in_order:
         distances = network(rule.query, TIMESTAMP)
         lives = lifetimes(rule.query, distances)
-        late = late_us + max((behind.get(name, 0) for name in rule.reads), default=0)
-        sizes = size_report(rule.query, lives, derived, schemas=declared, lateness_us=late) if known else None
-        reports.append(RuleReport(rule, distances, lives, keys(rule.query), sizes))
-    return RulesReport(program, tuple(reports), derived, warnings)
+        found = keys(rule.query)
+        sizes = size_report(
+            rule.query,
+            lives,
+            {name: arrivals[name] for name in rule.reads if name in arrivals},
+            schemas=declared,
+            lateness_us=late_us + max(when.get(name, Delay()).late_us for name in rule.reads),
+            live_keys=live_keys,
+            ahead_us=ahead,
+            key=common_keys(rule.query, found),
+        )
+        yield RuleReport(rule, distances, lives, found, sizes)
 
 
 def _rates(program: Program, rates: Mapping[str, Any] | None, *, required: bool) -> dict[str, Rate]:
@@ -222,7 +262,8 @@ def _rates(program: Program, rates: Mapping[str, Any] | None, *, required: bool)
             "S14",
             f"The largest rate of `{name}` is not declared, and no bound of the state follows without it.",
             where=program.templates[name].where,
-            hint=f'declare it, `rates={{"{name}": "100/s"}}`, or give up the guarantee with `guarantees=False`.',
+            hint=f'declare it, `rates={{"{name}": "100/s"}}` or `--rate {name}=100/s`; `check(…, guarantees=False)` '
+            "gives up the guarantee.",
         )
         for name in missing
     ]

@@ -1,96 +1,115 @@
-"""How many events a rule can emit, and how late: a rate and a lag for every derived type.
+"""How many events a rule can emit: the arrivals of every derived type.
 
-Each event of a variable x takes part in at most `Π (rate(y) × len(y) + 1)` matches, over the other variables y in some
-order, where len(y) is the length of the shortest window of y around x and those before it. So the matches, counted at
-the times of x's events, have at most that many times the rate of x. An event that is emitted at the time of x has this
-rate; one at the first or last of several times has at most the sum of theirs. Where several events are gathered or
-absent the number of matches does not grow; where a variable repeats it may be exponential, and no rate is told.
-
-An event is emitted when its match is decided, which is up to `lifetime(x)` after the event of x. Emitted at the time of
-x, it comes that late; a rule that reads it waits for it, and keeps its other events as much longer.
+An event of a variable x takes part in a limited number of matches (`multiplicity.py`), so that the matches, counted at
+the times of x's events, are that many copies of x's arrivals. An emitted event lies at a known distance from x, which
+may vary by some spread: in a closed interval of length t there are at most as many as in one of length t + spread of
+x's events. One at the first or last of several times lies at one of them: then the sum of theirs bounds it too. All
+these bounds hold, and the least of them counts. Where several events are gathered or absent the number of matches does
+not grow; where a variable repeats it may be exponential, and nothing is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.lifetimes import Lifetimes, lifetimes
+from tocsin.analysis.arrivals import Arrivals, Copies, Least, Together
+from tocsin.analysis.keys import common_keys, keys
 from tocsin.analysis.rates import Rate
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.rules.multiplicity import Reads, choices
+from tocsin.analysis.temporal import Closure, Distance, network
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
 
-def with_derived(program: Program, rates: Mapping[str, Rate]) -> dict[str, Rate]:
-    """The rates of all types, as far as they follow; a type from inside and outside has the sum of both."""
-    known: dict[str, Rate | None] = dict(rates)
+def with_derived(program: Program, rates: Mapping[str, Rate], live_keys: int | None = None) -> dict[str, Arrivals]:
+    """The arrivals of all types, as far as they follow; a type from inside and outside has the sum of both."""
+    known: dict[str, Arrivals | None] = dict(rates)
     for rule in program.in_order:
         for emit in rule.emits:
-            rate = emitted_rate(rule, emit, network(rule.query, TIMESTAMP), known)
-            before = known.get(emit.type, Rate(Fraction(0)))
-            together = None if rate is None or before is None else Rate(rate.per_second + before.per_second)
-            known[emit.type] = together
-    return {name: rate for name, rate in known.items() if rate is not None}
+            inside = emitted(rule, emit, known, live_keys)
+            before = known.get(emit.type)
+            is_first = emit.type not in known
+            if isinstance(before, Rate):
+                before = before.of_all(live_keys)
+            if is_first:
+                known[emit.type] = inside
+            else:
+                known[emit.type] = None if inside is None or before is None else Together((before, inside))
+    return {name: arrivals for name, arrivals in known.items() if arrivals is not None}
 
 
-def emitted_rate(rule: Rule, emit: alg.Emit, distances: Network, rates: Mapping[str, Rate | None]) -> Rate | None:
-    """The largest rate of an emission; None when it does not follow from what is known."""
-    times = [node.variable for node in emit.at.walk() if isinstance(node, ex.Attribute)]
-    if any(not isinstance(node, ex.Attribute | ex.Call | ex.Interval | ex.Arithmetic) for node in emit.at.walk()):
-        return None  # a mean lies where there is no event
-    parts = [match_rate(rule, name, distances, rates) for name in dict.fromkeys(times)]
-    return None if None in parts else Rate(sum((part for part in parts if part is not None), Fraction(0)))
-
-
-def match_rate(rule: Rule, reference: str, distances: Network, rates: Mapping[str, Rate | None]) -> Fraction | None:
-    """The largest rate of matches, at the times of one variable's events."""
-    closure = distances.alternatives[0]
-    types = dict(closure.alternative.types)
+def emitted(
+    rule: Rule, emit: alg.Emit, known: Mapping[str, Arrivals | None], live_keys: int | None = None
+) -> Arrivals | None:
+    """The arrivals of an emission; None when they do not follow from what is known."""
+    closure = network(rule.query, TIMESTAMP).alternatives[0]
     if closure.alternative.iterated:
         return None
-    order = [reference, *(name for name in closure.variables if name != reference)]
-    total = Fraction(1)
-    for place, name in enumerate(order):
-        rate = rates.get(types[name] or "")
-        if rate is None or rate.is_per_key:
-            return None
-        if place == 0:
-            total *= rate.per_second
-            continue
-        lengths = [
-            most - least
-            for before in order[:place]
-            for least, most in [closure.distance(before, name)]
-            if least is not None and most is not None
-        ]
-        if not lengths:
-            return None
-        total *= rate.per_second * Fraction(min(lengths), 1_000_000) + 1
-    return total
+    reads = reads_of(rule, known, live_keys)
+    found = [
+        Copies(arrivals, times, most - least)
+        for name in closure.variables
+        for arrivals, times in [_matches_at(rule, closure, name, reads)]
+        for least, most in [_from(emit.at, name, closure)]
+        if arrivals is not None and times is not None and least is not None and most is not None
+    ]
+    names = _at_one_of(emit.at)
+    if names is not None:
+        parts = [_matches_at(rule, closure, name, reads) for name in names]
+        exact = [Copies(arrivals, times) for arrivals, times in parts if arrivals is not None and times is not None]
+        if len(exact) == len(parts):
+            return Least((Together(tuple(exact)) if len(exact) > 1 else exact[0], *found))
+    return Least(tuple(found)) if found else None
 
 
-def lags(program: Program) -> dict[str, int]:
-    """How long after its own time an event of each emitted type may come, in microseconds."""
-    found: dict[str, int] = {}
-    for rule in program.in_order:
-        own = max((found.get(name, 0) for name in rule.reads), default=0)
-        lives = lifetimes(rule.query, network(rule.query, TIMESTAMP))
-        for emit in rule.emits:
-            late = own + max(0, _until_decided(emit.at, lives))
-            found[emit.type] = max(late, found.get(emit.type, 0))
-    return found
+def reads_of(rule: Rule, known: Mapping[str, Arrivals | None], live_keys: int | None = None) -> Reads:
+    """What is known of the arrivals of each variable of a rule."""
+    types = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
+    types |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+    of_all: dict[str, Arrivals] = {}
+    of_key: dict[str, Arrivals] = {}
+    has_key = common_keys(rule.query, keys(rule.query)) != ()
+    for name, kind in types.items():
+        arrivals = known.get(kind)
+        whole = arrivals.of_all(live_keys) if isinstance(arrivals, Rate) else arrivals
+        single = arrivals.of_key if isinstance(arrivals, Rate) and has_key else whole
+        of_all |= {} if whole is None else {name: whole}
+        of_key |= {} if single is None else {name: single}
+    return Reads(of_all, of_key)
 
 
-def _until_decided(at: ex.Expression, lives: Lifetimes) -> int:
-    """The longest time from the instant that an expression gives to the decision of its match."""
+def _matches_at(rule: Rule, closure: Closure, name: str, reads: Reads) -> tuple[Arrivals | None, int | None]:
+    """The arrivals of a variable, and how many matches one of its events can be in."""
+    return reads.of_all.get(name), choices(closure, name, closure.variables, reads, rule.query.unordered)
+
+
+def _at_one_of(at: ex.Expression) -> list[str] | None:
+    """The variables at one of whose times, moved by a constant, an event is emitted; None for a mean of times."""
+    if any(not isinstance(node, ex.Attribute | ex.Call | ex.Interval | ex.Arithmetic) for node in at.walk()):
+        return None
+    return list(dict.fromkeys(node.variable for node in at.walk() if isinstance(node, ex.Attribute)))
+
+
+def _from(at: ex.Expression, name: str, closure: Closure) -> Distance:
+    """The least and the largest time from an event of a variable to the instant that an expression gives."""
     match at:
+        case ex.Attribute(variable):
+            return (0, 0) if variable == name else closure.distance(name, variable)
         case ex.Arithmetic("+", left, ex.Interval(moved)) | ex.Arithmetic("+", ex.Interval(moved), left):
-            return _until_decided(left, lives) - moved
+            return _moved(_from(left, name, closure), moved)
         case ex.Arithmetic("-", left, ex.Interval(moved)):
-            return _until_decided(left, lives) + moved
+            return _moved(_from(left, name, closure), -moved)
         case ex.Call(_, operands) | rx.Mean(operands):
-            return max(_until_decided(each, lives) for each in operands)
-    return max((lives[name] or 0 for name in ex.variables_in(at)), default=0)
+            ends = [_from(each, name, closure) for each in operands]
+            first = [least for least, _ in ends if least is not None]
+            last = [most for _, most in ends if most is not None]
+            if len(first) == len(last) == len(ends):
+                return (min(first), max(last))
+    return (None, None)
+
+
+def _moved(distance: Distance, by_us: int) -> Distance:
+    least, most = distance
+    return (None if least is None else least + by_us, None if most is None else most + by_us)
