@@ -72,7 +72,7 @@ def match(
         refusal = refused_compact(query, "locally")
     if refusal is not None:
         raise refusal
-    events = _events(query, inputs, time, type)
+    events = events_of(alg.event_types(query.pattern), inputs, time, type)
     named = alg.event_types(query.pattern)
     by_type = {group.type: group for group in events}
     schemas = {name: by_type[name].table.schema for name in named}
@@ -91,8 +91,8 @@ def match(
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
-    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout.gathered))
-    result = _Result(bound, found, {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)})
+    found = pa.Table.from_batches(list(task.matches(table)), schema_of(table, layout.gathered))
+    result = Result(bound, found, {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)})
     first = by_type[named[0]]
     return result.over_all() if query.over_all_matches else result.table(first.table.schema.field(first.time).type)
 
@@ -100,9 +100,8 @@ def match(
 # --- inputs ---------------------------------------------------------------------------------------
 
 
-def _events(query: alg.Query, inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
+def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
     """The events of every type; those the pattern does not name come last."""
-    named = alg.event_types(query.pattern)
     if isinstance(inputs, Mapping):
         missing = [name for name in named if name not in inputs]
         errors.raise_all(
@@ -170,7 +169,7 @@ def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -
     return column
 
 
-def _schema(table: pa.Table, gathered: Iterable[Gathered]) -> pa.Schema:
+def schema_of(table: pa.Table, gathered: Iterable[Gathered]) -> pa.Schema:
     """What the search gives, also when it finds nothing."""
     fields = [pa.field(name, pa.int64()) for name in (names.START, names.END, names.FIRST_HALF, names.SECOND_HALF)]
     for number, one in enumerate(gathered):
@@ -187,7 +186,7 @@ def _schema(table: pa.Table, gathered: Iterable[Gathered]) -> pa.Schema:
 # --- outputs --------------------------------------------------------------------------------------
 
 
-class _Result:
+class Result:
     """RETURN, HAVING and GROUP BY over the matches that the search found."""
 
     def __init__(self, bound: BoundQuery, found: pa.Table, variables: Mapping[str, tuple[int, Sequence[str]]]) -> None:

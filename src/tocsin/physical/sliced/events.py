@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
+from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source, Template
 from tocsin.language import expressions as ex
@@ -32,7 +33,6 @@ from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
     NARROW,
     Attribute,
-    anonymous,
     cast,
     digest_of,
     is_held_as,

@@ -32,6 +32,7 @@ SOURCE = "__tocsin_source"
 EVENT = "__tocsin_event"  # of a stream that shows late events: all of it, as JSON
 START, END = "__tocsin_start", "__tocsin_end"
 FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
+TAPE = "__tocsin_tape"  # a match that was found before and is handed on
 
 FLAGS_AT = 2
 OWN_COPY = 1  # what bits 0–1 hold for the slice an event lies in
