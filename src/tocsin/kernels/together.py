@@ -18,7 +18,7 @@ from tocsin.kernels.layout import Lists, lists
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.run import Arrays, Runner
-from tocsin.kernels.search.begun import begun_program, beginning
+from tocsin.kernels.search.begun import beginning, begun_program
 from tocsin.kernels.search.program import Program, program
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -27,8 +27,13 @@ from tocsin.optimizer.prefixes import Prefix, first_variables, longest, prefixes
 OWN = ("own_low", "own_high")
 
 
-def common(kernels: Sequence[Kernel]) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
-    """The distinct candidates of all kernels, and the kernels with the flags and types of all."""
+def common(
+    kernels: Sequence[Kernel], groups: Sequence[int] | None = None
+) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
+    """The distinct candidates of all kernels, and the kernels with the flags and types of all.
+
+    Kernels of different `groups` get their rows separately, and have no flag in common.
+    """
     found = prefixes([kernel.query for kernel in kernels])
     types = tuple(sorted({name for kernel in kernels for name in kernel.types}))
     known: dict[object, Source] = {}
@@ -41,7 +46,7 @@ def common(kernels: Sequence[Kernel]) -> tuple[tuple[Source, ...], tuple[Kernel,
             # Lists of a prefix must be the same for all: not without the NULLs that only one pattern has no use for.
             conditions = kernel.conditions.flags.get(source.variable, ()) if source.variable in begun else None
             own = _with_key(source, kernel, source.conditions if conditions is None else conditions)
-            key = (own.types, frozenset(map(anonymous, own.conditions)))
+            key = (groups and groups[number], own.types, frozenset(map(anonymous, own.conditions)))
             one = known.setdefault(key, _named(own, len(known)))
             if not source.is_negated and one.is_negated:
                 one = known[key] = replace(one, is_negated=False)
@@ -53,7 +58,9 @@ def common(kernels: Sequence[Kernel]) -> tuple[tuple[Source, ...], tuple[Kernel,
 def flagging(sources: Sequence[Source], kernels: Sequence[Kernel]) -> Kernel:
     """What tells candidates from other events: a kernel that finds nothing, with the sources of all others."""
     types = dict.fromkeys(name for kernel in kernels for kind in kernel.query.variables.values() for name in kind.types)
-    query = alg.Query(alg.All(tuple(alg.Event(name, name) for name in types if name is not None)))
+    partitions = {kernel.query.partition for kernel in kernels}
+    partition = partitions.pop() if len(partitions) == 1 else alg.Partition()
+    query = alg.Query(alg.All(tuple(alg.Event(name, name) for name in types if name is not None)), partition)
     nothing = Conditions({}, (), (), {}, (), (), {})
     return Kernel(
         **vars(reach_of(query)),

@@ -14,13 +14,14 @@ from tocsin.kernels.kernel import kernel
 from tocsin.kernels.together import common, flagging
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.pipeline import optimize
-from tocsin.physical.local import Result, events_of, schema_of
+from tocsin.physical.local import Result, events_of
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as types_of
+from tocsin.physical.sliced.arrow import attributes_of as attribute_types
+from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import shipped_together
-from tocsin.physical.sliced.together import HALVES, RULE, JointTask, members_of, placed
+from tocsin.physical.sliced.together import RULE, JointTask, members_of, placed, schema_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def match_together(
     types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
     events = events_of(types, {name: inputs[name] for name in types}, time, "")
     schemas = {group.type: group.table.schema for group in events if group.type is not None}
-    attributes = {name: types_of(schema) for name, schema in schemas.items()}
+    attributes = {name: attribute_types(schema) for name, schema in schemas.items()}
     bounds = []
     for query in queries.values():
         own = {name: attributes[name] for name in alg.event_types(query.pattern)}
@@ -69,19 +70,16 @@ def match_together(
         looks = walk.looks(query.pattern)
         needs.append(needed(query, {name: attributes_of(looks[name]) for name in query.variables}))
     table, layouts = shipped_together(flagging(sources, kernels), kernels, events, needs, [*ids.values()])
-    types_held: list[pa.DataType] = []
-    places = [
-        placed([field.type for field in schema_of(table, layout.gathered)][len(HALVES) :], types_held)
-        for layout in layouts
-    ]
+    held: list[pa.DataType] = []
+    places = [placed(types_of(table.schema, layout), held) for layout in layouts]
     members = members_of(sources, kernels, range(len(kernels)), layouts, places, [None] * len(kernels), [*ids.values()])
-    task = JointTask(members, tuple(types_held), max_matches_per_start)
-    found = pa.Table.from_batches(list(task.matches(table)), task.schema)
+    task = JointTask(members, max_matches_per_start)
+    found = pa.Table.from_batches(list(task.matches(table)), schema_of(held))
     clock = events[0].table.schema.field(events[0].time).type
     matched: dict[str, Matched] = {}
     for number, name in enumerate(queries):
         own = found.filter(pc.equal(found.column(RULE), number))
-        held = zip(needs[number].items(), places[number], strict=True)
-        variables = {variable: (place, attributes) for (variable, attributes), place in held}
+        pairs = zip(needs[number].items(), places[number], strict=True)
+        variables = {variable: (place, attributes) for (variable, attributes), place in pairs}
         matched[name] = Matched(bounds[number], own, variables, clock)
     return matched

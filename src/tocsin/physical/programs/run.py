@@ -180,10 +180,14 @@ class Run(Generic[Frame]):
         for rule in self._emitting([template]):
             for emit in rule.emits:
                 if emit.type == template:
-                    time = self.columns.time[template]
-                    names = [time, *(name for name, _ in emit.values)]
-                    found = self.matched(rule, emitting(rule, emit))
-                    yield self.engine.chosen(found, {column(place): name for place, name in enumerate(names)}, time)
+                    yield self.emitted_by(rule, emit)
+
+    def emitted_by(self, rule: Rule, emit: alg.Emit) -> Frame:
+        """The events that one `emit` of a rule makes."""
+        time = self.columns.time[emit.type]
+        names = [time, *(name for name, _ in emit.values)]
+        found = self.matched(rule, emitting(rule, emit))
+        return self.engine.chosen(found, {column(place): name for place, name in enumerate(names)}, time)
 
 
 def bounded(query: alg.Query) -> alg.Query:

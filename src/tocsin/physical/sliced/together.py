@@ -6,7 +6,7 @@ type, of whatever kernel, are at the same place, and what a kernel does not have
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -18,10 +18,10 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.kernels.hashes import match_halves
 from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import Matches, Rows, Source
+from tocsin.kernels.model import Rows, Source
 from tocsin.kernels.together import Together
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.sliced.gather import Gatherer, portions
+from tocsin.physical.sliced.gather import Gatherer, portions, types_of
 from tocsin.physical.sliced.layout import END, FIRST_HALF, SECOND_HALF, START, TAPE, Layout, variable
 from tocsin.physical.sliced.rows import Held_, array_of, carried_columns, event_of, integers, rows_of
 
@@ -66,8 +66,6 @@ class JointTask:
     ----------
     members
         The kernels, those together that split rows alike.
-    types
-        The types of all places.
     most
         How many matches may have one start.
     texts
@@ -75,38 +73,38 @@ class JointTask:
     """
 
     members: tuple[Members, ...]
-    types: tuple[pa.DataType, ...]
     most: int = MOST_MATCHES_PER_START
     texts: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of matches."""
-        fields = [pa.field(RULE, pa.int32()), *(pa.field(name, pa.int64()) for name in HALVES)]
-        return pa.schema([*fields, *(pa.field(variable(place), dtype) for place, dtype in enumerate(self.types))])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The matches of one task's rows; what was found before is handed on."""
         received = []
+        types: list[pa.DataType] = []
         for batch in batches:
-            if batch.num_rows and TAPE in batch.schema.names:
+            types = types or self._types(batch.schema)
+            if TAPE in batch.schema.names:
                 tape = batch.column(TAPE)
                 if len(tape) > tape.null_count:
-                    yield self._handed_on(tape.drop_null())
+                    yield _handed_on(tape.drop_null(), types)
                 batch = batch.filter(tape.is_null()).drop_columns([TAPE])
             if batch.num_rows:
                 received.append(batch)
         if received:
-            yield from self.matches(pa.Table.from_batches(received))
+            yield from self.matches(pa.Table.from_batches(received), types)
 
-    def _handed_on(self, tape: pa.StructArray) -> pa.RecordBatch:
-        known = dict(zip((field.name for field in tape.type), tape.flatten(), strict=True))
-        for place, dtype in enumerate(self.types):
-            known.setdefault(variable(place), pa.nulls(len(tape), dtype))
-        return pa.RecordBatch.from_arrays([*known.values()], names=[*known])
+    def _types(self, schema: pa.Schema) -> list[pa.DataType]:
+        """The types of all places: those of matches that are handed on, and those of the kernels."""
+        known: dict[int, pa.DataType] = {}
+        if TAPE in schema.names:
+            before = [field for field in schema.field(TAPE).type if field.name not in (RULE, *HALVES)]
+            known |= {place: field.type for place, field in enumerate(before)}
+        for members in self.members:
+            for layout, places in zip(members.layouts, members.places, strict=True):
+                known |= dict(zip(places, types_of(schema, layout), strict=True))
+        return [known[place] for place in sorted(known)]
 
-    def matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The matches of a table of rows.
+    def matches(self, table: pa.Table, types: Sequence[pa.DataType] | None = None) -> Iterator[pa.RecordBatch]:
+        """The matches of a table of rows; `types` are those of all places.
 
         Raises
         ------
@@ -114,9 +112,11 @@ class JointTask:
             When the search fails for a reason that is not the user's.
         """
         known: dict[object, Held_] = {}
+        types = self._types(table.schema) if types is None else types
         for members in self.members:
             try:
-                yield from self._matches(table, members, known)
+                for number, found in self._matches(table, members, known):
+                    yield _batch(found, members, number, types)
             except errors.TocsinError:
                 raise
             except Exception as problem:
@@ -127,7 +127,10 @@ class JointTask:
                     hint="this is a fault of Tocsin's own; please report it with the program.",
                 ) from problem
 
-    def _matches(self, table: pa.Table, members: Members, known: dict[object, Held_]) -> Iterator[pa.RecordBatch]:
+    def _matches(
+        self, table: pa.Table, members: Members, known: dict[object, Held_]
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The matches of each kernel, in columns of its own."""
         rows = rows_of_all(table, members, known)
         first, second = (integers(array_of(table, name)) for name in members.layouts[0].digests)
         found = members.together.find(rows, most=self.most)
@@ -138,17 +141,37 @@ class JointTask:
                 parts, (first, second), rows[number].slice, rows[number].partition, has_id=members.has_id
             )
             for portion, one, other in halves:
-                yield self._batch(gatherer.batch(portion, (one, other)), members, number, portion)
+                yield number, gatherer.batch(portion, (one, other))
 
-    def _batch(self, found: pa.RecordBatch, members: Members, number: int, portion: Matches) -> pa.RecordBatch:
-        """The matches of one kernel in the columns of all."""
-        size = len(portion)
-        columns = {RULE: pa.array(np.full(size, members.numbers[number], np.int32))}
-        columns |= {name: found.column(name) for name in HALVES}
-        own = {place: found.column(variable(at)) for at, place in enumerate(members.places[number])}
-        for place, dtype in enumerate(self.types):
-            columns[variable(place)] = own[place] if place in own else pa.nulls(size, dtype)
-        return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
+    """The columns of matches, when places have these types."""
+    fields = [pa.field(RULE, pa.int32()), *(pa.field(name, pa.int64()) for name in HALVES)]
+    return pa.schema([*fields, *(pa.field(variable(place), dtype) for place, dtype in enumerate(types))])
+
+
+def _handed_on(tape: pa.StructArray, types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    known = dict(zip((field.name for field in tape.type), tape.flatten(), strict=True))
+    return _in_places(known, len(tape), types)
+
+
+def _batch(found: pa.RecordBatch, members: Members, number: int, types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    """The matches of one kernel in the columns of all."""
+    size = found.num_rows
+    columns = {RULE: pa.array(np.full(size, members.numbers[number], np.int32))}
+    columns |= {name: found.column(name) for name in HALVES}
+    columns |= {variable(place): found.column(variable(at)) for at, place in enumerate(members.places[number])}
+    return _in_places(columns, size, types)
+
+
+def _in_places(columns: Mapping[str, pa.Array], size: int, types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    fields = [RULE, *HALVES]
+    found = [columns[name] for name in fields]
+    for place, dtype in enumerate(types):
+        name = variable(place)
+        found.append(columns[name] if name in columns else pa.nulls(size, dtype))
+        fields.append(name)
+    return pa.RecordBatch.from_arrays(found, names=fields)
 
 
 def placed(kinds: Sequence[Placed], known: list[Placed]) -> tuple[int, ...]:
