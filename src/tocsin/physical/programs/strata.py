@@ -43,7 +43,7 @@ from tocsin.physical.sliced.together import HALVES, RULE
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
-from tocsin.physical.values import Kind, Value
+from tocsin.physical.values import Kind, Value, null
 
 if TYPE_CHECKING:
     from tocsin.physical.programs.spark import Spark
@@ -99,29 +99,18 @@ class Strata:
         if not reads:
             return
         emitted = self._emitted([name for name in reads if name in self.run.program.emitted])
-        inputs, parts = self._inputs(reads, emitted)
+        inputs, parts, mixed = self._inputs(reads, emitted)
         self.time_kind = inputs.time_kind
         rules = self._that_fit(rules, inputs)
-        on_tape = [self._part(inputs, one) for one in emitted]
-        every = [*parts, *on_tape]
+        before = self.searched
+        if before is not None:
+            mixed.append(self._tape(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
+        every = [*parts, *(part for one in mixed for _, part in one.parts)]
         members = [self._member(rule, inputs, every) for rule in rules]
-        tape = self._tape(on_tape, emitted, stratum) if self.searched is not None else None
-        self.searched = self._with_places(
-            joint.search(
-                members,
-                inputs,
-                parts,
-                most=MOST_MATCHES_PER_START,
-                tape=tape,
-                kinds=() if self.searched is None else self.searched.kinds,
-            )
-        )
+        kinds = () if before is None else before.kinds
+        found = joint.search(members, inputs, parts, most=MOST_MATCHES_PER_START, mixed=mixed, kinds=kinds)
+        self.searched = replace(found, places={**(before.places if before else {}), **found.places})
         self.joint += rules
-
-    def _with_places(self, found: joint.Searched) -> joint.Searched:
-        """With the places of matches that were handed on."""
-        before = {} if self.searched is None else self.searched.places
-        return replace(found, places={**before, **found.places})
 
     def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
         """The rules whose flags fit into the bits of a row; those that follow are searched for by themselves."""
@@ -150,7 +139,9 @@ class Strata:
 
     # --- inputs -----------------------------------------------------------------------------------
 
-    def _inputs(self, reads: Sequence[str], emitted: Sequence[_Emitted]) -> tuple[Inputs, list[Part]]:
+    def _inputs(
+        self, reads: Sequence[str], emitted: Sequence[_Emitted]
+    ) -> tuple[Inputs, list[Part], list[joint.Mixed]]:
         """The event types that rules read, and the DataFrames to read beside the tape."""
         columns = self.run.columns
         outside = [name for name in reads if name not in self.run.program.emitted]
@@ -164,30 +155,48 @@ class Strata:
                 raise no_streams()
             streams |= found.streams
             parts += parts_of(found, others=False)
-        for name in reads:
-            if name in streams:
-                continue
-            origins = self._origins(name)
-            on_tape = [self._selected(one) for one in emitted if one.template == name]
-            whole = self.engine.union(name, [*on_tape, *origins])
-            schema = schema_of(whole)
-            streams[name] = stream_of(name, whole, schema, None, columns.time[name])
-            common = {field.name: field.dataType for field in schema.fields}
-            for origin in origins:
-                cast = select(origin, *(F.col(column).cast(kind).alias(column) for column, kind in common.items()))
-                parts.append(part_of(replace(streams[name], frame=cast)))
-        return Inputs({name: streams[name] for name in reads}, common_kind(streams), False, columns.id), parts
+        derived = [name for name in reads if name not in streams]
+        for name in derived:
+            origins = self._alone_emit(name)
+            given = self.engine.given_events(self.run.program.templates[name], columns.time[name])
+            if given is not None and self.engine.whole is None:
+                origins.append(given)
+            known = [*(self._selected(one) for one in emitted if one.template == name), *origins]
+            every = self.engine.union(name, known if given is None or given in origins else [*known, given])
+            streams[name] = stream_of(name, every, schema_of(every), None, columns.time[name])
+            parts += [part_of(replace(streams[name], frame=_in_types(one, streams[name].schema))) for one in origins]
+        inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, columns.id)
+        if self.engine.whole is None or not derived:
+            return inputs, parts, []
+        of_whole = [part for part in parts if part.type_column is not None]
+        mixed = self._whole(of_whole, [streams[name] for name in derived])
+        return inputs, [part for part in parts if part.type_column is None], [mixed]
 
-    def _origins(self, template: str) -> list[DataFrame]:
-        """The events of a template that are not on the tape: of rules that are planned alone, and from outside."""
-        frames = []
-        time = self.run.columns.time[template]
-        for rule in self.rules:
-            for emit in rule.emits:
-                if emit.type == template and rule not in self.joint:
-                    frames.append(self.run.emitted_by(rule, emit))
-        given = self.engine.given_events(self.run.program.templates[template], time)
-        return frames if given is None else [*frames, given]
+    def _alone_emit(self, template: str) -> list[DataFrame]:
+        """The events of a template that come from rules which are planned by themselves."""
+        pairs = ((rule, emit) for rule in self.rules if rule not in self.joint for emit in rule.emits)
+        return [self.run.emitted_by(rule, emit) for rule, emit in pairs if emit.type == template]
+
+    def _whole(self, parts: Sequence[Part], derived: Sequence[Stream]) -> joint.Mixed:
+        """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
+        whole = self.engine.whole
+        assert whole is not None
+        schema, column = schema_of(whole), self.run.columns.type
+        base = Part(whole, (), schema, "", self.time_kind, column, None, True)
+        kind = base.columns[column][0]
+        found = [(kind.isin([F.lit(name) for name in part.types]), part) for part in parts]
+        for stream in derived:
+            values = {
+                field.name: (
+                    _cast(*base.columns[field.name], field.dataType)
+                    if field.name in base.columns
+                    else null().cast(field.dataType),
+                    field.dataType,
+                )
+                for field in stream.schema.fields
+            }
+            found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
+        return joint.Mixed(base.renamed, tuple(found))
 
     # --- the tape ---------------------------------------------------------------------------------
 
@@ -232,10 +241,10 @@ class Strata:
         }
         return replace(part_of(stream), computed=values)
 
-    def _tape(self, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int) -> joint.Tape:
+    def _tape(
+        self, before: joint.Searched, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int
+    ) -> joint.Mixed:
         """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""
-        assert self.searched is not None
-        frame = self.searched.frame
         rows = []
         for rule in self.joint:
             later = {name for other in self.rules if other.stratum > stratum for name in other.reads}
@@ -244,11 +253,10 @@ class Strata:
             which = ([ITSELF] if goes_on else []) + own
             if which:
                 rows.append((F.col(RULE) == self._number(rule), F.array(*map(F.lit, which))))
-        spread = with_columns(frame, F.explode(F.cases(rows)).alias(WHICH))
-        is_itself = F.col(WHICH) == ITSELF
-        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(self.searched.kinds))))
+        spread = with_columns(before.frame, F.explode(F.cases(rows)).alias(WHICH))
+        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(before.kinds))))
         owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
-        return joint.Tape(spread, owned, is_itself, columns)
+        return joint.Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
 
     # --- the result -------------------------------------------------------------------------------
 
@@ -297,6 +305,10 @@ def _whole(value: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
     if isinstance(kind, T.DoubleType):
         return F.floor(value).cast("bigint"), T.LongType()
     return value, kind
+
+
+def _in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:
+    return select(frame, *(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
 
 
 def _cast(value: Column, own: T.DataType, wanted: T.DataType) -> Column:

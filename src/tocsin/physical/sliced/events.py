@@ -394,13 +394,11 @@ class Shipper:
 
     def held(self, carried: Carried) -> dict[str, tuple[Hashable, Callable[[Part], Column]]]:
         """For the events of each type the value to carry, and what it is whatever its variable is called."""
-        return {
-            kind: (
-                anonymous(expression),
-                lambda part, expression=expression: self._held(part, expression, carried.held),
-            )
-            for kind, expression in carried.expressions.items()
-        }
+
+        def value(expression: ex.Expression) -> Callable[[Part], Column]:
+            return lambda part: self._held(part, expression, carried.held)
+
+        return {kind: (anonymous(each), value(each)) for kind, each in carried.expressions.items()}
 
     def add(self, value: Callable[[Part], Column]) -> str:
         """A new column."""

@@ -61,26 +61,25 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Tape:
-    """The matches that were found before, as rows: some become events of this search, all are handed on.
+class Mixed:
+    """One DataFrame with the events of several parts, so that it is read once.
 
     Attributes
     ----------
     frame
-        The matches, with the columns that a search gives; a row for each event that a match becomes, and one for the
-        match itself.
+        The rows.
     parts
-        The events: each part is those rows where its condition holds.
+        Where a condition holds, a row is an event of this part.
     kept
-        Where a row is the match itself.
+        Where it is a match that was found before, to be handed on; None: nowhere.
     columns
-        The columns of a match.
+        The columns of such a match.
     """
 
     frame: DataFrame
     parts: tuple[tuple[Column, Part], ...]
-    kept: Column
-    columns: tuple[str, ...]
+    kept: Column | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,10 +135,10 @@ def search(
     parts: Sequence[Part],
     *,
     most: int,
-    tape: Tape | None = None,
+    mixed: Sequence[Mixed] = (),
     kinds: Iterable[T.DataType] = (),
 ) -> Searched:
-    """The matches of all members, and those on the tape.
+    """The matches of all members, and those that are handed on.
 
     Parameters
     ----------
@@ -151,28 +150,23 @@ def search(
         The DataFrames that events come from.
     most
         How many matches one start may have.
-    tape
-        Matches that were found before.
+    mixed
+        Those with the events of several parts, matches that were found before included.
     kinds
-        The types of their variables.
+        The types of the variables of these matches.
     """
     of_group, keys = groups_of([member.kernel for member in members])
     sources, kernels = common([member.kernel for member in members], of_group)
     renumbered = [replace(member, kernel=kernel) for member, kernel in zip(members, kernels, strict=True)]
-    shipper = _Shipper(renumbered, sources, inputs, [*parts, *(() if tape is None else (p for _, p in tape.parts))])
+    shipper = _Shipper(renumbered, sources, inputs, parts, mixed)
     groups = []
     for number, key in enumerate(keys):
         own = [kernel for kernel, group in zip(kernels, of_group, strict=True) if group == number]
         groups.append(shipper.group(own, key))
-    frame = shipper.frame(parts, tape)
+    frame = shipper.frame()
     make_ready_for_python(frame)
-    rows = distribute_to(
-        frame,
-        shipper.names(tape),
-        groups,
-        shipper.micros,
-        None if tape is None else F.col(names.TAPE).getField(names.FIRST_HALF),
-    )
+    before = F.col(names.TAPE).getField(names.FIRST_HALF) if shipper.hands_on else None
+    rows = distribute_to(frame, shipper.names, groups, shipper.micros, before)
     held = list(kinds)
     places = [
         placed([variable_type(inputs, gathered, shapes[gathered.name]) for gathered in layout.gathered], held)
@@ -221,8 +215,16 @@ class _Shipper:
     """Decides what is shipped for several kernels: flags, times, keys and digests once, values that differ for each."""
 
     def __init__(
-        self, members: Sequence[Member], sources: Sequence[Source], inputs: Inputs, parts: Sequence[Part]
+        self,
+        members: Sequence[Member],
+        sources: Sequence[Source],
+        inputs: Inputs,
+        single: Sequence[Part],
+        mixed: Sequence[Mixed],
     ) -> None:
+        self.single, self.mixed = single, mixed
+        self.hands_on = any(one.kept is not None for one in mixed)
+        parts = [*single, *(part for one in mixed for _, part in one.parts)]
         kernels = [member.kernel for member in members]
         flags = flagging(sources, kernels)
         plain = replace(inputs, id=None)
@@ -295,31 +297,34 @@ class _Shipper:
             reduce(or_, (1 << (names.FLAGS_AT + source.bit) for kernel in kernels for source in kernel.sources)),
         )
 
-    def names(self, tape: Tape | None) -> list[str]:
+    @property
+    def names(self) -> list[str]:
         """The columns that travel."""
         shipped = [*(column.name for column in self.every.columns), names.BITS]
-        return shipped if tape is None else [*shipped, names.TAPE]
+        return [*shipped, names.TAPE] if self.hands_on else shipped
 
-    def frame(self, parts: Sequence[Part], tape: Tape | None) -> DataFrame:
+    def frame(self) -> DataFrame:
         """A row per event, and one for each match that is handed on."""
-        frames = []
-        for part in parts:
+        frames = [self._mixed(one) for one in sorted(self.mixed, key=lambda one: one.kept is None)]  # types come first
+        for part in self.single:
             columns = self.every.values(part, self.packing)
-            columns += [] if tape is None else [F.lit(None).alias(names.TAPE)]
+            columns += [F.lit(None).alias(names.TAPE)] if self.hands_on else []
             frames.append(select(where(part.renamed, self.every.filter(part)), *columns))
-        if tape is not None:
-            frames.insert(0, self._taped(tape))  # its struct gives the column its type
         return reduce(lambda one, other: one.union(other), frames)
 
-    def _taped(self, tape: Tape) -> DataFrame:
-        """The matches that were found before, as events and as themselves, by one look at each row."""
-        events = [(is_own, part, self.every.values(part, self.packing)) for is_own, part in tape.parts]
+    def _mixed(self, mixed: Mixed) -> DataFrame:
+        """The events of several parts, and the matches among them, by one look at each row."""
+        events = [(is_own, part, self.every.values(part, self.packing)) for is_own, part in mixed.parts]
         passes = [is_own & self.every.filter(part) for is_own, part, _ in events]
+        passes += [] if mixed.kept is None else [mixed.kept]
         chosen = []
-        for place, name in enumerate(self.names(None)):
+        for place, name in enumerate(name for name in self.names if name != names.TAPE):
             branches = [(is_own, columns[place]) for is_own, _, columns in events]
             value = F.cases(branches) if branches else F.lit(None)
             chosen.append((F.coalesce(value, F.bigint(names.OWN_COPY)) if name == names.BITS else value).alias(name))
-        match = F.struct(*(F.col(name).alias(name) for name in tape.columns))
-        handed_on = F.when(tape.kept, match).alias(names.TAPE)
-        return select(where(tape.frame, reduce(or_, [tape.kept, *passes])), *chosen, handed_on)
+        if mixed.kept is not None:
+            match = F.struct(*(F.col(name).alias(name) for name in mixed.columns))
+            chosen.append(F.when(mixed.kept, match).alias(names.TAPE))
+        elif self.hands_on:
+            chosen.append(F.lit(None).alias(names.TAPE))
+        return select(where(mixed.frame, reduce(or_, passes)), *chosen)

@@ -86,9 +86,10 @@ class JointTask:
                 tape = batch.column(TAPE)
                 if len(tape) > tape.null_count:
                     yield _handed_on(tape.drop_null(), types)
-                batch = batch.filter(tape.is_null()).drop_columns([TAPE])
-            if batch.num_rows:
+                received.append(batch.filter(tape.is_null()).drop_columns([TAPE]))
+            else:
                 received.append(batch)
+        received = [batch for batch in received if batch.num_rows]
         if received:
             yield from self.matches(pa.Table.from_batches(received), types)
 
