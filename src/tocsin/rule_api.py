@@ -331,7 +331,7 @@ class Rules:
         )
 
     def explain(self) -> Report:
-        """Tell how the program is understood: strata, and the plan and distances of each rule."""
+        """Tell how the program is understood: strata, the plan and distances of each rule, and what `match` shares."""
         return Report(sections({"Program": self.text.strip("\n")} | program_parts(self.program)))
 
     def to_text(self) -> str:

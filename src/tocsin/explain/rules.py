@@ -22,6 +22,7 @@ from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport, size_report
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.explain.sharing import sharing_text
 from tocsin.options import collecting, microseconds, schemas_of
 from tocsin.physical.programs.claims import refusals
 from tocsin.reports import sections
@@ -149,7 +150,7 @@ def state_text(events: int | None, rates: Mapping[str, Rate], program: Program) 
 
 
 def program_parts(program: Program) -> dict[str, str]:
-    """How a program is understood: strata, then the plan and the distances of each rule."""
+    """How a program is understood: strata, the plan and the distances of each rule, and what rules share."""
     parts = {"Rules": strata_text(program)}
     for rule in program.in_order:
         distances = network(rule.query, TIMESTAMP)
@@ -157,6 +158,8 @@ def program_parts(program: Program) -> dict[str, str]:
         plan = to_text(rule.query) + emits
         several = f"\n\n{distances}" if has_distances(distances) else ""
         parts[f"Rule {rule.name}"] = plan + several
+    if len(program.rules) > 1:
+        parts["Shared"] = sharing_text(program)
     return parts
 
 

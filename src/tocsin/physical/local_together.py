@@ -50,7 +50,7 @@ def match_together(
     ids: Mapping[str, str | None],
     max_matches_per_start: int = MOST_MATCHES_PER_START,
 ) -> dict[str, Matched]:
-    """The matches of queries that can be searched together (`tocsin.physical.sliced.kernels.is_joint`), by name.
+    """The matches of queries that can be searched together (`tocsin.physical.sliced.groups.is_joint`), by name.
 
     `ids` are the columns that identify the events of each.
     """

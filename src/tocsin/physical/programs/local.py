@@ -17,7 +17,7 @@ from tocsin.physical import local
 from tocsin.physical.local_together import match_together
 from tocsin.physical.programs.run import RESULT, Columns, Run, columns_of, lacks
 from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.kernels import is_joint
+from tocsin.physical.sliced.groups import is_joint
 
 
 class Local:

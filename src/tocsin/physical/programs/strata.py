@@ -35,7 +35,7 @@ from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper
-from tocsin.physical.sliced.kernels import is_joint
+from tocsin.physical.sliced.groups import is_joint
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of

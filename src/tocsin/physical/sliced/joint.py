@@ -23,6 +23,7 @@ from tocsin.physical.inputs import Inputs
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper, counting
+from tocsin.physical.sliced.groups import Key, groups_of
 from tocsin.physical.sliced.layout import Layout, Packing
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.needs import Needs
@@ -102,30 +103,9 @@ class Searched:
     places: Mapping[int, Mapping[str, tuple[int, Shape]]]
 
 
-def groups_of(kernels: Sequence[Kernel]) -> tuple[list[int], list[tuple[str, ...]]]:
-    """The group of every kernel, and the key of every group: the coarsest that is not empty, where keys are nested.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Some
-    >>> def by(*names): return Some(query=Some(partition=Some(attributes=names)))
-    >>> groups_of([by("k", "x"), by(), by("k"), by("y")])
-    ([1, 0, 1, 2], [(), ('k',), ('y',)])
-    """
-    keys: list[tuple[str, ...]] = []
-    for key in sorted({kernel.query.partition.attributes for kernel in kernels}, key=lambda key: (len(key), key)):
-        if not any(known and set(known) <= set(key) for known in keys) or not key:
-            keys.append(key)
-
-    def group(own: tuple[str, ...]) -> int:
-        return next(place for place, key in enumerate(keys) if (set(key) <= set(own) if key else not own))
-
-    return [group(kernel.query.partition.attributes) for kernel in kernels], keys
-
-
 def fits(kernels: Sequence[Kernel]) -> bool:
     """Whether the events of these kernels can say in their bits what each of them may be bound to."""
-    groups, keys = groups_of(kernels)
+    groups, keys = _groups(kernels)
     return len(common(kernels, groups)[0]) <= MOST_SOURCES and len(keys) <= MOST_GROUPS
 
 
@@ -155,7 +135,7 @@ def search(
     kinds
         The types of the variables of these matches.
     """
-    of_group, keys = groups_of([member.kernel for member in members])
+    of_group, keys = _groups([member.kernel for member in members])
     sources, kernels = common([member.kernel for member in members], of_group)
     renumbered = [replace(member, kernel=kernel) for member, kernel in zip(members, kernels, strict=True)]
     shipper = _Shipper(renumbered, sources, inputs, parts, mixed)
@@ -195,6 +175,10 @@ def search(
         for member, shapes, own in zip(members, shipper.shapes, places, strict=True)
     }
     return Searched(rows.mapInArrow(task, schema), tuple(held), found)
+
+
+def _groups(kernels: Sequence[Kernel]) -> tuple[list[int], list[Key]]:
+    return groups_of([kernel.query.partition.attributes for kernel in kernels])
 
 
 @dataclass
@@ -282,7 +266,7 @@ class _Shipper:
         column.values |= {kind: value for kind, value in values.items() if kind not in column.values}
         return column.name
 
-    def group(self, kernels: Sequence[Kernel], key: tuple[str, ...]) -> Group:
+    def group(self, kernels: Sequence[Kernel], key: Key) -> Group:
         """How rows are split for some kernels."""
         widths = [width_us(kernel) for kernel in kernels]
         assert all(width is not None for width in widths)  # else they are not searched for together

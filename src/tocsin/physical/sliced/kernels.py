@@ -5,9 +5,7 @@ from __future__ import annotations
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Template
-from tocsin.kernels.reach import reach_of
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.physical.sliced.width import width_us
 
 AnyKernel = Kernel | RunKernel
 
@@ -31,10 +29,3 @@ def hides_rows(kernel: AnyKernel) -> bool:
     beside the rows that it was made of.
     """
     return any(isinstance(node, alg.Project | alg.NextOf) for node in kernel.query.pattern.walk())
-
-
-def is_joint(query: alg.Query) -> bool:
-    """Whether a query's matches can be searched for beside those of others: in time slices, without positions."""
-    reach = reach_of(query)
-    is_alone = reach.needs_order or reach.counts_every_event or query.over_all_matches
-    return not is_alone and width_us(reach) is not None
