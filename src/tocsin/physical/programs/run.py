@@ -184,10 +184,13 @@ class Run(Generic[Frame]):
 
     def emitted_by(self, rule: Rule, emit: alg.Emit) -> Frame:
         """The events that one `emit` of a rule makes."""
+        return self.as_events(emit, self.matched(rule, emitting(rule, emit)))
+
+    def as_events(self, emit: alg.Emit, values: Frame) -> Frame:
+        """The values of an `emit`, as `emitting` calls them, under the names of its template."""
         time = self.columns.time[emit.type]
         names = [time, *(name for name, _ in emit.values)]
-        found = self.matched(rule, emitting(rule, emit))
-        return self.engine.chosen(found, {column(place): name for place, name in enumerate(names)}, time)
+        return self.engine.chosen(values, {column(place): name for place, name in enumerate(names)}, time)
 
 
 def bounded(query: alg.Query) -> alg.Query:
