@@ -281,14 +281,6 @@ class Prepared:
         )
 
 
-def no_streams() -> errors.UnsupportedError:
-    """Why a stream is refused."""
-    return errors.UnsupportedError(
-        "Matching on a streaming DataFrame does not run yet.",
-        hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
-    )
-
-
 def prepare(
     query: alg.Query,
     inputs: Any,

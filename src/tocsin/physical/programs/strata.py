@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
 from tocsin.analysis.schema import bind
@@ -27,7 +28,6 @@ from tocsin.physical import identity
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
-from tocsin.physical.engine import no_streams
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
 from tocsin.physical.programs.claims import column, emitting
 from tocsin.physical.programs.run import RESULT, Run, columns_of
@@ -152,7 +152,10 @@ class Strata:
             id = columns.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
             found = resolve(given, outside, time=columns.time, tie=columns.tie, type=columns.type, id=id)
             if found.is_streaming:
-                raise no_streams()
+                raise errors.UnsupportedError(
+                    "Several rules on streaming DataFrames do not run together yet.",
+                    hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
+                )
             streams |= found.streams
             parts += parts_of(found, others=False)
         derived = [name for name in reads if name not in streams]
