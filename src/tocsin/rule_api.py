@@ -168,12 +168,66 @@ class Rules:
         >>> p.matches("R", {"A": [{"ts": 0, "x": 1}, {"ts": 5, "x": 2}]}, engine="local")["a"].to_pylist()
         [{'ts': 5, 'x': 2}]
         """
-        names = [each.name for each in self.program.rules]
-        if rule not in names:
-            raise errors.UnknownRuleError(
-                f"The program has no rule `{rule}`.", hint=errors.did_you_mean(rule, names, "rules")
-            )
+        self._require([rule])
         return self._run(inputs, time, tie, type, id, engine).matches(rule)
+
+    def match(
+        self,
+        inputs: DataFrame | Mapping[str, DataFrame],
+        *,
+        rules: Iterable[str] | None = None,
+        time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
+        type: str = "type",
+        id: str | None = None,
+        engine: str = "spark",
+    ) -> Any:
+        """Find every match of several rules in one plan, which shares what they have in common. Nothing runs yet.
+
+        The inputs are read and shuffled once for the rules of a stratum; equal patterns and common beginnings are
+        searched once; what rules emit is found once, however many rules read it.
+
+        Parameters
+        ----------
+        inputs, time, tie, type, id, engine
+            As for `matches`.
+        rules
+            The names of the rules; all of them when left out.
+
+        Returns
+        -------
+        DataFrame
+            `rule`, `match_id`, `start`, `end`, and for each rule a struct of its variables under the rule's name,
+            which is NULL in the matches of others: `found.where("rule = 'R'").select("match_id", "R.*")`.
+
+        Raises
+        ------
+        UnsupportedError, TocsinError
+            As for `matches`.
+
+        Examples
+        --------
+        >>> p = rules('''template A { x : Integer }
+        ...     rule Low where a : A { x < 2 }  rule High where b : A { x > 1 }''')
+        >>> found = p.match({"A": [{"ts": 0, "x": 1}, {"ts": 5, "x": 2}]}, engine="local")
+        >>> found.select(["rule", "start", "Low", "High"]).to_pylist()[1]
+        {'rule': 'High', 'start': 5, 'Low': None, 'High': {'b': {'ts': 5, 'x': 2}}}
+        """
+        names = [each.name for each in self.program.rules] if rules is None else list(rules)
+        self._require(names)
+        return self._run(inputs, time, tie, type, id, engine).together(names)
+
+    def _require(self, wanted: Iterable[str]) -> None:
+        names = [each.name for each in self.program.rules]
+        errors.raise_all(
+            [
+                errors.UnknownRuleError(
+                    f"The program has no rule `{rule}`.", hint=errors.did_you_mean(rule, names, "rules")
+                )
+                for rule in wanted
+                if rule not in names
+            ]
+        )
 
     def events(
         self,
@@ -284,7 +338,7 @@ class Rules:
         )
 
     def explain(self) -> Report:
-        """Tell how the program is understood: strata, and the plan and distances of each rule."""
+        """Tell how the program is understood: strata, the plan and distances of each rule, and what `match` shares."""
         return Report(sections({"Program": self.text.strip("\n")} | program_parts(self.program)))
 
     def to_text(self) -> str:

@@ -39,7 +39,10 @@ def options(
 
 
 PatternFile = Annotated[
-    str, typer.Argument(metavar="PATTERN_FILE", help="A file with a pattern (`.sase`), or `-` for stdin.")
+    str,
+    typer.Argument(
+        metavar="PATTERN_FILE", help="A file with a pattern (`.sase`, `.acel`) or rules (`.parte`), or `-` for stdin."
+    ),
 ]
 Inputs = Annotated[
     list[str] | None,
@@ -91,9 +94,13 @@ def run(
         int,
         typer.Option("--max-matches-per-start", metavar="NUMBER", help="Stop when one event begins more matches."),
     ] = MOST_MATCHES_PER_START,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", metavar="NAME=PATH", help="A reference table that rules ask, as in `registered`."),
+    ] = None,
     language: Language = None,
 ) -> None:
-    r"""Find the matches of a pattern in files.
+    r"""Find the matches of a pattern, or of all rules of a program, in files.
 
     See the first matches:
 
@@ -102,6 +109,10 @@ def run(
     Write all of them, from one file whose column `kind` names the event type:
 
         tocsin run takeover.sase --input all.csv --type-column kind --out matches
+
+    All rules of a program in one run, each with a folder of its own, as has each template that they emit:
+
+        tocsin run bank.parte --input transfers.csv --table registered=known.csv --out found
 
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """
@@ -120,6 +131,7 @@ def run(
         language=language,
         strategy=strategy,
         most=max_matches_per_start,
+        tables=table or [],
     )
 
 

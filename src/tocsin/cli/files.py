@@ -337,6 +337,35 @@ def _overlap(one: Path, other: Path) -> bool:
 
 def write(frame: DataFrame, path: str, kind: str, mode: str) -> None:
     """Write the matches. On this machine, what was there is replaced only when the new result is complete."""
+    with replacing(path, mode) as place:
+        save(frame, place, kind, mode)
+
+
+@contextmanager
+def replacing(path: str, mode: str) -> Iterator[str]:
+    """Where to write what shall stand at a path: beside it, on this machine, until it is complete."""
+    if is_remote(path) or mode == "append":
+        yield path
+        return
+    where = local(path)
+    with _writing(path):
+        where.parent.mkdir(parents=True, exist_ok=True)
+    fresh, old = (where.with_name(f".{where.name}.{word}-{uuid.uuid4().hex[:8]}") for word in ("new", "old"))
+    try:
+        yield str(fresh)
+        with _writing(path):
+            if where.exists():
+                where.rename(old)
+            fresh.rename(where)
+    finally:
+        if old.exists() and not where.exists():
+            old.rename(where)
+        for rest in (fresh, old):
+            shutil.rmtree(rest, ignore_errors=True)
+
+
+def save(frame: DataFrame, path: str, kind: str, mode: str) -> None:
+    """Write a DataFrame to a place."""
     from pyspark.sql import functions as F
 
     if kind == "csv":
@@ -349,27 +378,6 @@ def write(frame: DataFrame, path: str, kind: str, mode: str) -> None:
                 for name, dtype in frame.dtypes
             )
         )
-    if is_remote(path) or mode == "append":
-        _save(frame, path, kind, mode)
-        return
-    where = local(path)
-    with _writing(path):
-        where.parent.mkdir(parents=True, exist_ok=True)
-    fresh, old = (where.with_name(f".{where.name}.{word}-{uuid.uuid4().hex[:8]}") for word in ("new", "old"))
-    try:
-        _save(frame, str(fresh), kind, "error")
-        with _writing(path):
-            if where.exists():
-                where.rename(old)
-            fresh.rename(where)
-    finally:
-        if old.exists() and not where.exists():
-            old.rename(where)
-        for rest in (fresh, old):
-            shutil.rmtree(rest, ignore_errors=True)
-
-
-def _save(frame: DataFrame, path: str, kind: str, mode: str) -> None:
     writer = frame.write.mode(mode)
     if kind != "parquet":
         writer = writer.options(**WRITTEN_TIMES)

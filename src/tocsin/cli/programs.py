@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -22,7 +23,7 @@ def is_program(file: str, language: str | None) -> bool:
     return language == "parte" or (language is None and Path(file).suffix == ".parte")
 
 
-def compiled_rules(file: str, functions: list[str]) -> tocsin.Rules:
+def compiled_rules(file: str, functions: list[str], *, tables: Mapping[str, Any] | None = None) -> tocsin.Rules:
     """The program of a file; its warnings are shown, not raised."""
     text, name, _ = files.read_pattern(file, "parte")
     folder = Path(file).parent
@@ -37,7 +38,7 @@ def compiled_rules(file: str, functions: list[str]) -> tocsin.Rules:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TocsinWarning)
-        program = tocsin.rules(text, name=name, functions=declared, modules=module)
+        program = tocsin.rules(text, name=name, functions=declared, tables=tables, modules=module)
     terminal.warn(program.warnings)
     return program
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.cli import files, terminal
+from tocsin.cli.programs import is_program
+from tocsin.cli.run_rules import run_rules
 from tocsin.cli.session import start, task_progress
 from tocsin.errors import (
     InvalidOptionError,
     TocsinWarning,
     UnknownEventTypeError,
-    UnsupportedError,
     did_you_mean,
     raise_all,
 )
@@ -182,6 +183,7 @@ def run(
     language: str | None,
     strategy: str = "auto",
     most: int = MOST_MATCHES_PER_START,
+    tables: list[str] | None = None,
 ) -> None:
     """Everything that can be refused is refused before Spark starts."""
     if format not in OUTPUT_FORMATS:
@@ -194,6 +196,24 @@ def run(
         raise InvalidOptionError(
             f"`--max-matches-per-start {most}` allows no match.", hint="write a number from 1 on, or leave it out."
         )
+    if is_program(file, language):
+        run_rules(
+            file,
+            inputs=inputs,
+            tables=tables or [],
+            out=out,
+            time=time,
+            format=format,
+            mode=mode,
+            type_column=type_column,
+            tie=tie,
+            id=id,
+            strategy=strategy,
+            most=most,
+        )
+        return
+    if tables:
+        raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
     pattern = compiled(file, language)
     refusal = unsupported(pattern.query)
     if refusal is not None:
@@ -239,12 +259,6 @@ def run(
 def compiled(file: str, language: str | None) -> tocsin.Pattern:
     """The pattern of a file; its warnings are shown, not raised."""
     text, name, language = files.read_pattern(file, language)
-    if language == "parte":
-        raise UnsupportedError(
-            "`tocsin run` does not run programs of rules yet.",
-            hint="`tocsin.rules(text).matches(rule, inputs)` and `.events(template, inputs)` run them on DataFrames; "
-            "`tocsin check` and `tocsin explain` tell about them.",
-        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TocsinWarning)
         pattern = tocsin.pattern(text, language=language, name=name)

@@ -26,6 +26,7 @@ from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport, size_report
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, collecting, microseconds, schemas_of
 from tocsin.physical.programs.claims import refusals
 from tocsin.reports import sections
@@ -155,7 +156,7 @@ def rates_text(rates: Mapping[str, Arrivals], program: Program) -> str:
 
 
 def program_parts(program: Program) -> dict[str, str]:
-    """How a program is understood: strata, then the plan and the distances of each rule."""
+    """How a program is understood: strata, the plan and the distances of each rule, and what rules share."""
     parts = {"Rules": strata_text(program)}
     for rule in program.in_order:
         distances = network(rule.query, TIMESTAMP)
@@ -163,6 +164,8 @@ def program_parts(program: Program) -> dict[str, str]:
         plan = to_text(rule.query) + emits
         several = f"\n\n{distances}" if has_distances(distances) else ""
         parts[f"Rule {rule.name}"] = plan + several
+    if len(program.rules) > 1:
+        parts["Shared"] = sharing_text(program)
     return parts
 
 

@@ -177,10 +177,10 @@ def _fits(
     slot: Slot, kinds: tuple[str, ...], held: Held, family: int | None, expressions: Mapping[str, ex.Expression]
 ) -> bool:
     return (held, family) == (slot.held, slot.family) and all(
-        kind not in expressions or _renamed(expressions[kind]) == _renamed(slot.expression) for kind in kinds
+        kind not in expressions or anonymous(expressions[kind]) == anonymous(slot.expression) for kind in kinds
     )
 
 
-def _renamed(expression: ex.Expression) -> ex.Expression:
-    """The expression with one name for its variable, so that those of two variables can be compared."""
+def anonymous(expression: ex.Expression) -> ex.Expression:
+    """The expression without the name of its variable: for two variables of one type it is the same value."""
     return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)

@@ -9,7 +9,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
-from tocsin.kernels.layout import lists
+from tocsin.kernels.layout import Lists, lists
 from tocsin.kernels.matches import concatenate
 from tocsin.kernels.model import Carried, Matches, Rows, Source
 from tocsin.kernels.policies import apply
@@ -65,9 +65,17 @@ class Kernel(Reach):
         TooManyMatchesError
             When one start has more matches than `most`.
         """
-        searched = without(self.query.core, self.conditions.residual_absences)
-        runner = Runner(program(searched, self.conditions.tests), self._setting(rows), most, jit)
-        found = runner.matches(lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
+        runner = Runner(program(self.searched, self.conditions.tests), self.setting(rows), most, jit)
+        return self.kept(runner, rows, lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
+
+    @property
+    def searched(self) -> alg.Node:
+        """The pattern that loops search for: without absences that are decided afterwards."""
+        return without(self.query.core, self.conditions.residual_absences)
+
+    def kept(self, runner: Runner, rows: Rows, lists: Lists) -> Iterator[Matches]:
+        """What a runner finds in lists of these rows, as far as other conditions and policies keep it."""
+        found = runner.matches(lists)
         residual = Residual(self.conditions.residual, self.conditions.residual_absences, rows, self.sources)
         kept: Iterator[Matches] = (residual.kept(matches) for matches in found)
         is_distinct = not runner.program.is_ambiguous
@@ -93,7 +101,8 @@ class Kernel(Reach):
     def _ranks(self) -> bool:
         return self.query.after_match.skip is not Skip.REUSE or self.query.output not in (Output.ALL, Output.COUNT)
 
-    def _setting(self, rows: Rows) -> Setting:
+    def setting(self, rows: Rows) -> Setting:
+        """What the functions for these rows share."""
         numbers = {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
         nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
         return Setting(

@@ -53,7 +53,8 @@ class Runner:
         """The matches of all groups; events are given as rows."""
         arrays = dict(lists.arrays)
         for number, table in enumerate(self.program.tables):
-            arrays |= self._table(number, table, lists, arrays)
+            if number >= self.program.given:
+                arrays |= self.table(number, table, lists, arrays)
         for main in self.program.mains:
             made = function(main, self.setting, self.program.tables, is_main=True)
             for found in self._calls(made, lists, arrays):
@@ -104,7 +105,7 @@ class Runner:
 
     # --- tables -----------------------------------------------------------------------------------
 
-    def _table(self, number: int, table: Table, lists: Lists, arrays: Arrays) -> Arrays:
+    def table(self, number: int, table: Table, lists: Lists, arrays: Arrays) -> Arrays:
         """The rows of a table, of all its branches, sorted by group and start."""
         name = f"t{number}"
         parts: list[tuple[Function, Found]] = []

@@ -94,7 +94,7 @@ def resolve(
         # An event of another type has no identity that anybody asks for.
         required = (*ties, *((id,) if id is not None and name in named else ()))
         try:
-            streams[name] = _stream(name, frame, schema, type_column, _time_of(name, time), required)
+            streams[name] = stream_of(name, frame, schema, type_column, _time_of(name, time), required)
         except errors.QueryErrors as several:
             problems.extend(several.errors)
         except errors.TocsinError as problem:
@@ -102,7 +102,7 @@ def resolve(
     errors.raise_all(_distinct(problems))
     return Inputs(
         {name: streams[name] for name in named},
-        _common_kind(streams),
+        common_kind(streams),
         _is_any_streaming(frames.values()),
         id,
         ties,
@@ -172,14 +172,15 @@ def _time_of(name: str, time: str | Mapping[str, str]) -> str:
     return time[name]
 
 
-def _stream(
+def stream_of(
     name: str,
     frame: DataFrame,
     schema: T.StructType,
     type_column: str | None,
     time: str,
-    others: tuple[str, ...],
+    others: tuple[str, ...] = (),
 ) -> Stream:
+    """The events of one type, checked; `others` are columns that must be there too."""
     owner = f"the input of `{name}`"
     reserved = [column for column in schema.names if column.startswith(RESERVED_PREFIX)]
     if reserved:
@@ -210,7 +211,8 @@ def _require(column: str, schema: T.StructType, owner: str, option: str, what: s
         )
 
 
-def _common_kind(streams: Mapping[str, Stream]) -> Kind:
+def common_kind(streams: Mapping[str, Stream]) -> Kind:
+    """How all of them tell time."""
     first, *others = streams.values()
     for other in others:
         if other.time_kind is not first.time_kind:

@@ -29,8 +29,9 @@ from tocsin.physical.counted import group_name, rows_over_all
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes, normal
-from tocsin.physical.sliced.arrow import attributes_of as types_of
-from tocsin.physical.sliced.layout import Gathered
+from tocsin.physical.sliced.arrow import attributes_of as attribute_types
+from tocsin.physical.sliced.gather import types_of
+from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Task
@@ -72,11 +73,11 @@ def match(
         refusal = refused_compact(query, "locally")
     if refusal is not None:
         raise refusal
-    events = _events(query, inputs, time, type)
+    events = events_of(alg.event_types(query.pattern), inputs, time, type)
     named = alg.event_types(query.pattern)
     by_type = {group.type: group for group in events}
     schemas = {name: by_type[name].table.schema for name in named}
-    bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()}, time=time)
+    bound = bind(query, {name: attribute_types(schema) for name, schema in schemas.items()}, time=time)
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
     if is_compact:
         return compact_table(bound, events, ties)
@@ -91,8 +92,8 @@ def match(
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
-    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout.gathered))
-    result = _Result(bound, found, {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)})
+    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout))
+    result = Result(bound, found, {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)})
     first = by_type[named[0]]
     return result.over_all() if query.over_all_matches else result.table(first.table.schema.field(first.time).type)
 
@@ -100,9 +101,8 @@ def match(
 # --- inputs ---------------------------------------------------------------------------------------
 
 
-def _events(query: alg.Query, inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
+def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
     """The events of every type; those the pattern does not name come last."""
-    named = alg.event_types(query.pattern)
     if isinstance(inputs, Mapping):
         missing = [name for name in named if name not in inputs]
         errors.raise_all(
@@ -170,24 +170,17 @@ def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -
     return column
 
 
-def _schema(table: pa.Table, gathered: Iterable[Gathered]) -> pa.Schema:
+def _schema(table: pa.Table, layout: Layout) -> pa.Schema:
     """What the search gives, also when it finds nothing."""
     fields = [pa.field(name, pa.int64()) for name in (names.START, names.END, names.FIRST_HALF, names.SECOND_HALF)]
-    for number, one in enumerate(gathered):
-        inner = pa.struct(
-            [
-                pa.field(names.member(place), one.types[place] if name is None else table.schema.field(name).type)
-                for place, name in enumerate(one.columns)
-            ]
-        )
-        fields.append(pa.field(names.variable(number), pa.list_(inner) if one.is_iterated else inner))
-    return pa.schema(fields)
+    held = types_of(table.schema, layout)
+    return pa.schema([*fields, *(pa.field(names.variable(number), dtype) for number, dtype in enumerate(held))])
 
 
 # --- outputs --------------------------------------------------------------------------------------
 
 
-class _Result:
+class Result:
     """RETURN, HAVING and GROUP BY over the matches that the search found."""
 
     def __init__(self, bound: BoundQuery, found: pa.Table, variables: Mapping[str, tuple[int, Sequence[str]]]) -> None:

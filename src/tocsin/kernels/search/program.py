@@ -66,22 +66,27 @@ class Program:
     """The searches of a query: the tables in the order they are made, then the whole pattern.
 
     There are several of the whole pattern when an OR branch may bind nothing and still forbid something: a table has no
-    row for it, so that each branch then makes a pattern of its own.
+    row for it, so that each branch then makes a pattern of its own. The first `given` tables were found before.
     """
 
     kinds: dict[str, alg.Kind]
     tables: list[Table] = field(default_factory=list)
     mains: list[Search] = field(default_factory=list)
+    given: int = 0
 
     @property
     def is_ambiguous(self) -> bool:
         """Whether the same bindings may be found in several ways."""
-        return len(self.mains) > 1 or any(_is_ambiguous(table.node) for table in self.tables)
+        return len(self.mains) > 1 or any(_is_ambiguous(table.node) for table in self.tables[self.given :])
 
 
 def program(core: alg.Node, tests: tuple[Test, ...]) -> Program:
     """Cut a pattern into searches."""
-    made = Program(alg.variables_of(core))
+    return cut(core, tests, Program(alg.variables_of(core)))
+
+
+def cut(core: alg.Node, tests: tuple[Test, ...], made: Program) -> Program:
+    """Add the searches of a pattern to a program; the pattern may pick rows of its tables."""
     cutter = _Cutter(made, tests)
     made.mains += [Search(cutter.part(each), tests) for each in _expanded(core)]
     return made
@@ -109,7 +114,7 @@ class _Cutter:
 
     def part(self, node: alg.Node) -> alg.Node:
         match node:
-            case alg.Event():
+            case alg.Event() | Pick():
                 return node
             case alg.Sequence() | alg.All():
                 return self._several(node)

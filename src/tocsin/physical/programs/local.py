@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Program, Template
+from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.types import from_spark_name
 from tocsin.physical import local
-from tocsin.physical.programs.run import Columns, columns_of, lacks
+from tocsin.physical.local_together import match_together
+from tocsin.physical.programs.run import RESULT, Columns, Run, columns_of, lacks
 from tocsin.physical.sliced.arrow import ArrowTypes
+from tocsin.physical.sliced.groups import is_joint
 
 
 class Local:
@@ -87,6 +89,23 @@ class Local:
             }
         )
 
+    def together(self, run: Run[pa.Table], wanted: Sequence[Rule]) -> pa.Table:
+        """The matches of several rules; those of a stratum that can be are searched for together."""
+        rules = run.needed(wanted)
+        for stratum in sorted({rule.stratum for rule in rules}):
+            joint = {rule.name: rule for rule in rules if rule.stratum == stratum and is_joint(rule.query)}
+            if not joint:
+                continue
+            found = match_together(
+                {name: rule.query for name, rule in joint.items()},
+                {name: run.read(name) for rule in joint.values() for name in rule.reads},
+                time=self.columns.time,
+                ids={name: None if run.reads_derived(rule) else self.columns.id for name, rule in joint.items()},
+            )
+            run.found |= {name: one.table for name, one in found.items()}
+        tables = [_tagged(rule.name, run.matched(rule, rule.query)) for rule in wanted]
+        return pa.concat_tables(tables, promote_options="default").select([*RESULT, *(rule.name for rule in wanted)])
+
     def union(self, type: str, frames: Sequence[pa.Table]) -> pa.Table:
         """All rows."""
         try:
@@ -96,3 +115,11 @@ class Local:
                 f"The events of `{type}` do not have the same types everywhere: {problem}.",
                 hint="emit values of one type, the same as those of the input.",
             ) from None
+
+
+def _tagged(rule: str, found: pa.Table) -> pa.Table:
+    """The matches of a rule with its name, and its variables as one column."""
+    variables = [name for name in found.column_names if name not in RESULT]
+    whole = found.select(variables).to_struct_array()
+    names = pa.array([rule] * found.num_rows, pa.string())
+    return found.select(RESULT[1:]).add_column(0, "rule", names).append_column(rule, whole)

@@ -8,7 +8,7 @@ emitted      the events of one `emit`, a bag: one for each match (R30)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import column, emitting, refused
 
 Frame = TypeVar("Frame")
+RESULT = ("rule", "match_id", "start", "end")
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 
 
@@ -62,6 +63,9 @@ class Engine(Protocol[Frame]):
     def union(self, type: str, frames: Sequence[Frame]) -> Frame:
         """All rows of frames that have the same columns."""
 
+    def together(self, run: Run[Frame], wanted: Sequence[Rule]) -> Frame:
+        """The matches of several rules: `rule`, `match_id`, `start`, `end`, and a struct of variables for each rule."""
+
 
 @dataclass
 class Run(Generic[Frame]):
@@ -71,6 +75,7 @@ class Run(Generic[Frame]):
     engine: Engine[Frame]
     columns: Columns
     known: dict[str, Frame] = field(default_factory=dict)
+    found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
 
     def __post_init__(self) -> None:
         """Bound every rule, and call time as the data does."""
@@ -82,7 +87,14 @@ class Run(Generic[Frame]):
         rule = self.program.rule(name)
         assert rule is not None
         self._check([rule])
-        return self._matched(rule, rule.query)
+        return self.matched(rule, rule.query)
+
+    def together(self, names: Sequence[str]) -> Frame:
+        """The matches of several rules in one frame."""
+        wanted = [rule for rule in self.program.rules if rule.name in names]
+        self._check(wanted)
+        _check_columns(wanted)
+        return self.engine.together(self, wanted)
 
     def events(self, template: str) -> Frame:
         """The events of a template that rules emit."""
@@ -91,11 +103,20 @@ class Run(Generic[Frame]):
 
     # --- what comes before ---
 
-    def _check(self, wanted: Sequence[Rule]) -> None:
-        """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
+    def needed(self, wanted: Sequence[Rule]) -> list[Rule]:
+        """The rules, and all that emit what they read."""
         rules = list(wanted)
         for rule in rules:  # grows while it is read
             rules += [one for one in self._emitting(rule.reads) if one not in rules]
+        return rules
+
+    def reads_derived(self, rule: Rule) -> bool:
+        """Whether a rule reads what rules emit: events that have neither an id of the user's nor a tie."""
+        return any(name in self.program.emitted for name in rule.reads)
+
+    def _check(self, wanted: Sequence[Rule]) -> None:
+        """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
+        rules = self.needed(wanted)
         errors.raise_all([reason for rule in rules if (reason := refused(rule, self.engine.name)) is not None])
         derived = self.program.emitted
         reads = dict.fromkeys(name for rule in rules for name in rule.reads if name not in derived)
@@ -125,10 +146,13 @@ class Run(Generic[Frame]):
 
     # --- events and matches ---
 
-    def _matched(self, rule: Rule, query: alg.Query) -> Frame:
+    def matched(self, rule: Rule, query: alg.Query) -> Frame:
+        """The matches of a rule, by itself; `query` may ask for other columns."""
         columns = self.columns
-        if any(name in self.program.emitted for name in rule.reads):
-            # Events that rules emit have neither an id of the user's nor a tie, and are known by their values.
+        if rule.name in self.found:
+            return self.found[rule.name](query.returns)
+        if self.reads_derived(rule):
+            # They are known by their values.
             if query.selection is not Selection.ANY and columns.tie:
                 raise errors.UnsupportedError(
                     f"`select {query.selection.value}` on emitted events does not run with `tie=` yet.",
@@ -138,9 +162,9 @@ class Run(Generic[Frame]):
             columns = replace(columns, id=None, tie=())
         elif self.engine.whole is not None and query.selection not in CONTIGUOUS:
             return self.engine.match(query, self.engine.whole, columns)
-        return self.engine.match(query, {name: self._read(name) for name in rule.reads}, columns)
+        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns)
 
-    def _read(self, name: str) -> Frame:
+    def read(self, name: str) -> Frame:
         """All events of a type."""
         if name not in self.program.emitted:
             return self.engine.given[name]
@@ -156,10 +180,17 @@ class Run(Generic[Frame]):
         for rule in self._emitting([template]):
             for emit in rule.emits:
                 if emit.type == template:
-                    time = self.columns.time[template]
-                    names = [time, *(name for name, _ in emit.values)]
-                    found = self._matched(rule, emitting(rule, emit))
-                    yield self.engine.chosen(found, {column(place): name for place, name in enumerate(names)}, time)
+                    yield self.emitted_by(rule, emit)
+
+    def emitted_by(self, rule: Rule, emit: alg.Emit) -> Frame:
+        """The events that one `emit` of a rule makes."""
+        return self.as_events(emit, self.matched(rule, emitting(rule, emit)))
+
+    def as_events(self, emit: alg.Emit, values: Frame) -> Frame:
+        """The values of an `emit`, as `emitting` calls them, under the names of its template."""
+        time = self.columns.time[emit.type]
+        names = [time, *(name for name, _ in emit.values)]
+        return self.engine.chosen(values, {column(place): name for place, name in enumerate(names)}, time)
 
 
 def bounded(query: alg.Query) -> alg.Query:
@@ -185,6 +216,24 @@ def bounded(query: alg.Query) -> alg.Query:
     if len(known) < len(spans) or window > LONGEST_WINDOW_US:
         return query
     return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
+
+
+def _check_columns(rules: Sequence[Rule]) -> None:
+    """Refuse rules that cannot be columns of one frame."""
+    taken = {name: f"the column `{name}`" for name in RESULT}
+    problems: list[errors.TocsinError] = []
+    for rule in rules:
+        low = rule.name.lower()
+        if low in taken:
+            problems.append(
+                errors.InvalidOptionError(
+                    f"The rule `{rule.name}` cannot have a column of its own beside {taken[low]}: Spark does not tell "
+                    "them apart.",
+                    hint="rename the rule, or leave one of them out with `rules=[...]`.",
+                )
+            )
+        taken[low] = f"that of the rule `{rule.name}`"
+    errors.raise_all(problems)
 
 
 def columns_of(template: Template, time: str) -> list[str]:

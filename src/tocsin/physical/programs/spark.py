@@ -11,11 +11,12 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Template
+from tocsin.algebra.programs import Rule, Template
 from tocsin.physical.compat import is_dataframe, schema_of
 from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import require_type_column
-from tocsin.physical.programs.run import Columns, columns_of, lacks
+from tocsin.physical.programs.run import Columns, Run, columns_of, lacks
+from tocsin.physical.programs.strata import Strata
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.values import NUMBERS, Kind, kind_of, null
@@ -94,6 +95,10 @@ class Spark:
         return select(
             frame, *((null() if name in missing else F.col(name)).alias(name) for name in columns_of(template, time))
         )
+
+    def together(self, run: Run[DataFrame], wanted: Sequence[Rule]) -> DataFrame:
+        """The matches of several rules in one plan."""
+        return Strata(self, run, wanted).frame()
 
     def union(self, type: str, frames: Sequence[DataFrame]) -> DataFrame:
         """All rows."""

@@ -7,7 +7,7 @@ per type are a union.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
+from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source, Template
 from tocsin.language import expressions as ex
@@ -32,7 +33,6 @@ from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
     NARROW,
     Attribute,
-    anonymous,
     cast,
     digest_of,
     is_held_as,
@@ -104,9 +104,12 @@ class Shipper:
     with_digests: bool
     stream: int = 0
     columns: list[_Column] = field(default_factory=list)
+    given: Sequence[Part] | None = None
 
     def __post_init__(self) -> None:
-        self.parts = parts_of(self.inputs, others=self.kernel.counts_every_event)
+        self.parts = (
+            parts_of(self.inputs, others=self.kernel.counts_every_event) if self.given is None else list(self.given)
+        )
         self.schemas = {name: stream.schema for name, stream in self.inputs.streams.items()}
         walk = Walk(SparkTypes(self.schemas))
         self.looks = walk.looks(self.kernel.query.pattern)
@@ -125,24 +128,13 @@ class Shipper:
     def shipment(self) -> Shipment:
         """What travels, and what it means."""
         kernel = self.kernel
-        packing = self._packing(sum(1 for attributes in kernel.wants.values() if attributes))
-        gathered = tuple(self._gathered(name, packing) for name in self.needs)
-        wants = {
-            name: tuple(
-                (attribute, self._attribute(attribute, self.schemas[name][attribute].dataType, [name]))
-                for attribute in attributes
-            )
-            for name, attributes in kernel.wants.items()
-            if attributes
-        }
-        time, micros = self._time()
-        for number, one in enumerate(gathered):
-            if not one.columns:  # counted only: any column that every event has tells how many there are
-                counted = replace(one, columns=(time,), attributes=("",), types=(None,))
-                gathered = (*gathered[:number], counted, *gathered[number + 1 :])
-        keys = () if packing.has_key else tuple(map(self._key, kernel.query.partition.attributes))
+        packing = self.packing(sum(1 for attributes in kernel.wants.values() if attributes))
+        gathered, wants = self.gathered(packing), self.wants()
+        time, micros = self.time()
+        gathered = counting(gathered, time)
+        keys = () if packing.has_key else tuple(map(self.key, kernel.query.partition.attributes))
         carried = tuple(map(self._carried, kernel.carried))
-        digests = tuple(self._digest(number) for number in (0, 1)) if self.with_digests else ()
+        digests = tuple(self.digest(number) for number in (0, 1)) if self.with_digests else ()
         templates = templates_of(kernel)
         trimmed = {
             number: (self._trimmed_digest(template, 0), self._trimmed_digest(template, 1))
@@ -169,15 +161,16 @@ class Shipper:
     def _select(self, part: Part, packing: Packing, number: int) -> DataFrame:
         if self.stream:
             return self._select_all(part, packing, number)
-        return select(
-            where(part.renamed, self._filter(part)),
-            *(column.value(part).alias(column.name) for column in self.columns),
-            self._bits(part, packing).alias(names.BITS),
-        )
+        return select(where(part.renamed, self.filter(part)), *self.values(part, packing))
+
+    def values(self, part: Part, packing: Packing) -> list[Column]:
+        """What is shipped of a part's events."""
+        shipped = [column.value(part).alias(column.name) for column in self.columns]
+        return [*shipped, self._bits(part, packing).alias(names.BITS)]
 
     def _select_all(self, part: Part, packing: Packing, number: int) -> DataFrame:
         """Every row; those that take no part tell the time, and nothing else."""
-        judged = with_columns(part.renamed, F.coalesce(self._filter(part), F.lit(False)).alias(names.TAKES_PART))
+        judged = with_columns(part.renamed, F.coalesce(self.filter(part), F.lit(False)).alias(names.TAKES_PART))
         takes_part = F.col(names.TAKES_PART)
         clock = micros_of(part.columns[part.time][0], part.time_kind)
         return select(
@@ -191,7 +184,7 @@ class Shipper:
 
     # --- which events -----------------------------------------------------------------------------
 
-    def _filter(self, part: Part) -> Column:
+    def filter(self, part: Part) -> Column:
         """Of an event that cannot take part nothing is shipped; its conditions are written so that files see them."""
         kernel = self.kernel
         tests = [part.columns[part.time][0].isNotNull()]
@@ -246,7 +239,8 @@ class Shipper:
 
     # --- bits -------------------------------------------------------------------------------------
 
-    def _packing(self, wanting: int) -> Packing:
+    def packing(self, wanting: int) -> Packing:
+        """How the bits are laid out when the attributes of so many types are asked for."""
         kernel = self.kernel
         asks = (
             needs_kinds(kernel)
@@ -305,6 +299,21 @@ class Shipper:
     def _new(self) -> str:
         return names.column(len(self.columns))
 
+    def gathered(self, packing: Packing) -> tuple[Gathered, ...]:
+        """The columns that hold the events of the result."""
+        return tuple(self._gathered(name, packing) for name in self.needs)
+
+    def wants(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """By event type, the attributes that conditions on Python values read, and their columns."""
+        return {
+            name: tuple(
+                (attribute, self._attribute(attribute, self.schemas[name][attribute].dataType, [name]))
+                for attribute in attributes
+            )
+            for name, attributes in self.kernel.wants.items()
+            if attributes
+        }
+
     def _gathered(self, variable: str, packing: Packing) -> Gathered:
         shape, attributes = self.shapes[variable], tuple(self.needs[variable])
         columns: list[str | None] = []
@@ -348,7 +357,7 @@ class Shipper:
                 return column.name, value.dtype
         return None
 
-    def _time(self) -> tuple[str, Column]:
+    def time(self) -> tuple[str, Column]:
         """The column of the time, and the time in microseconds."""
         attributes = {part.time for part in self.parts}
         shared = self._shared(next(iter(attributes)), self.schemas) if len(attributes) == 1 else None
@@ -359,7 +368,8 @@ class Shipper:
         self._add(names.TIME, lambda part: micros_of(part.columns[part.time][0], part.time_kind))
         return names.TIME, F.col(names.TIME)
 
-    def _key(self, attribute: str) -> str:
+    def key(self, attribute: str) -> str:
+        """A column of the partition's key."""
         kinds = {kind_of(part.columns[attribute][1]) for part in self.parts if attribute in part.columns}
         shared = self._shared(attribute, self.schemas)
         if shared is not None and not self.kernel.counts_every_event and not kinds & {Kind.DOUBLE, Kind.INTERVAL}:
@@ -370,19 +380,29 @@ class Shipper:
         return self._add(self._new(), lambda part: value_of(*part.columns[attribute]).column)
 
     def _carried(self, carried: Carried) -> str:
+        known = self.shipped_anyway(carried)
+        if known is not None:
+            return known
+        values = self.held(carried)
+        return self.add(lambda part: part.choose(values))
+
+    def shipped_anyway(self, carried: Carried) -> str | None:
+        """A column that holds a value as it is and is there for another reason."""
         attribute = plain_attribute(carried)
-        if attribute is not None:
-            shared = self._shared(attribute, carried.expressions)
-            if shared is not None and is_held_as(shared[1], carried.held):
-                return shared[0]
-        values = {
-            kind: (
-                anonymous(expression),
-                lambda part, expression=expression: self._held(part, expression, carried.held),
-            )
-            for kind, expression in carried.expressions.items()
-        }
-        return self._add(self._new(), lambda part: part.choose(values))
+        shared = None if attribute is None else self._shared(attribute, carried.expressions)
+        return shared[0] if shared is not None and is_held_as(shared[1], carried.held) else None
+
+    def held(self, carried: Carried) -> dict[str, tuple[Hashable, Callable[[Part], Column]]]:
+        """For the events of each type the value to carry, and what it is whatever its variable is called."""
+
+        def value(expression: ex.Expression) -> Callable[[Part], Column]:
+            return lambda part: self._held(part, expression, carried.held)
+
+        return {kind: (anonymous(each), value(each)) for kind, each in carried.expressions.items()}
+
+    def add(self, value: Callable[[Part], Column]) -> str:
+        """A new column."""
+        return self._add(self._new(), value)
 
     def _held(self, part: Part, expression: ex.Expression, held: Held) -> Column:
         value = self._compiler(part, *ex.variables_in(expression)).value(expression)
@@ -397,7 +417,7 @@ class Shipper:
                 return value.column.cast("decimal(20,0)")
         return value.column
 
-    def _digest(self, number: int) -> str:
+    def digest(self, number: int) -> str:
         """A digest of whole events."""
         kinds = {kind for held in self.kernel.query.variables.values() for kind in held.types if kind is not None}
         return self._add(self._new(), lambda part: digest_of(part, kinds, part.columns, number, id=self.inputs.id))
@@ -428,3 +448,10 @@ def _json(part: Part) -> Column:
     """A whole event: its type, where the DataFrame does not tell it, and all its columns."""
     own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
     return F.to_json(F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items())))
+
+
+def counting(gathered: tuple[Gathered, ...], time: str) -> tuple[Gathered, ...]:
+    """The same, where a variable is only counted: any column that every event has tells how many there are."""
+    return tuple(
+        one if one.columns else replace(one, columns=(time,), attributes=("",), types=(None,)) for one in gathered
+    )

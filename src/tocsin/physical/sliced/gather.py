@@ -20,6 +20,7 @@ from tocsin.physical.sliced.layout import END, FIRST_HALF, KEY, SECOND_HALF, STA
 from tocsin.physical.sliced.rows import array_of, key_of
 
 MOST_AT_ONCE = 1 << 16
+KEY_TYPES = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}
 
 
 def portions(matches: Matches, size: int = MOST_AT_ONCE) -> Iterator[Matches]:
@@ -39,6 +40,26 @@ def _part(held: Integers | Bag, begin: int, end: int) -> Integers | Bag:
         return held[begin:end]
     offsets = held.offsets[begin : end + 1]
     return Bag(offsets - offsets[0], held.rows[offsets[0] : offsets[-1]])
+
+
+def types_of(schema: pa.Schema, layout: Layout) -> list[pa.DataType]:
+    """The types of the columns that hold the variables of a match, from those of the rows."""
+    found: list[pa.DataType] = []
+    for one in layout.gathered:
+        inner = pa.struct(
+            [
+                pa.field(member(place), _type_of(schema, layout, name, one.types[place]))
+                for place, name in enumerate(one.columns)
+            ]
+        )
+        found.append(pa.list_(inner) if one.is_iterated else inner)
+    return found
+
+
+def _type_of(schema: pa.Schema, layout: Layout, name: str | None, own: pa.DataType | None) -> pa.DataType:
+    if name is None:
+        return own
+    return KEY_TYPES[layout.packing.key_bits] if name == KEY else schema.field(name).type
 
 
 class Gatherer:

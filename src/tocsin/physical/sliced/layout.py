@@ -9,6 +9,7 @@ Every column costs time in the shuffle and on the way to Python, so small things
 next    the number of the event's type, where a kernel asks for it
 31      whether the partition's key is NULL     } when the only key is an integer
 32–63   the partition's key                     } of at most 32 bits
+56–61   for which group of kernels the row is, when kernels of several partitions search together
 ======  ==============================================================================
 """
 
@@ -32,12 +33,14 @@ SOURCE = "__tocsin_source"
 EVENT = "__tocsin_event"  # of a stream that shows late events: all of it, as JSON
 START, END = "__tocsin_start", "__tocsin_end"
 FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
+TAPE = "__tocsin_tape"  # a match that was found before and is handed on
 
 FLAGS_AT = 2
 OWN_COPY = 1  # what bits 0–1 hold for the slice an event lies in
 SPENT = 2  # and for an event of a stream that an after-match policy has skipped
 KEY_AT = 31
 MOST_BITS = 62
+GROUP_AT = 56
 
 
 def column(number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
+from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
@@ -160,13 +161,17 @@ def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dic
     if shipment.layout.digests:
         schema = schema.add(names.FIRST_HALF, T.LongType()).add(names.SECOND_HALF, T.LongType())
     for number, gathered in enumerate(shipment.layout.gathered):
-        shape = shapes[gathered.name]
-        dtypes = [*shape.values()]
-        if not dtypes:
-            dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
-        struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
-        schema = schema.add(names.variable(number), T.ArrayType(struct) if gathered.is_iterated else struct)
+        schema = schema.add(names.variable(number), variable_type(inputs, gathered, shapes[gathered.name]))
     return schema
+
+
+def variable_type(inputs: Inputs, gathered: Gathered, shape: Shape) -> T.DataType:
+    """The type of the column that holds a variable's events."""
+    dtypes = [*shape.values()]
+    if not dtypes:
+        dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
+    struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
+    return T.ArrayType(struct) if gathered.is_iterated else struct
 
 
 def _time_type(inputs: Inputs) -> T.DataType:
@@ -174,11 +179,13 @@ def _time_type(inputs: Inputs) -> T.DataType:
     return stream.schema[stream.time].dataType
 
 
-def bindings_of(query: alg.Query, shapes: Mapping[str, Shape]) -> dict[str, Binding | Bag]:
-    """What expressions over a match mean by a variable."""
+def bindings_of(
+    query: alg.Query, shapes: Mapping[str, Shape], places: Sequence[int] | None = None
+) -> dict[str, Binding | Bag]:
+    """What expressions over a match mean by a variable; `places` are the numbers of the columns that hold them."""
     found: dict[str, Binding | Bag] = {}
     for number, (name, shape) in enumerate(shapes.items()):
-        held = F.col(names.variable(number))
+        held = F.col(names.variable(number if places is None else places[number]))
         fields = {attribute: (names.member(place), dtype) for place, (attribute, dtype) in enumerate(shape.items())}
         kind = query.variables[name]
         if kind.iterated:

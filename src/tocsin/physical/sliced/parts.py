@@ -27,10 +27,13 @@ class Part:
     type_column: str | None
     name: str | None  # the only type
     has_others: bool  # rows of types that the pattern does not name are not filtered out
+    computed: Mapping[str, tuple[Column, T.DataType]] | None = None  # the columns, when they are not those of the frame
 
     @cached_property
     def columns(self) -> dict[str, tuple[Column, T.DataType]]:
         """Its columns by name; renamed by place, so that no two names clash whatever the session's rules on case."""
+        if self.computed is not None:
+            return dict(self.computed)
         return {field.name: (F.col(_input(number)), field.dataType) for number, field in enumerate(self.schema.fields)}
 
     @cached_property
@@ -78,6 +81,11 @@ def _is_one_of(column: Column, values: Iterable[str]) -> Column:
 
 def _input(number: int) -> str:
     return f"__tocsin_in{number}"
+
+
+def part_of(stream: Stream) -> Part:
+    """A DataFrame with the events of one type."""
+    return Part(stream.frame, (stream,), stream.schema, stream.time, stream.time_kind, None, stream.type, False)
 
 
 def parts_of(inputs: Inputs, *, others: bool) -> list[Part]:

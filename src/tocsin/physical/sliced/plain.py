@@ -10,13 +10,14 @@ import datetime as dt
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from tocsin.kernels.expressions import interpret
+from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Held
 from tocsin.physical.looks import Walk, types_with
 from tocsin.physical.sliced import layout as names
@@ -24,6 +25,7 @@ from tocsin.physical.sliced.arrow import ArrowTypes, common_type
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
+from tocsin.physical.sliced.needs import Needs
 
 Row = Mapping[str, Any]
 
@@ -55,23 +57,7 @@ def shipped(
     id: str | None,
 ) -> tuple[pa.Table, Layout]:
     """One table of the events that can take part, and what its columns mean."""
-    rows = [group.table.to_pylist() for group in events]
-    kept = [_kept(kernel, group, own) for group, own in zip(events, rows, strict=True)]
-    bits = [_bits(kernel, group, own) for group, own in zip(events, rows, strict=True)]
-    if not kernel.counts_every_event:
-        kept = [
-            [row for row in keep if found[row] >> names.FLAGS_AT & ((1 << len(kernel.sources)) - 1)]
-            for keep, found in zip(kept, bits, strict=True)
-        ]
-    picked = [group.table.take(pa.array(keep, pa.int64())) for group, keep in zip(events, kept, strict=True)]
-    chosen = [[own[row] for row in keep] for own, keep in zip(rows, kept, strict=True)]
-    columns: dict[str, pa.Array] = {
-        names.BITS: pa.array([found[row] for found, keep in zip(bits, kept, strict=True) for row in keep], pa.int64()),
-        names.TIME: pa.concat_arrays(
-            [Events(group.type, table, group.time).times for group, table in zip(events, picked, strict=True)]
-        ),
-    }
-    builder = _Columns(kernel, events, picked, chosen, columns)
+    builder = _candidates(kernel, events)
     layout = Layout(
         _packing(kernel),
         names.TIME,
@@ -89,7 +75,61 @@ def shipped(
         templates_of(kernel),
         builder.trimmed_digests(),
     )
-    return pa.table(columns), layout
+    return pa.table(builder.columns), layout
+
+
+def shipped_together(
+    flags: Kernel,
+    kernels: Sequence[Kernel],
+    events: Sequence[Events],
+    needs: Sequence[Needs],
+    ids: Sequence[str | None],
+) -> tuple[pa.Table, list[Layout]]:
+    """One table of the events that can take part in a match of any kernel, and what its columns mean to each.
+
+    `flags` has the sources of all (`tocsin.kernels.together.flagging`); `ids` are the columns that identify events.
+    """
+    every = _candidates(flags, events)
+    digests = {id: every.digests(id) for id in dict.fromkeys(ids)}
+    layouts = []
+    for kernel, own, id in zip(kernels, needs, ids, strict=True):
+        builder = replace(every, kernel=kernel)
+        layouts.append(
+            Layout(
+                _packing(flags),
+                names.TIME,
+                builder.keys(),
+                tuple(builder.carried(number) for number in range(len(kernel.carried))),
+                tuple(builder.gathered(name, wanted) for name, wanted in own.items()),
+                digests[id],
+                wants={
+                    kind: tuple((name, builder.attribute(name, [kind])) for name in wanted)
+                    for kind, wanted in kernel.wants.items()
+                },
+            )
+        )
+    return pa.table(every.columns), layouts
+
+
+def _candidates(kernel: AnyKernel, events: Sequence[Events]) -> _Columns:
+    """The events that can take part, with their bits and times."""
+    rows = [group.table.to_pylist() for group in events]
+    kept = [_kept(kernel, group, own) for group, own in zip(events, rows, strict=True)]
+    bits = [_bits(kernel, group, own) for group, own in zip(events, rows, strict=True)]
+    if not kernel.counts_every_event:
+        kept = [
+            [row for row in keep if found[row] >> names.FLAGS_AT & ((1 << len(kernel.sources)) - 1)]
+            for keep, found in zip(kept, bits, strict=True)
+        ]
+    picked = [group.table.take(pa.array(keep, pa.int64())) for group, keep in zip(events, kept, strict=True)]
+    chosen = [[own[row] for row in keep] for own, keep in zip(rows, kept, strict=True)]
+    columns: dict[str, pa.Array] = {
+        names.BITS: pa.array([found[row] for found, keep in zip(bits, kept, strict=True) for row in keep], pa.int64()),
+        names.TIME: pa.concat_arrays(
+            [Events(group.type, table, group.time).times for group, table in zip(events, picked, strict=True)]
+        ),
+    }
+    return _Columns(kernel, events, picked, chosen, columns)
 
 
 def _packing(kernel: AnyKernel) -> Packing:

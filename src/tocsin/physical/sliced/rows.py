@@ -40,7 +40,7 @@ def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | 
         columns=columns,
         kinds=kinds,
         order=order,
-        event=_event(table, kernel, layout, kinds),
+        event=event_of(table, kernel, layout, kinds),
     )
 
 
@@ -203,9 +203,10 @@ def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
 # --- events as Python values ----------------------------------------------------------------------
 
 
-def _event(
+def event_of(
     table: pa.Table, kernel: AnyKernel, layout: Layout, kinds: Integers | None
 ) -> Callable[[int], Mapping[str, Any]]:
+    """What tells the attributes of a row that a kernel wants."""
     by_kind = {
         number: [(attribute, table.column(column)) for attribute, column in layout.wants.get(name, ())]
         for number, name in enumerate(kernel.types)

@@ -9,16 +9,33 @@ than either reach, so that nobody needs more than the two neighbours.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 
 from tocsin.kernels.reach import Reach
-from tocsin.physical.sliced.layout import BITS, OWN_COPY
+from tocsin.physical.sliced.layout import BITS, GROUP_AT, OWN_COPY
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition, select
 
 LEAST_US, MOST_US = -(2**63), 2**63 - 1
+NOBODY = F.array().cast("array<bigint>")
+
+
+class Sees(Protocol):
+    """How far before and after the times it owns a slice must see events, as in `Reach`."""
+
+    @property
+    def back_us(self) -> int:
+        """How far before."""
+
+    @property
+    def ahead_us(self) -> int:
+        """How far after."""
 
 
 def distribute(
@@ -32,31 +49,92 @@ def distribute(
     return repartition(with_copies(frame, columns, kernel, micros, width), *by, slice_of_copy(micros, width))
 
 
-def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Reach, micros: Column, width: int) -> DataFrame:
+def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Sees, micros: Column, width: int) -> DataFrame:
     """The rows, and for each that a neighbouring slice needs a copy with other bits."""
+    if not kernel.ahead_us > 0 and not kernel.back_us > 1:
+        return frame
+    others = [F.col(name) for name in columns if name != BITS]
+    return select(frame, *others, F.explode(copies(F.col(BITS), kernel, micros, width)).alias(BITS))
+
+
+def copies(own: Column, kernel: Sees, micros: Column, width: int) -> Column:
+    """The bits of a row, and those of its copies for the slices beside its own that need one."""
     within = F.pmod(micros, F.lit(width))
-    own, before, after = F.col(BITS), F.col(BITS) - 1, F.col(BITS) + 1
+    before, after = own - 1, own + 1
     # Of slice s the next one needs ts > (s + 1) · width − back, the one before ts < s · width + ahead; where a slice
     # would own no time of 64 bits nobody asks.
     copied_back = (within < F.lit(kernel.ahead_us)) & (micros > within + F.lit(LEAST_US))
     copied_ahead = (within > F.lit(width - kernel.back_us)) & (micros <= within + F.lit(MOST_US - width))
     has_back, has_ahead = kernel.ahead_us > 0, kernel.back_us > 1
-    if not has_back and not has_ahead:
-        return frame
     sent = F.array(own)
     if has_back and has_ahead:
-        copies = (
+        return (
             F.when(copied_back & copied_ahead, F.array(own, before, after))
             .when(copied_back, F.array(own, before))
             .when(copied_ahead, F.array(own, after))
             .otherwise(sent)
         )
-    elif has_back:
-        copies = F.when(copied_back, F.array(own, before)).otherwise(sent)
-    else:
-        copies = F.when(copied_ahead, F.array(own, after)).otherwise(sent)
+    if has_back:
+        return F.when(copied_back, F.array(own, before)).otherwise(sent)
+    return F.when(copied_ahead, F.array(own, after)).otherwise(sent) if has_ahead else sent
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels for which rows are split alike.
+
+    Attributes
+    ----------
+    keys
+        What rows of one partition agree on.
+    width_us
+        How wide slices are.
+    back_us, ahead_us
+        How far before and after the times it owns a slice must see events, as in `Reach`.
+    flags
+        The bits of their candidates, which no other group has.
+    """
+
+    keys: tuple[Column, ...]
+    width_us: int
+    back_us: int
+    ahead_us: int
+    flags: int
+
+
+def distribute_to(
+    frame: DataFrame, columns: Sequence[str], groups: Sequence[Group], micros: Column, otherwise: Column | None
+) -> DataFrame:
+    """Send every event, in one shuffle, to all tasks of all groups that need it.
+
+    A row for a group has the flags of that group only, so that kernels of others do not see it. `otherwise` tells what
+    rows go by that have no time; without it there are none.
+    """
     others = [F.col(name) for name in columns if name != BITS]
-    return select(frame, *others, F.explode(copies).alias(BITS))
+    if len(groups) == 1:
+        (group,) = groups
+        rows = with_copies(frame, columns, group, micros, group.width_us)
+        by = [*group.keys, slice_of_copy(micros, group.width_us)]
+    else:
+        every = reduce(or_, (group.flags for group in groups))
+        sent = [_sent(number, group, micros, every & ~group.flags) for number, group in enumerate(groups)]
+        if otherwise is not None:
+            sent.append(F.when(micros.isNull(), F.array(F.col(BITS))).otherwise(NOBODY))
+        rows = select(frame, *others, F.explode(F.concat(*sent)).alias(BITS))
+        number = F.shiftright(F.col(BITS), GROUP_AT)
+        is_of = [(number == place, group) for place, group in enumerate(groups)]
+        slices = F.cases((is_own, slice_of_copy(micros, group.width_us)) for is_own, group in is_of)
+        keys = [(is_own, F.xxhash64(*group.keys)) for is_own, group in is_of if group.keys]
+        by = [number, *([F.cases(keys)] if keys else []), slices]
+    by[-1] = by[-1] if otherwise is None else F.coalesce(by[-1], otherwise)
+    return repartition(rows, *by)
+
+
+def _sent(number: int, group: Group, micros: Column, others: int) -> Column:
+    """The copies of a row for the slices of a group, with its number; none when it is a candidate of nobody there."""
+    bits = F.col(BITS).bitwiseAND(F.bigint(~others)).bitwiseOR(F.bigint(number << GROUP_AT))
+    is_nobody = F.col(BITS).bitwiseAND(F.bigint(group.flags)) == F.bigint(0)
+    return F.when(is_nobody, NOBODY).otherwise(copies(bits, group, micros, group.width_us))
 
 
 def slice_of(micros: Column, width: int) -> Column:

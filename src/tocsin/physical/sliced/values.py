@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
@@ -109,8 +109,3 @@ def is_held_as(dtype: T.DataType, held: Held) -> bool:
         case Held.BOOLEAN:
             return kind is Kind.BOOLEAN
     return kind in (Kind.STRING, Kind.DECIMAL) or isinstance(dtype, T.BinaryType)
-
-
-def anonymous(expression: ex.Expression) -> ex.Expression:
-    """The expression without the name of its variable: for two variables of one type it is the same value."""
-    return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)

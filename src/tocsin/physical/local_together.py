@@ -1,0 +1,85 @@
+"""Several queries on Arrow tables in one process: one table of events, and one search for what patterns share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.kernels.kernel import kernel
+from tocsin.kernels.together import common, flagging
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.pipeline import optimize
+from tocsin.physical.local import Result, events_of
+from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.sliced.arrow import ArrowTypes
+from tocsin.physical.sliced.arrow import attributes_of as attribute_types
+from tocsin.physical.sliced.gather import types_of
+from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.plain import shipped_together
+from tocsin.physical.sliced.together import RULE, JointTask, members_of, placed, schema_of
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The matches of one query."""
+
+    bound: BoundQuery
+    found: pa.Table
+    variables: Mapping[str, tuple[int, tuple[str, ...]]]
+    time: pa.DataType
+
+    def table(self, returns: tuple[alg.Returned, ...] = ()) -> pa.Table:
+        """A row per match, with other columns than its variables where they are asked for."""
+        bound = self.bound
+        if returns:
+            schemas = {name: schema.attributes for name, schema in bound.schemas.items()}
+            bound = bind(replace(bound.query, returns=returns), schemas, time=bound.time)
+        return Result(bound, self.found, self.variables).table(self.time)
+
+
+def match_together(
+    queries: Mapping[str, alg.Query],
+    inputs: Mapping[str, pa.Table],
+    *,
+    time: Mapping[str, str],
+    ids: Mapping[str, str | None],
+    max_matches_per_start: int = MOST_MATCHES_PER_START,
+) -> dict[str, Matched]:
+    """The matches of queries that can be searched together (`tocsin.physical.sliced.groups.is_joint`), by name.
+
+    `ids` are the columns that identify the events of each.
+    """
+    types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
+    events = events_of(types, {name: inputs[name] for name in types}, time, "")
+    schemas = {group.type: group.table.schema for group in events if group.type is not None}
+    attributes = {name: attribute_types(schema) for name, schema in schemas.items()}
+    bounds = []
+    for query in queries.values():
+        own = {name: attributes[name] for name in alg.event_types(query.pattern)}
+        bounds.append(bind(query, own, time=time))
+    better = [replace(bound, query=optimize(bound.query, bound.schemas).query) for bound in bounds]
+    sources, kernels = common([kernel(bound) for bound in better])
+    walk = Walk(ArrowTypes(schemas))
+    needs = []
+    for query in queries.values():
+        looks = walk.looks(query.pattern)
+        needs.append(needed(query, {name: attributes_of(looks[name]) for name in query.variables}))
+    table, layouts = shipped_together(flagging(sources, kernels), kernels, events, needs, [*ids.values()])
+    held: list[pa.DataType] = []
+    places = [placed(types_of(table.schema, layout), held) for layout in layouts]
+    members = members_of(sources, kernels, range(len(kernels)), layouts, places, [None] * len(kernels), [*ids.values()])
+    task = JointTask(members, max_matches_per_start)
+    found = pa.Table.from_batches(list(task.matches(table)), schema_of(held))
+    clock = events[0].table.schema.field(events[0].time).type
+    matched: dict[str, Matched] = {}
+    for number, name in enumerate(queries):
+        own = found.filter(pc.equal(found.column(RULE), number))
+        pairs = zip(needs[number].items(), places[number], strict=True)
+        variables = {variable: (place, attributes) for (variable, attributes), place in pairs}
+        matched[name] = Matched(bounds[number], own, variables, clock)
+    return matched

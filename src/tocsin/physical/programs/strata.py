@@ -1,0 +1,318 @@
+"""A program on Spark as one plan: per stratum one reading of the inputs, one shuffle, one search for all of its rules.
+
+Matches of a stratum go on as rows, the *tape*: to the next stratum they are events, as far as its rules read what they
+emit, and to the result they are themselves. So nothing is found twice, however many rules read it, and nothing is
+cached. Rules that cannot share a search (policies, positions) are planned by themselves and added at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import Rule
+from tocsin.analysis.schema import bind
+from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.language import expressions as ex
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.pipeline import optimize
+from tocsin.physical import identity
+from tocsin.physical.bags import Bag
+from tocsin.physical.columns import Binding, Compiler
+from tocsin.physical.compat import schema_of
+from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
+from tocsin.physical.programs.claims import column, emitting
+from tocsin.physical.programs.run import RESULT, Run, columns_of
+from tocsin.physical.schemas import attributes_of
+from tocsin.physical.sliced import joint
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.events import Shipper
+from tocsin.physical.sliced.groups import is_joint
+from tocsin.physical.sliced.matches import bindings_of
+from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.parts import Part, part_of, parts_of
+from tocsin.physical.sliced.together import HALVES, RULE
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where, with_columns
+from tocsin.physical.values import Kind, Value, null
+
+if TYPE_CHECKING:
+    from tocsin.physical.programs.spark import Spark
+
+WHICH = "__tocsin_which"
+ITSELF = -1
+
+
+@dataclass(frozen=True)
+class _Emitted:
+    """The events of one `emit`, read from the matches of its rule: the values of its columns."""
+
+    rule: int
+    template: str
+    values: Mapping[str, tuple[Column, T.DataType]]
+
+
+class Strata:
+    """The plan of some rules of a program.
+
+    Parameters
+    ----------
+    engine
+        Spark, with the inputs.
+    run
+        The program.
+    wanted
+        The rules whose matches are asked for.
+    """
+
+    def __init__(self, engine: Spark, run: Run[DataFrame], wanted: Sequence[Rule]) -> None:
+        self.engine, self.run, self.wanted = engine, run, wanted
+        self.rules = run.needed(wanted)
+        self.joint: list[Rule] = []
+        self.kernels: dict[str, Kernel] = {}
+        self.searched: joint.Searched | None = None
+        self.time_kind = Kind.INTEGER
+
+    def frame(self) -> DataFrame:
+        """The matches of all rules that are wanted."""
+        for stratum in sorted({rule.stratum for rule in self.rules}):
+            self._search([rule for rule in self.rules if rule.stratum == stratum and is_joint(rule.query)], stratum)
+        frames = [self._shown()] if self.searched is not None else []
+        alone = [rule for rule in self.wanted if rule not in self.joint]
+        frames += [self._alone(rule) for rule in alone]
+        return reduce(lambda one, other: one.union(other), frames)
+
+    # --- one stratum ------------------------------------------------------------------------------
+
+    def _search(self, rules: Sequence[Rule], stratum: int) -> None:
+        """Search for the matches of rules of one stratum."""
+        reads = list(dict.fromkeys(name for rule in rules for name in rule.reads))
+        if not reads:
+            return
+        emitted = self._emitted([name for name in reads if name in self.run.program.emitted])
+        inputs, parts, mixed = self._inputs(reads, emitted)
+        self.time_kind = inputs.time_kind
+        rules = self._that_fit(rules, inputs)
+        before = self.searched
+        if before is not None:
+            mixed.append(self._tape(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
+        every = [*parts, *(part for one in mixed for _, part in one.parts)]
+        members = [self._member(rule, inputs, every) for rule in rules]
+        kinds = () if before is None else before.kinds
+        found = joint.search(members, inputs, parts, most=MOST_MATCHES_PER_START, mixed=mixed, kinds=kinds)
+        self.searched = replace(found, places={**(before.places if before else {}), **found.places})
+        self.joint += rules
+
+    def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
+        """The rules whose flags fit into the bits of a row; those that follow are searched for by themselves."""
+        chosen: list[Rule] = []
+        for rule in rules:
+            types = alg.event_types(rule.query.pattern)
+            attributes = {name: attributes_of(inputs.streams[name].schema) for name in types}
+            bound = bind(rule.query, attributes, time=self.run.columns.time)
+            made = kernel(replace(bound, query=optimize(bound.query, bound.schemas).query))
+            if not chosen or joint.fits([*(self.kernels[one.name] for one in chosen), made]):
+                self.kernels[rule.name] = made
+                chosen.append(rule)
+        return chosen
+
+    def _member(self, rule: Rule, inputs: Inputs, parts: Sequence[Part]) -> joint.Member:
+        made = self.kernels[rule.name]
+        attributes = Shipper(made, inputs, {}, with_digests=False, given=parts).attributes
+        query = made.query
+        if rule not in self.wanted:
+            query = replace(query, returns=tuple(chain(*(emitting(rule, emit).returns for emit in rule.emits))))
+        id = None if self.run.reads_derived(rule) else self.run.columns.id
+        return joint.Member(self._number(rule), made, needed(query, attributes), id)
+
+    def _number(self, rule: Rule) -> int:
+        return self.run.program.rules.index(rule)
+
+    # --- inputs -----------------------------------------------------------------------------------
+
+    def _inputs(
+        self, reads: Sequence[str], emitted: Sequence[_Emitted]
+    ) -> tuple[Inputs, list[Part], list[joint.Mixed]]:
+        """The event types that rules read, and the DataFrames to read beside the tape."""
+        columns = self.run.columns
+        outside = [name for name in reads if name not in self.run.program.emitted]
+        streams: dict[str, Stream] = {}
+        parts: list[Part] = []
+        if outside:
+            given = self.engine.inputs
+            id = columns.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
+            found = resolve(given, outside, time=columns.time, tie=columns.tie, type=columns.type, id=id)
+            if found.is_streaming:
+                raise errors.UnsupportedError(
+                    "Several rules on streaming DataFrames do not run together yet.",
+                    hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
+                )
+            streams |= found.streams
+            parts += parts_of(found, others=False)
+        derived = [name for name in reads if name not in streams]
+        for name in derived:
+            origins = self._alone_emit(name)
+            given = self.engine.given_events(self.run.program.templates[name], columns.time[name])
+            if given is not None and self.engine.whole is None:
+                origins.append(given)
+            known = [*(self._selected(one) for one in emitted if one.template == name), *origins]
+            every = self.engine.union(name, known if given is None or given in origins else [*known, given])
+            streams[name] = stream_of(name, every, schema_of(every), None, columns.time[name])
+            parts += [part_of(replace(streams[name], frame=_in_types(one, streams[name].schema))) for one in origins]
+        inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, columns.id)
+        if self.engine.whole is None or not derived:
+            return inputs, parts, []
+        of_whole = [part for part in parts if part.type_column is not None]
+        mixed = self._whole(of_whole, [streams[name] for name in derived])
+        return inputs, [part for part in parts if part.type_column is None], [mixed]
+
+    def _alone_emit(self, template: str) -> list[DataFrame]:
+        """The events of a template that come from rules which are planned by themselves."""
+        pairs = ((rule, emit) for rule in self.rules if rule not in self.joint for emit in rule.emits)
+        return [self.run.emitted_by(rule, emit) for rule, emit in pairs if emit.type == template]
+
+    def _whole(self, parts: Sequence[Part], derived: Sequence[Stream]) -> joint.Mixed:
+        """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
+        whole = self.engine.whole
+        assert whole is not None
+        schema, column = schema_of(whole), self.run.columns.type
+        base = Part(whole, (), schema, "", self.time_kind, column, None, True)
+        kind = base.columns[column][0]
+        found = [(kind.isin([F.lit(name) for name in part.types]), part) for part in parts]
+        for stream in derived:
+            values = {
+                field.name: (
+                    _cast(*base.columns[field.name], field.dataType)
+                    if field.name in base.columns
+                    else null().cast(field.dataType),
+                    field.dataType,
+                )
+                for field in stream.schema.fields
+            }
+            found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
+        return joint.Mixed(base.renamed, tuple(found))
+
+    # --- the tape ---------------------------------------------------------------------------------
+
+    def _emitted(self, templates: Sequence[str]) -> list[_Emitted]:
+        """What matches on the tape emit of some templates; their types are asked for all together."""
+        if self.searched is None:
+            return []
+        made: list[tuple[int, str, list[str], list[Column]]] = []
+        for rule in self.joint:
+            compiler = Compiler(self._bindings(rule))
+            for emit in rule.emits:
+                if emit.type in templates:
+                    own = columns_of(self.run.program.templates[emit.type], self.run.columns.time[emit.type])
+                    order = [own[0], *(name for name, _ in emit.values)]
+                    values = [compiler.output(each.expression) for each in emitting(rule, emit).returns]
+                    made.append((self._number(rule), emit.type, order, values))
+        if not made:
+            return []
+        every = [value for _, _, _, values in made for value in values]
+        schema = schema_of(
+            select(self.searched.frame, *(value.alias(column(place)) for place, value in enumerate(every)))
+        )
+        kinds = iter([field.dataType for field in schema.fields])
+        found = []
+        for rule_number, template, order, values in made:
+            time, *others = zip(order, values, kinds, strict=False)
+            typed = {time[0]: _whole(time[1], time[2]), **{name: (value, kind) for name, value, kind in others}}
+            names_of = columns_of(self.run.program.templates[template], time[0])
+            found.append(_Emitted(rule_number, template, {name: typed[name] for name in names_of}))
+        return found
+
+    def _selected(self, one: _Emitted) -> DataFrame:
+        """The events of one `emit`: to see what types they have beside others."""
+        assert self.searched is not None
+        return select(self.searched.frame, *(value.alias(name) for name, (value, _) in one.values.items()))
+
+    def _part(self, inputs: Inputs, one: _Emitted) -> Part:
+        stream = inputs.streams[one.template]
+        values = {
+            field.name: (_cast(*one.values[field.name], field.dataType), field.dataType)
+            for field in stream.schema.fields
+        }
+        return replace(part_of(stream), computed=values)
+
+    def _tape(
+        self, before: joint.Searched, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int
+    ) -> joint.Mixed:
+        """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""
+        rows = []
+        for rule in self.joint:
+            later = {name for other in self.rules if other.stratum > stratum for name in other.reads}
+            goes_on = rule in self.wanted or any(emit.type in later for emit in rule.emits)
+            own = [place for place, one in enumerate(emitted) if one.rule == self._number(rule)]
+            which = ([ITSELF] if goes_on else []) + own
+            if which:
+                rows.append((F.col(RULE) == self._number(rule), F.array(*map(F.lit, which))))
+        spread = with_columns(before.frame, F.explode(F.cases(rows)).alias(WHICH))
+        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(before.kinds))))
+        owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
+        return joint.Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
+
+    # --- the result -------------------------------------------------------------------------------
+
+    def _bindings(self, rule: Rule) -> dict[str, Binding | Bag]:
+        assert self.searched is not None
+        held = self.searched.places[self._number(rule)]
+        shapes = {name: shape for name, (_, shape) in held.items()}
+        return bindings_of(rule.query, shapes, [place for place, _ in held.values()])
+
+    def _shown(self) -> DataFrame:
+        """The matches with the columns that users see."""
+        assert self.searched is not None
+        wanted = [rule for rule in self.wanted if rule in self.joint]
+        is_of = {rule.name: F.col(RULE) == self._number(rule) for rule in wanted}
+        frame = self.searched.frame
+        if len(wanted) < len(self.joint):
+            frame = where(frame, F.col(RULE).isin([self._number(rule) for rule in wanted]))
+        structs = {}
+        for rule in wanted:
+            compiler = Compiler(self._bindings(rule))
+            variables = (compiler.output(ex.Variable(name)).alias(name) for name in rule.query.variables)
+            structs[rule.name] = F.when(is_of[rule.name], F.struct(*variables))
+        return select(
+            frame,
+            F.cases((is_own, F.lit(name)) for name, is_own in is_of.items()).alias("rule"),
+            identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF)).alias("match_id"),
+            Value(F.col(names.START), self.time_kind, in_micros=True).output.alias("start"),
+            Value(F.col(names.END), self.time_kind, in_micros=True).output.alias("end"),
+            *(structs.get(rule.name, F.lit(None)).alias(rule.name) for rule in self.wanted),
+        )
+
+    def _alone(self, rule: Rule) -> DataFrame:
+        """The matches of a rule that is planned by itself."""
+        found = self.run.matched(rule, rule.query)
+        whole = F.struct(*(F.col(name).alias(name) for name in rule.query.variables))
+        return select(
+            found,
+            F.lit(rule.name).alias("rule"),
+            *(F.col(name).alias(name) for name in RESULT[1:]),
+            *((whole if other == rule else F.lit(None)).alias(other.name) for other in self.wanted),
+        )
+
+
+def _whole(value: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
+    """A time; the mean of integer times in whole microseconds."""
+    if isinstance(kind, T.DoubleType):
+        return F.floor(value).cast("bigint"), T.LongType()
+    return value, kind
+
+
+def _in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:
+    return select(frame, *(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
+
+
+def _cast(value: Column, own: T.DataType, wanted: T.DataType) -> Column:
+    return value if own == wanted else value.cast(wanted)
