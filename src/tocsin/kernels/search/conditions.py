@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tocsin.kernels.expressions.code import fold_statements, true_code
+from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.slots import Fold, SlotRef, Test
 from tocsin.kernels.search.state import Held, Many, One
 from tocsin.kernels.search.writer import Writer
@@ -27,6 +28,9 @@ class Columns:
 
     def value(self, variable: str, expression: ex.Expression, index: str) -> tuple[str, str | None]:
         """The code of a slot's value of the event at `index`, and of whether it is NULL."""
+        known = self._known(variable, expression)
+        if known is not None:
+            return f"{known}[{index}]", None
         column = self.places[variable, expression]
         name = f"{self.numbers[variable]}_{column}"
         return f"c_{name}[{index}]", f"null_{name}[{index}]" if column in self.nullable else None
@@ -35,11 +39,24 @@ class Columns:
         """The parameters a test needs."""
         names = []
         for slot in test.slots:
+            known = self._known(slot.variable, slot.expression)
+            if known is not None:
+                names.append(known)
+                continue
             column = self.places[slot.variable, slot.expression]
             names.append(f"c_{self.numbers[slot.variable]}_{column}")
             if column in self.nullable:
                 names.append(f"null_{self.numbers[slot.variable]}_{column}")
         return names
+
+    def _known(self, variable: str, expression: ex.Expression) -> str | None:
+        """The array of what is known of a row without having travelled; None for a carried column."""
+        match expression:
+            case RowOf():
+                return f"row_{self.numbers[variable]}"
+            case PlaceOf():
+                return f"pos_{self.numbers[variable]}"
+        return None
 
 
 @dataclass(frozen=True)
