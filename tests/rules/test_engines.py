@@ -312,6 +312,6 @@ def test_a_rule_above_a_refused_one_is_refused_too() -> None:
     far = SimpleNamespace(columns=["x"], schema=None)
     program = compiled(text + " rule S where b : B rule T where a : A", tables={"far": far})
     inputs = rows(A="1")
-    with pytest.raises(errors.UnsupportedError, match="The table `far`, which is a DataFrame, does not run locally yet"):
+    with pytest.raises(errors.UnsupportedError, match="The table `far`, which is a DataFrame, does not run"):
         program.matches("S", inputs, engine="local")
     assert program.matches("T", inputs, engine="local").num_rows == 1

@@ -35,9 +35,7 @@ GATHERED = [
 
 def drawn(choose: Random, size: int, instants: int) -> dict[str, list[dict[str, Any]]]:
     return {
-        name: [
-            {"ts": choose.randrange(instants) * 500_000, "x": choose.choice([None, *range(6)])} for _ in range(size)
-        ]
+        name: [{"ts": choose.randrange(instants) * 500_000, "x": choose.choice([None, *range(6)])} for _ in range(size)]
         for name in "ABC"
     }
 

@@ -10,6 +10,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
+from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.layout import lists
 from tocsin.kernels.matches import concatenate
 from tocsin.kernels.model import Carried, Matches, Rows, Source
@@ -69,7 +70,9 @@ class Kernel(Reach):
         """
         searched = without(self.query.core, self.conditions.residual_around)
         runner = Runner(program(searched, self.conditions.tests), self._setting(rows), most, jit)
-        found = runner.matches(lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
+        sorted_lists = lists(rows, self.sources, runner.setting.numbers, self.conditions.columns)
+        arranged(sorted_lists, runner.setting.looks, runner.setting.numbers)
+        found = runner.matches(sorted_lists)
         residual = Residual(self.conditions.residual, self.conditions.residual_around, rows, self.sources)
         kept: Iterator[Matches] = (residual.kept(matches) for matches in found)
         is_distinct = not runner.program.is_ambiguous
@@ -98,11 +101,19 @@ class Kernel(Reach):
 
     def _setting(self, rows: Rows) -> Setting:
         numbers = {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
+        kinds = self.query.variables
+        gatherings = [
+            each for each in alg.gatherings_in(self.query.core) if each not in self.conditions.residual_around
+        ]
+        singles = frozenset(name for name, kind in kinds.items() if not kind.iterated and not kind.optional)
+        looks = looks_of(gatherings, self.conditions, self.sources, singles, rows)
+        prefixes = {(name, column): one for name, look in looks.items() for column, one in look.prefixes.items()}
         nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
         return Setting(
             numbers=numbers,
-            columns=Columns(numbers, self.conditions.places, nullable),
-            around_tests=self.conditions.around_tests,
+            columns=Columns(numbers, self.conditions.places, nullable, prefixes),
+            around_tests={**self.conditions.around_tests, **{name: look.tests for name, look in looks.items()}},
+            looks=looks,
             type_numbers={name: number for number, name in enumerate(self.types)},
             several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
             window_us=self.span_us,

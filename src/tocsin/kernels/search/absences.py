@@ -106,13 +106,17 @@ class Absences:
                 writer.line(f"{at} += 1")
         return free
 
-    def first_in(self, number: str, low: str) -> str:
-        """The name of the index of the first candidate that is not before a window."""
+    def first_in(self, number: str, low: str, key: tuple[str, str] | None = None) -> str:
+        """The name of the index of the first candidate that is not before a window.
+
+        `key` is where the candidates of a key begin and end, in a list that is sorted by one.
+        """
         writer, at = self.writer, self.checks.fresh("at")
+        near, (begin, end) = (key[0], key) if key is not None else (f"p_{number}", (f"a_{number}", f"z_{number}"))
         # The one after `low − 1`, which may not exist.
-        writer.line(f"{at} = first_after(ts_{number}, plus({low}, -1), p_{number}, z_{number})")
+        writer.line(f"{at} = first_after(ts_{number}, plus({low}, -1), {near}, {end})")
         with writer.block(f"if {low} == LEAST:"):
-            writer.line(f"{at} = a_{number}")
+            writer.line(f"{at} = {begin}")
         return at
 
     def chosen(self, around: alg.Around, at: str, state: State) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.gathered import Look
 from tocsin.kernels.reach import before_us
 from tocsin.kernels.search.absences import Absences
 from tocsin.kernels.search.conditions import Checks, Columns, is_final
@@ -29,6 +30,8 @@ class Setting:
         Where slots are found.
     around_tests
         Negated or gathered variable → the conjuncts of its condition that speak of other events too.
+    looks
+        Gathered variable → how its events are found.
     type_numbers
         For an event type its number in `Rows.kinds`.
     several
@@ -46,6 +49,7 @@ class Setting:
     numbers: Mapping[str, str]
     columns: Columns
     around_tests: Mapping[str, tuple[Test, ...]]
+    looks: Mapping[str, Look]
     type_numbers: Mapping[str, int]
     several: frozenset[str]
     window_us: int | None
@@ -154,13 +158,15 @@ class Frame:
             self.writer.line("mark = count")
             self.writer.line(f"at = {index}")
         window = self.setting.window_us
+        looks = self.setting.looks
+        keyed = {self.setting.numbers[name] for name, look in looks.items() if look.key is not None}
         around = {self.setting.numbers[each.variable]: before_us(each) for each in self._around()}
         positive = [name for variable in self.kinds if (name := self.setting.numbers[variable]) not in around]
         positive += [f"t{n}" for n in self._picked()]
         before = dict.fromkeys(positive, 0) | around
         for name, farther in before.items():
             is_after = name in positive and not self.is_around
-            if name == outermost or (window is None and not is_after):
+            if name == outermost or name in keyed or (window is None and not is_after):
                 continue
             floor = time if is_after else f"plus({time}, {-((window or 0) + farther)})"
             self.writer.line(f"p_{name} = first_after(ts_{name}, {floor}, p_{name}, z_{name})")

@@ -30,6 +30,15 @@ class Many:
         return f"{self.array}[{k}]" if self.offset == "0" else f"{self.array}[{self.offset} + {k}]"
 
 
+@dataclass(frozen=True)
+class Stretch(Many):
+    """A bag of neighbours in the list of its variable, the first at `offset`; `array` has no meaning."""
+
+    def at(self, k: str) -> str:
+        """The code of the k-th event."""
+        return f"({self.offset} + {k})"
+
+
 Held = One | Many
 
 
