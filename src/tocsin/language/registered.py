@@ -171,7 +171,7 @@ def _table(name: str, rows: Any) -> Table:
 def _is_missing(value: Any) -> bool:
     """Whether pandas means that there is no value: NaN, NaT, NA."""
     try:
-        return bool(value != value)
+        return bool(value != value)  # noqa: PLR0124 (that is what tells NaN and NaT)
     except TypeError:  # NA is neither equal to itself nor not
         return True
 

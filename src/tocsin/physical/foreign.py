@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.conditions import alone
-from tocsin.kernels.expressions.of_rules import OF_RULES, only_in_python
+from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
@@ -45,10 +45,7 @@ def of_rules(query: alg.Query, engine: str) -> tuple[str, Where] | None:
                 if engine != ON_SPARK:
                     return f"The table `{part.name}`, which is a DataFrame,", part.where
                 if owner is None or alone(conjunct) != owner:
-                    return (
-                        f"The table `{part.name}`, a DataFrame that several events ask,",
-                        part.where,
-                    )
+                    return f"The table `{part.name}`, a DataFrame that several events ask,", part.where
     return None
 
 
@@ -75,15 +72,6 @@ def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
     for expression in _conditions_of(query):
         for part in expression.walk():
             if isinstance(part, OF_RULES):
-                return f"`{print_expression(part)}` of a rule", part.where
-    return None
-
-
-def returned_on_objects(query: alg.Query) -> tuple[str, Where] | None:
-    """The first value of the result that only Python computes."""
-    for expression in _outputs_of(query):
-        for part in expression.walk():
-            if only_in_python(part) and not isinstance(part, rx.ListOf):
                 return f"`{print_expression(part)}` of a rule", part.where
     return None
 
