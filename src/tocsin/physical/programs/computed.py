@@ -16,6 +16,7 @@ from tocsin.kernels.expressions import interpret
 from tocsin.kernels.expressions.of_rules import only_in_python
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
+from tocsin.language.sase.printer import print_expression
 from tocsin.physical.compat import make_ready_for_python, schema_of
 from tocsin.physical.schemas import type_of
 from tocsin.physical.shapes import SparkTypes, arrow_type
@@ -31,6 +32,7 @@ class Split:
 
     query: alg.Query
     values: tuple[tuple[str, ex.Expression | None], ...]
+    texts: tuple[str, ...]
 
     @property
     def is_native(self) -> bool:
@@ -68,7 +70,8 @@ def split(query: alg.Query) -> Split:
         else:
             returns.append(returned)
             values.append((returned.name, None))
-    return Split(replace(query, returns=tuple(returns)), tuple(values))
+    texts = tuple(print_expression(returned.expression) for returned in query.returns)
+    return Split(replace(query, returns=tuple(returns)), tuple(values), texts)
 
 
 def _is_pythons(node: ex.Expression) -> bool:
@@ -88,15 +91,17 @@ def computed(frame: DataFrame, made: Split) -> DataFrame:
             dtypes.append(SparkTypes({}).fixed(inferred(value, environment), gives))
     make_ready_for_python(frame)
     fields = [T.StructField(name, dtype) for (name, _), dtype in zip(made.values, dtypes, strict=True)]
-    return frame.mapInArrow(Values(made.values, tuple(map(arrow_type, dtypes))), T.StructType(fields))
+    values = Values(made.values, tuple(map(arrow_type, dtypes)), made.texts)
+    return frame.mapInArrow(values, T.StructType(fields))
 
 
 @dataclass(frozen=True)
 class Values:
-    """What a worker does: the columns it is given, and those it computes, in this order and of these types."""
+    """What a worker does: the columns it is given, and those it computes, of these types; `texts` are for messages."""
 
     values: tuple[tuple[str, ex.Expression | None], ...]
     types: tuple[pa.DataType, ...]
+    texts: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch for each."""
@@ -104,7 +109,7 @@ class Values:
         for batch in batches:
             rows = [{ROW: (row,)} for row in batch.to_pylist()]
             columns = [
-                batch.column(name) if call is None else as_array([call(row) for row in rows], dtype, name, HINT)
-                for (name, _), call, dtype in zip(self.values, calls, self.types, strict=True)
+                batch.column(name) if call is None else as_array([call(row) for row in rows], dtype, text, HINT)
+                for (name, _), call, dtype, text in zip(self.values, calls, self.types, self.texts, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, names=[name for name, _ in self.values])
