@@ -10,7 +10,7 @@ from tocsin.errors import UnsupportedError
 from tocsin.physical.claims import unsupported
 
 ON = {"spark": "on Spark", "local": "locally"}
-HINT = "`tocsin.reference.evaluate` and `tocsin.reference.events` run every program on plain Python rows."
+HINT = "give the table as rows: `tables={'known': [('A', 'B'), …]}`; every engine runs that."
 
 
 def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
