@@ -1,8 +1,8 @@
 """`python -m benchmarks.rules`: a program of eight rules in one plan, next to the same rules one by one.
 
-Six rules begin alike (`a, b`), two of them with one event more (`a, b, c`); two more begin with `c, d`. Of every rule all
-columns of all events are asked for. "One by one" is the sum of eight jobs, "limit" a scan, filter, shuffle and sort of
-the same columns, once. Runs take turns, so that a busy machine is busy for all of them.
+Six rules begin alike (`a, b`), two of them with one event more (`a, b, c`); two more begin with `c, d`. Of every rule
+all columns of all events are asked for. "One by one" is the sum of eight jobs, "limit" a scan, filter, shuffle and sort
+of the same columns, once. Runs take turns, so that a busy machine is busy for all of them.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def table(record: dict[str, Any], rows: int) -> str:
         "| plan | seconds | M events/s | ÷ limit | ÷ one by one |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name in ("together", "one by one", "limit"):
-        lines.append(
-            f"| {name} | {found[name]:.1f} | {rows / found[name] / 1e6:.2f} | {found['limit'] / found[name]:.2f} | "
-            f"{found['one by one'] / found[name]:.1f} |"
-        )
+    lines += [
+        f"| {name} | {found[name]:.1f} | {rows / found[name] / 1e6:.2f} | {found['limit'] / found[name]:.2f} | "
+        f"{found['one by one'] / found[name]:.1f} |"
+        for name in ("together", "one by one", "limit")
+    ]
     return "\n".join(lines)
 
 

@@ -165,8 +165,8 @@ def texts() -> str:
     for text in [*STEPS.values(), LONG]:
         made = kernel_of(f"PATTERN {text}")
         rows, _ = rows_of(made, events(30, 1, 8), None)
-        cut = program(without(made.query.core, made.conditions.residual_absences), made.conditions.tests)
-        setting = made._setting(rows)
+        cut = program(without(made.query.core, made.conditions.residual_around), made.conditions.tests)
+        setting = made.setting(rows)
         for table in cut.tables:
             for branch in table.branches:
                 digest.update(

@@ -11,9 +11,9 @@ from tocsin.analysis.rules.declarations import schema_of
 from tocsin.kernels.reach import reach_of
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.prefixes import Prefix, first_variables, prefixes
-from tocsin.physical.programs.claims import refusals
+from tocsin.physical.programs.claims import is_shared, refusals
 from tocsin.physical.programs.run import bounded
-from tocsin.physical.sliced.groups import groups_of, is_joint
+from tocsin.physical.sliced.groups import groups_of
 from tocsin.physical.sliced.width import width_us
 
 
@@ -24,7 +24,7 @@ def sharing_text(program: Program) -> str:
     for stratum in sorted({rule.stratum for rule in program.rules}):
         rules = [rule for rule in program.in_order if rule.stratum == stratum and rule.name not in refused]
         optimized = [_optimized(program, rule) for rule in rules]
-        together = [rule for rule in optimized if is_joint(rule.query)]
+        together = [rule for rule in optimized if is_shared(rule)]
         if together:
             lines += [f"stratum {stratum}", *(f"  {line}" for line in _stratum(program, together))]
         lines += [f"  {rule.name}: by itself" for rule in optimized if rule not in together]

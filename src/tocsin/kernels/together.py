@@ -222,7 +222,7 @@ class _Views:
         for source in kernel.sources:
             name, short = self.names[number][source.variable], _short(kernel, source.variable)
             found.rows[source.variable] = self.lists.rows[name]
-            for what in ("ts", "from", "to", "kind", "pos"):
+            for what in ("ts", "row", "from", "to", "kind", "pos"):
                 if f"{what}_{name}" in known:
                     found.arrays[f"{what}_{short}"] = known[f"{what}_{name}"]
             for column in kernel.conditions.columns.get(source.variable, ()):

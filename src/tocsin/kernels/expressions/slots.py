@@ -9,11 +9,12 @@ from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
-from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
+from tocsin.kernels.expressions.leaves import Fold, RowOf, SlotRef, Test
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
-from tocsin.kernels.expressions.of_rules import OF_RULES
+from tocsin.kernels.expressions.of_rules import OF_RULES, only_in_python
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 
 __all__ = ["Families", "Fold", "SlotRef", "Test", "prepare"]
 
@@ -26,7 +27,7 @@ HELD: dict[Kind, Held] = {
     Kind.BOOLEAN: Held.BOOLEAN,
     **dict.fromkeys(RANKED, Held.RANK),
 }
-ON_OBJECTS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name, *OF_RULES)
+ON_OBJECTS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name)
 SUMS = frozenset({"sum", "avg", "range", "stddev"})
 INDIFFERENT = frozenset({"min", "max", "range", "first", "last"})  # equal values make no difference to them
 Event = tuple[str, str, int]  # a variable, how its event is chosen, and which
@@ -95,7 +96,7 @@ def prepare(conjunct: ex.Expression, environment: Environment, families: Familie
     """
     parts = _Parts(environment, families)
     try:
-        tree = parts.of(conjunct)
+        tree = parts.identity(conjunct) or parts.of(conjunct)
         pairs = ranks_that_meet(tree)
     except (NotNumbers, errors.TocsinError):
         return None
@@ -120,17 +121,30 @@ class _Parts:
 
     def of(self, node: ex.Expression) -> ex.Expression:
         """The tree of a part, with slots and folds for leaves."""
-        if isinstance(node, ON_OBJECTS):
+        if _is_on_objects(node):
             raise NotNumbers
         if isinstance(node, ex.Aggregate):
             return self._fold(node)
-        if not ex.has_aggregate(node) and not any(isinstance(each, ON_OBJECTS) for each in node.walk()):
+        if not ex.has_aggregate(node) and not any(map(_is_on_objects, node.walk())):
             events = {_event(reference) for reference in ex.references_in(node)}
             if not events:
                 return node
             if len(events) == 1 and not self._is_cheap(node):
                 return self._reference(node, events.pop())
+        if isinstance(node, OF_RULES):
+            raise NotNumbers  # of several events
         return node.map_children(self.of)
+
+    def identity(self, conjunct: ex.Expression) -> ex.Expression | None:
+        """`distinct`: that no event of one variable is one of the other; None for any other conjunct."""
+        if not isinstance(conjunct, ex.Not) or not isinstance(conjunct.operand, rx.SameEvent):
+            return None
+        rows = []
+        for event in (conjunct.operand.left, conjunct.operand.right):
+            slot = Slot(event.name, RowOf(ex.Variable(event.name)), Held.INTEGER)
+            found = SlotRef(slot, event.name, ex.Each.PLAIN, Kind.INTEGER)
+            rows.append(self.references.setdefault(found, found))
+        return ex.Comparison("!=", *rows)
 
     def _is_cheap(self, node: ex.Expression) -> bool:
         """Whether to compute a part in the loops: sums and products of one number and constants.
@@ -183,6 +197,12 @@ class _Parts:
             lambda each: replace(each, index=ex.Each.PLAIN) if isinstance(each, ex.Attribute) else each
         )
         return Slot(variable, plain, held, self.families.of(variable, plain) if held is Held.RANK else None)
+
+
+def _is_on_objects(node: ex.Expression) -> bool:
+    """Whether Python computes a part, or the frame of a table, which travels as a flag only."""
+    is_frame = isinstance(node, rx.InTable) and node.table.rows is None
+    return is_frame or isinstance(node, ON_OBJECTS) or only_in_python(node)
 
 
 def _event(reference: ex.Attribute) -> Event:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
 from tocsin.errors import UnsupportedError
+from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.language import rule_expressions as rx
 from tocsin.physical.claims import unsupported
-from tocsin.physical.foreign import returned_on_objects
+from tocsin.physical.sliced.groups import is_joint
 
 ON = {"spark": "on Spark", "local": "locally"}
-HINT = "`tocsin.reference.evaluate` and `tocsin.reference.events` run every program on plain Python rows."
+HINT = "give the table as rows: `tables={'known': [('A', 'B'), …]}`; every engine runs that."
 
 
 def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
@@ -25,16 +26,27 @@ def refused(rule: Rule, engine: str) -> UnsupportedError | None:
     reason = unsupported(rule.query, ON[engine])
     if reason is not None:
         return UnsupportedError(reason.message, where=reason.where, hint=HINT)
-    return next(_refused_values(rule), None) if engine == "spark" else None
-
-
-def _refused_values(rule: Rule) -> Iterator[UnsupportedError]:
     for emit in rule.emits:
-        found = returned_on_objects(emitting(rule, emit))
-        if found is not None:
-            yield UnsupportedError(
-                f"{found[0]} does not run on Spark yet in the values of an emitted event.", where=found[1], hint=HINT
-            )
+        reason = unsupported(emitting(rule, emit), ON[engine])
+        if reason is not None:
+            return UnsupportedError(reason.message, where=reason.where, hint=HINT)
+    return None
+
+
+def is_shared(rule: Rule) -> bool:
+    """Whether a rule is searched for together with others of its stratum.
+
+    One that asks a DataFrame, or emits what only Python computes, has a plan of its own.
+    """
+    conditions = (node.condition for node in rule.query.pattern.walk() if isinstance(node, alg.Filter | alg.Around))
+    asks = any(
+        isinstance(part, rx.InTable) and part.table.rows is None
+        for condition in conditions
+        if condition is not None
+        for part in condition.walk()
+    )
+    emitted = (value for emit in rule.emits for value in (emit.at, *(value for _, value in emit.values)))
+    return is_joint(rule.query) and not asks and not any(is_pythons(part) for one in emitted for part in one.walk())
 
 
 def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,9 @@ from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.types import from_spark_name
 from tocsin.physical import local
 from tocsin.physical.local_together import match_together
+from tocsin.physical.programs.claims import is_shared
 from tocsin.physical.programs.run import RESULT, Columns, Run, columns_of, lacks
 from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.groups import is_joint
 
 
 class Local:
@@ -67,6 +67,10 @@ class Local:
         """The matches of a query."""
         return local.match(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
 
+    def returned(self, query: alg.Query, matched: Callable[[alg.Query], pa.Table]) -> pa.Table:
+        """The matches of a query: all values are Python's here."""
+        return matched(query)
+
     def chosen(self, frame: pa.Table, columns: Mapping[str, str], time: str) -> pa.Table:
         """These columns under new names."""
         found = {new: frame.column(name) for name, new in columns.items()}
@@ -93,7 +97,7 @@ class Local:
         """The matches of several rules; those of a stratum that can be are searched for together."""
         rules = run.needed(wanted)
         for stratum in sorted({rule.stratum for rule in rules}):
-            joint = {rule.name: rule for rule in rules if rule.stratum == stratum and is_joint(rule.query)}
+            joint = {rule.name: rule for rule in rules if rule.stratum == stratum and is_shared(rule)}
             if not joint:
                 continue
             found = match_together(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from tocsin import errors
@@ -17,6 +18,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
 from tocsin.analysis.temporal import network
 from tocsin.analysis.translate import LONGEST_WINDOW_US
+from tocsin.kernels.reach import gathered_us
 from tocsin.language.ast import Selection
 from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import column, emitting, refused
@@ -53,6 +55,9 @@ class Engine(Protocol[Frame]):
 
     def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns) -> Frame:
         """The matches of a query."""
+
+    def returned(self, query: alg.Query, matched: Callable[[alg.Query], Frame]) -> Frame:
+        """The matches of a query with values that may be Python's; `matched` finds those of one without such."""
 
     def chosen(self, frame: Frame, columns: Mapping[str, str], time: str) -> Frame:
         """These columns under these new names; that of the time in whole microseconds where it is a number."""
@@ -184,7 +189,7 @@ class Run(Generic[Frame]):
 
     def emitted_by(self, rule: Rule, emit: alg.Emit) -> Frame:
         """The events that one `emit` of a rule makes."""
-        return self.as_events(emit, self.matched(rule, emitting(rule, emit)))
+        return self.as_events(emit, self.engine.returned(emitting(rule, emit), partial(self.matched, rule)))
 
     def as_events(self, emit: alg.Emit, values: Frame) -> Frame:
         """The values of an `emit`, as `emitting` calls them, under the names of its template."""
@@ -196,7 +201,8 @@ class Run(Generic[Frame]):
 def bounded(query: alg.Query) -> alg.Query:
     """The query with the window that follows from its distances, so that time slices can be searched by themselves.
 
-    Nothing else changes: no two events of a match are further apart than the closure of its distances says.
+    Nothing else changes: no two events of a match are further apart than the closure of its distances says, and what it
+    gathers no further from them than its bounds say.
 
     Examples
     --------
@@ -207,12 +213,12 @@ def bounded(query: alg.Query) -> alg.Query:
     >>> bounded(alg.Query(alg.Filter(both, near))).window_us
     5000001
     """
-    if query.window_us is not None or query.selection is not Selection.ANY or any(_gathers(query)):
+    if query.window_us is not None or query.selection is not Selection.ANY:
         return query
     closure = network(query, TIMESTAMP).alternatives[0]
     spans = [closure.distance(x, y)[1] for x in closure.variables for y in closure.variables]
     known = [span for span in spans if span is not None]
-    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)])
+    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)]) + gathered_us(list(alg.gatherings_in(query.pattern)))
     if len(known) < len(spans) or window > LONGEST_WINDOW_US:
         return query
     return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
@@ -247,10 +253,6 @@ def lacks(template: Template, column: str, known: Iterable[str]) -> errors.Tocsi
         f"There is no column `{column}` in the input of `{template.name}`, which rules emit too.",
         hint=errors.did_you_mean(column, known, "its columns"),
     )
-
-
-def _gathers(query: alg.Query) -> Iterator[bool]:
-    return (isinstance(node, alg.Gather) for node in query.pattern.walk())
 
 
 def times_of(program: Program, time: str | Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any
 
@@ -15,6 +15,7 @@ from tocsin.algebra.programs import Rule, Template
 from tocsin.physical.compat import is_dataframe, schema_of
 from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import require_type_column
+from tocsin.physical.programs.computed import computed, split
 from tocsin.physical.programs.run import Columns, Run, columns_of, lacks
 from tocsin.physical.programs.strata import Strata
 from tocsin.physical.sql import functions as F
@@ -71,6 +72,12 @@ class Spark:
         """The matches of a query."""
         made = prepare(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
         return made.matches()
+
+    def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:
+        """The matches of a query; what only Python computes of their values is computed after the search."""
+        made = split(query)
+        found = matched(made.query)
+        return found if made.is_native else computed(found, made)
 
     def chosen(self, frame: DataFrame, columns: Mapping[str, str], time: str) -> DataFrame:
         """These columns under new names."""

@@ -29,6 +29,7 @@ from tocsin.physical.sliced.kernels import AnyKernel, needs_kinds, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
+from tocsin.physical.sliced.questions import Questions
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
     NARROW,
@@ -117,6 +118,7 @@ class Shipper:
         self.shapes: dict[str, Shape] = {
             name: walk.shape(name, self.looks[name], wanted) for name, wanted in self.needs.items()
         }
+        self.questions = Questions(self.kernel.sources)
         # The sources of automata are no variables: a condition is the same for all types of one, each with its own.
         self.source_shapes: dict[str, Shape] = {}
         if isinstance(self.kernel, Kernel):
@@ -161,7 +163,11 @@ class Shipper:
     def _select(self, part: Part, packing: Packing, number: int) -> DataFrame:
         if self.stream:
             return self._select_all(part, packing, number)
-        return select(where(part.renamed, self.filter(part)), *self.values(part, packing))
+        return select(where(self._answered(part), self.filter(part)), *self.values(part, packing))
+
+    def _answered(self, part: Part) -> DataFrame:
+        """The events of a part with what DataFrames answer of them."""
+        return self.questions.answered(part, lambda name: self._compiler(part, name))
 
     def values(self, part: Part, packing: Packing) -> list[Column]:
         """What is shipped of a part's events."""
@@ -170,7 +176,7 @@ class Shipper:
 
     def _select_all(self, part: Part, packing: Packing, number: int) -> DataFrame:
         """Every row; those that take no part tell the time, and nothing else."""
-        judged = with_columns(part.renamed, F.coalesce(self.filter(part), F.lit(False)).alias(names.TAKES_PART))
+        judged = with_columns(self._answered(part), F.coalesce(self.filter(part), F.lit(False)).alias(names.TAKES_PART))
         takes_part = F.col(names.TAKES_PART)
         clock = micros_of(part.columns[part.time][0], part.time_kind)
         return select(
@@ -229,7 +235,8 @@ class Shipper:
         return [compiler.condition(condition) for condition in source.conditions]
 
     def _compiler(self, part: Part, *variables: str) -> Compiler:
-        return Compiler({name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables})
+        bindings = {name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables}
+        return Compiler(bindings, self.questions.answers)
 
     def _typed(self, part: Part, shape: Shape | None) -> dict[str, tuple[Column, T.DataType]]:
         """The columns of a variable with the types it has in the whole query."""
