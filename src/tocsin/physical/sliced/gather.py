@@ -16,7 +16,18 @@ import pyarrow.compute as pc
 
 from tocsin.errors import TypeMismatchError
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
-from tocsin.physical.sliced.layout import END, FIRST_HALF, KEY, SECOND_HALF, START, Gathered, Layout, member, variable
+from tocsin.physical.sliced.layout import (
+    END,
+    FIRST_HALF,
+    KEY,
+    SECOND_HALF,
+    START,
+    Gathered,
+    Layout,
+    member,
+    value,
+    variable,
+)
 from tocsin.physical.sliced.rows import array_of, key_of
 
 MOST_AT_ONCE = 1 << 16
@@ -32,7 +43,8 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE) -> Iterator[Matches]:
     for begin in range(0, len(matches), size):
         end = min(begin + size, len(matches))
         events = {name: _part(held, begin, end) for name, held in matches.events.items()}
-        yield Matches(matches.start[begin:end], matches.end[begin:end], events, made=matches.made)
+        values = tuple((numbers[begin:end], nulls[begin:end]) for numbers, nulls in matches.values)
+        yield Matches(matches.start[begin:end], matches.end[begin:end], events, made=matches.made, values=values)
 
 
 def _part(held: Integers | Bag, begin: int, end: int) -> Integers | Bag:
@@ -64,6 +76,8 @@ class Gatherer:
             found[variable(number)] = (
                 self._bag(one, held, made) if isinstance(held, Bag) else self._event(one, held, made)
             )
+        for number, (numbers, nulls) in enumerate(matches.values):
+            found[value(number)] = pa.array(numbers, mask=nulls)
         return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
 
     def _event(self, one: Gathered, rows: Integers, made: Made | None) -> pa.Array:

@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.analysis import types as analysis
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -23,7 +24,7 @@ from tocsin.physical.overall import by_position, overall
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
-from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
+from tocsin.physical.sliced.kernels import AnyKernel, asked_of, hides_rows, shown
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
@@ -31,7 +32,7 @@ from tocsin.physical.sliced.worker import Task
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
-from tocsin.physical.values import Value
+from tocsin.physical.values import Kind, Value
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
     by_id = _is_identified_after(kernel, inputs)
     found = (find or search)(kernel, inputs, options, with_digests=not by_id)
     bindings = bindings_of(query, found.shapes)
-    compiler = Compiler(bindings)
+    compiler = Compiler(bindings, known_of(kernel))
     frame = found.frame
     if query.having is not None:
         frame = where(frame, compiler.condition(query.having))
@@ -140,7 +141,7 @@ def ship(kernel: AnyKernel, inputs: Inputs, *, with_digests: bool) -> tuple[Ship
     """What travels, and the variables and attributes that the query's outputs need."""
     attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
     is_identified = not with_digests and not kernel.query.over_all_matches
-    needs = needed(kernel.query, attributes, inputs.id if is_identified else None)
+    needs = shown(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
     shipper = Shipper(kernel, inputs, needs, with_digests=with_digests)
     shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
@@ -159,7 +160,17 @@ def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dic
             dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
         struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
         schema = schema.add(names.variable(number), T.ArrayType(struct) if gathered.is_iterated else struct)
+    for number, kind in enumerate(asked_of(kernel).values()):
+        schema = schema.add(names.value(number), T.DoubleType() if kind is analysis.Kind.DOUBLE else T.LongType())
     return schema
+
+
+def known_of(kernel: AnyKernel) -> dict[ex.Expression, Value]:
+    """The aggregates that tasks have computed."""
+    return {
+        aggregate: Value(F.col(names.value(number)), Kind.DOUBLE if kind is analysis.Kind.DOUBLE else Kind.INTEGER)
+        for number, (aggregate, kind) in enumerate(asked_of(kernel).items())
+    }
 
 
 def _time_type(inputs: Inputs) -> T.DataType:
