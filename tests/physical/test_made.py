@@ -167,3 +167,22 @@ def test_what_an_aggregate_gives_must_be_what_it_said(values: list[Any], dtype: 
     with pytest.raises(TypeMismatchError, match="gives=") as error:
         as_array(values, dtype, "p")
     assert wrong in error.value.message
+
+
+def test_portions_end_where_bags_are_full() -> None:
+    sizes = np.array([0, 3, 1, 0, 9, 2, 2, 1])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    numbers = np.arange(len(sizes))
+    found = Matches(numbers, numbers, {"b": Bag(offsets, np.arange(offsets[-1]))}, values=((numbers * 2, numbers > 5),))
+    parts = list(portions(found, 3, 4))
+    assert [part.start.tolist() for part in parts] == [[0, 1, 2], [3], [4], [5, 6], [7]]
+    bags = [part.events["b"] for part in parts]
+    assert [bag.rows.tolist() for bag in bags if isinstance(bag, Bag)] == [
+        [0, 1, 2, 3],
+        [],
+        list(range(4, 13)),
+        [13, 14, 15, 16],
+        [17],
+    ]
+    assert [part.values[0][0].tolist() for part in parts] == [[0, 2, 4], [6], [8], [10, 12], [14]]
+    assert list(portions(Matches(numbers[:0], numbers[:0]))) == []

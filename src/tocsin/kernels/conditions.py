@@ -10,7 +10,7 @@ residual    the rest: tried on Python values, for matches that have passed every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
@@ -20,6 +20,7 @@ from tocsin.errors import TypeMismatchError
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.of_rules import only_in_python
 from tocsin.kernels.expressions.slots import Families, Test, prepare
+from tocsin.kernels.hidden import aggregates_only
 from tocsin.kernels.interchange import in_order, interchangeable
 from tocsin.kernels.model import Carried, Held, Slot, Source
 from tocsin.language import expressions as ex
@@ -47,6 +48,10 @@ class Conditions:
         (variable, slot's expression) → the column that holds it.
     unordered
         The groups of variables of which all orders are found.
+    asked
+        Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
+    hidden
+        The gathered variables of which nothing else is asked: their bags are not built.
     """
 
     flags: Mapping[str, tuple[ex.Expression, ...]]
@@ -57,6 +62,8 @@ class Conditions:
     carried: tuple[Carried, ...]
     places: Mapping[tuple[str, ex.Expression], int]
     unordered: tuple[tuple[str, ...], ...] = ()
+    asked: Mapping[ex.Expression, Test] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
@@ -102,7 +109,14 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     found_in_order = interchangeable(bound.query)
     tests = [*(test for group in found_in_order for test in in_order(group)), *map(families.settled, tests)]
     around_tests = {name: tuple(map(families.settled, some)) for name, some in around_tests.items()}
-    slots = [slot for test in (*tests, *(t for some in around_tests.values() for t in some)) for slot in test.slots]
+    unordered = tuple(group for group in bound.query.unordered if group not in found_in_order)
+    # What is still to be looked at afterwards needs the bags.
+    whole = [*residual, *(each.condition for each in residual_around if each.condition is not None)]
+    spoken = frozenset[str]().union(late, *map(ex.variables_in, whole))
+    shown = spoken if not unordered else frozenset(gathered)
+    asked = aggregates_only(bound.query.returns, gathered - shown, lambda part: prepare(part, environment, families))
+    tests_of_all = (*tests, *(test for some in around_tests.values() for test in some), *asked.values())
+    slots = [slot for test in tests_of_all for slot in test.slots]
     carried, places = _columns(slots, types)
     return Conditions(
         {name: tuple(parts) for name, parts in flags.items()},
@@ -112,7 +126,9 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
         tuple(residual_around),
         carried,
         places,
-        tuple(group for group in bound.query.unordered if group not in found_in_order),
+        unordered,
+        asked,
+        frozenset(fold.variable for test in asked.values() for fold in test.folds),
     )
 
 

@@ -112,7 +112,7 @@ def _equalities(
 def _prefixes(variable: str, found: Conditions, rows: Rows, chosen: Integers) -> dict[int, Prefix]:
     wanted = {
         fold.slot
-        for test in found.tests
+        for test in (*found.tests, *found.asked.values())
         for fold in test.folds
         if fold.variable == variable and fold.slot is not None and fold.function in SUMMED
     }

@@ -122,6 +122,8 @@ class Kernel(Reach):
             columns=Columns(numbers, self.conditions.places, nullable, prefixes),
             around_tests={**self.conditions.around_tests, **{name: look.tests for name, look in looks.items()}},
             looks=looks,
+            asked=tuple(self.conditions.asked.values()),
+            hidden=self.conditions.hidden,
             type_numbers={name: number for number, name in enumerate(self.types)},
             several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
             window_us=self.span_us,

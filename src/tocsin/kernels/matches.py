@@ -19,6 +19,7 @@ def take(matches: Matches, which: Integers | Mask) -> Matches:
         _taken(matches.events, indices),
         _taken(matches.floors, indices),
         matches.made,
+        tuple((numbers[indices], nulls[indices]) for numbers, nulls in matches.values),
     )
 
 
@@ -43,6 +44,10 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         _joined(events),
         _joined([part.floors for part in parts]) if all(part.floors for part in parts) else {},
         made,
+        tuple(
+            (np.concatenate([numbers for numbers, _ in some]), np.concatenate([nulls for _, nulls in some]))
+            for some in zip(*(part.values for part in parts), strict=True)
+        ),
     )
 
 

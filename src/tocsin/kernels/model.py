@@ -195,6 +195,8 @@ class Matches:
         this match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
     made
         The events among them that are no rows; None when all are.
+    values
+        What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
     """
 
     start: Integers
@@ -202,6 +204,7 @@ class Matches:
     events: Mapping[str, Integers | Bag] = field(default_factory=dict)
     floors: Mapping[str, Integers | Bag] = field(default_factory=dict)
     made: Made | None = None
+    values: tuple[tuple[NDArray[Any], Mask], ...] = ()
 
     def __len__(self) -> int:
         """How many there are."""

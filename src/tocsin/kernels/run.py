@@ -15,9 +15,9 @@ from tocsin.errors import TooManyMatchesError
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import picked
-from tocsin.kernels.model import Bag, Integers, Matches
+from tocsin.kernels.model import Bag, Integers, Mask, Matches
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY, Function, function
+from tocsin.kernels.search.function import DEEP, DONE, DOUBLES, FULL, TOO_LONG, TOO_MANY, Function, function, value_name
 from tocsin.kernels.search.helpers import LEAST
 from tocsin.kernels.search.program import Program, Table
 
@@ -76,7 +76,9 @@ class Runner:
         group, begin, status = 0, 0, -1
         while status != DONE:
             stacks = [np.empty(depth, np.int64) for _ in made.stacks]
-            outputs = {name: np.empty(room, np.int64) for name in made.outputs}
+            outputs: Arrays = {
+                name: np.empty(room, np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
+            }
             began = time.perf_counter()
             status, group, begin, count = map(
                 int, search(lists.groups, group, begin, *limits, *given, *stacks, *outputs.values())
@@ -150,6 +152,8 @@ class Runner:
         floors: dict[str, Integers | Bag] = {}
         bases = lists.bases[found.arrays["out_group"][: found.count]]
         for variable, kind in self.program.kinds.items():
+            if variable in self.setting.hidden:
+                continue
             short, rows = self.setting.numbers[variable], lists.rows[variable]
             if kind.iterated:
                 offsets, indices = _bag(found, short, f"out_{short}")
@@ -165,7 +169,13 @@ class Runner:
             if self.setting.with_floors:
                 floors[variable] = _from_base(found.arrays.get(f"out_floor_{short}", nothing)[: found.count], bases)
         start, end = (found.arrays[name][: found.count] + bases for name in ("out_start", "out_end"))
-        return Matches(start, end, events, floors)
+        return Matches(start, end, events, floors, values=tuple(self._values(found)))
+
+    def _values(self, found: Found) -> Iterator[tuple[NDArray[Any], Mask]]:
+        """What is asked of bags."""
+        for number, test in enumerate(self.setting.asked):
+            values = found.arrays[value_name(number, test.folds[0].kind)][: found.count]
+            yield values, found.arrays[f"out_null{number}"][: found.count].astype(np.bool_)
 
 
 def _from_base(floors: Integers, bases: Integers) -> Integers:

@@ -31,12 +31,14 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes, normal
 from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
+from tocsin.physical.sliced.kernels import asked_of, shown
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Task
 
 Bags = dict[str, list[dict[str, Any]]]
+ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
 def match(
@@ -87,13 +89,15 @@ def match(
     search = run_kernel(bound) if by_automaton else kernel(bound)
     looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
     attributes = {name: attributes_of(looks[name]) for name in query.variables}
-    needs = needed(query, attributes)
+    needs = shown(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
-    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout))
-    result = Result(bound, found, {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)})
+    asked = asked_of(search)
+    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout, asked.values()))
+    places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
+    result = Result(bound, found, places, tuple(asked))
     first = by_type[named[0]]
     return result.over_all() if query.over_all_matches else result.table(first.table.schema.field(first.time).type)
 
@@ -170,11 +174,16 @@ def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -
     return column
 
 
-def _schema(table: pa.Table, layout: Layout) -> pa.Schema:
+def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind]) -> pa.Schema:
     """What the search gives, also when it finds nothing."""
     fields = [pa.field(name, pa.int64()) for name in (names.START, names.END, names.FIRST_HALF, names.SECOND_HALF)]
     held = types_of(table.schema, layout)
-    return pa.schema([*fields, *(pa.field(names.variable(number), dtype) for number, dtype in enumerate(held))])
+    fields += [pa.field(names.variable(number), dtype) for number, dtype in enumerate(held)]
+    fields += [
+        pa.field(names.value(number), pa.float64() if kind is Kind.DOUBLE else pa.int64())
+        for number, kind in enumerate(asked)
+    ]
+    return pa.schema(fields)
 
 
 # --- outputs --------------------------------------------------------------------------------------
@@ -183,11 +192,18 @@ def _schema(table: pa.Table, layout: Layout) -> pa.Schema:
 class Result:
     """RETURN, HAVING and GROUP BY over the matches that the search found."""
 
-    def __init__(self, bound: BoundQuery, found: pa.Table, variables: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+    def __init__(
+        self,
+        bound: BoundQuery,
+        found: pa.Table,
+        variables: Mapping[str, tuple[int, Sequence[str]]],
+        asked: Sequence[ex.Expression] = (),
+    ) -> None:
         self.bound = bound
         self.query = bound.query
         self.found = found
         self.variables = variables
+        self.asked = {aggregate: ex.Attribute(ASKED, (names.value(number),)) for number, aggregate in enumerate(asked)}
 
     def table(self, time: pa.DataType) -> pa.Table:
         """A row per match."""
@@ -239,6 +255,10 @@ class Result:
                 events = held if is_iterated else [held]
                 if held is not None:
                     bag[name] = [dict(zip(attributes, event.values(), strict=False)) for event in events]
+        if self.asked:
+            values = self.found.select([names.value(number) for number in range(len(self.asked))]).to_pylist()
+            for bag, row in zip(bags, values, strict=True):
+                bag[ASKED] = [row]
         return bags
 
     def _column(self, expression: ex.Expression, bags: list[Bags], dtype: DataType, time: pa.DataType) -> pa.Array:
@@ -272,7 +292,8 @@ class Result:
                     for bag in bags
                 ]
             )
-        values = list(map(interpret.value(expression), bags))
+        computed = expression.transform(lambda node: self.asked.get(node, node))
+        values = list(map(interpret.value(computed), bags))
         zone = time.tz if pa.types.is_timestamp(time) else "UTC"
         return pa.array(values, _arrow(dtype, zone))
 

@@ -133,7 +133,7 @@ class Checks:
         """The condition under which a test lets the match live; "" when it always does."""
         if any(_is_never(reference, held) for reference in test.references):
             return ""
-        folds = {fold: self._fold(fold, held) for fold in test.folds}
+        folds = {fold: self.fold(fold, held) for fold in test.folds}
         loops, indices, exists = self._choices(test, held, candidate)
 
         def value(reference: SlotRef) -> tuple[str, str | None]:
@@ -163,7 +163,8 @@ class Checks:
         writer.depth = depth
         return holds
 
-    def _fold(self, fold: Fold, held: Mapping[str, Held]) -> tuple[str, str | None]:
+    def fold(self, fold: Fold, held: Mapping[str, Held]) -> tuple[str, str | None]:
+        """The names of an aggregate of what is held, and of whether it is NULL."""
         out = self.fresh("fold")
         what = held.get(fold.variable, One("-1", is_sure=False))
 

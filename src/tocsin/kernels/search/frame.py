@@ -32,6 +32,10 @@ class Setting:
         Negated or gathered variable → the conjuncts of its condition that speak of other events too.
     looks
         Gathered variable → how its events are found.
+    asked
+        Aggregates that matches bring along.
+    hidden
+        The gathered variables whose events they do not bring.
     type_numbers
         For an event type its number in `Rows.kinds`.
     several
@@ -50,6 +54,8 @@ class Setting:
     columns: Columns
     around_tests: Mapping[str, tuple[Test, ...]]
     looks: Mapping[str, Look]
+    asked: tuple[Test, ...]
+    hidden: frozenset[str]
     type_numbers: Mapping[str, int]
     several: frozenset[str]
     window_us: int | None

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.types import Kind
 from tocsin.kernels.search.absences import spoken_of
 from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.gatherings import Gatherings
@@ -20,7 +21,13 @@ from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
 DONE, FULL, DEEP, TOO_MANY, TOO_LONG = 0, 1, 2, 3, 4
+DOUBLES = "out_double"  # outputs that are called so hold doubles
 FIXED_PARAMETERS = ("groups", "group", "begin", "most", "most_steps", "own_low", "own_high")
+
+
+def value_name(number: int, kind: Kind) -> str:
+    """The output of what is asked of bags: an array of doubles, or of integers as all others are."""
+    return f"{DOUBLES if kind is Kind.DOUBLE else 'out_integer'}{number}"
 
 
 @dataclass
@@ -92,7 +99,8 @@ class _FunctionWriter(Gatherings):
             self.writer.line(f"p_{name} = a_{name}")
         self.writer.line("mark = count")
         self.writer.line("at = 0")
-        for test in (*self.search.tests, *(t for tests in self.setting.around_tests.values() for t in tests)):
+        around = (test for tests in self.setting.around_tests.values() for test in tests)
+        for test in (*self.search.tests, *around, *self.setting.asked):
             if all(slot.variable in self.setting.numbers for slot in test.slots):
                 for name in self.setting.columns.used_by(test):
                     self.parameter(name)
@@ -169,6 +177,7 @@ class _FunctionWriter(Gatherings):
 
     def _write(self, state: State, left: list[Guard]) -> None:
         writer = self.writer
+        values = self._values(state) if self.is_main else {}
         writer.line("found += 1")
         with writer.block("if found > most:"):
             writer.line("return TOO_MANY, g, at, mark")
@@ -179,7 +188,8 @@ class _FunctionWriter(Gatherings):
             low, high = self.absences.window(guard, state)
             singles |= {f"out_low{number}": low, f"out_high{number}": high}
             singles[f"out_active{number}"] = f"(1 if {guard.active} else 0)" if guard.active else "1"
-        for variable in self.kinds:
+        singles |= values
+        for variable in (each for each in self.kinds if each not in self.setting.hidden):
             name = self.setting.numbers[variable]
             what = state.held.get(variable)
             floors = f"f_{name}"
@@ -193,6 +203,16 @@ class _FunctionWriter(Gatherings):
             self.outputs[name] = None
             writer.line(f"{name}[count] = {code}")
         writer.line("count += 1")
+
+    def _values(self, state: State) -> dict[str, str]:
+        """What is asked of bags: the names of the outputs, and what they hold."""
+        found: dict[str, str] = {}
+        for number, test in enumerate(self.setting.asked):
+            (fold,) = test.folds
+            value, is_null = self.checks.fold(fold, state.held)
+            found[value_name(number, fold.kind)] = value
+            found[f"out_null{number}"] = f"(1 if {is_null} else 0)"
+        return found
 
     def _write_bag(self, name: str, what: Held | None, floors: str) -> None:
         """Append the events of a bag; `out_…_to` says where those of each match end."""

@@ -16,24 +16,44 @@ import pyarrow.compute as pc
 
 from tocsin.errors import TypeMismatchError
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
-from tocsin.physical.sliced.layout import END, FIRST_HALF, KEY, SECOND_HALF, START, Gathered, Layout, member, variable
+from tocsin.physical.sliced.layout import (
+    END,
+    FIRST_HALF,
+    KEY,
+    SECOND_HALF,
+    START,
+    Gathered,
+    Layout,
+    member,
+    value,
+    variable,
+)
 from tocsin.physical.sliced.rows import array_of, key_of
 
 MOST_AT_ONCE = 1 << 16
 KEY_TYPES = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}
+MOST_EVENTS = 1 << 20  # of bags: a gathering may hold any number of them
 OF_MONOIDS = 'say what your aggregate makes: `tocsin.Monoid(..., gives="double")`.'
 
 
-def portions(matches: Matches, size: int = MOST_AT_ONCE) -> Iterator[Matches]:
-    """Matches in portions of at most `size`."""
-    if len(matches) <= size:
-        if len(matches):
-            yield matches
+def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVENTS) -> Iterator[Matches]:
+    """Matches in portions of at most `size`, whose bags hold about `events` events at most, if there are several."""
+    if not len(matches):
         return
-    for begin in range(0, len(matches), size):
-        end = min(begin + size, len(matches))
-        events = {name: _part(held, begin, end) for name, held in matches.events.items()}
-        yield Matches(matches.start[begin:end], matches.end[begin:end], events, made=matches.made)
+    bags = [np.diff(held.offsets) for held in matches.events.values() if isinstance(held, Bag)]
+    held = np.cumsum(sum(bags, np.zeros(len(matches), np.int64)))
+    if len(matches) <= size and held[-1] <= events:
+        yield matches
+        return
+    begin = 0
+    while begin < len(matches):
+        before = held[begin - 1] if begin else 0
+        fitting = int(np.searchsorted(held, before + events, side="right"))
+        end = min(begin + size, max(fitting, begin + 1), len(matches))
+        part = {name: _part(held, begin, end) for name, held in matches.events.items()}
+        values = tuple((numbers[begin:end], nulls[begin:end]) for numbers, nulls in matches.values)
+        yield Matches(matches.start[begin:end], matches.end[begin:end], part, made=matches.made, values=values)
+        begin = end
 
 
 def _part(held: Integers | Bag, begin: int, end: int) -> Integers | Bag:
@@ -85,6 +105,8 @@ class Gatherer:
             found[variable(number)] = (
                 self._bag(one, held, made) if isinstance(held, Bag) else self._event(one, held, made)
             )
+        for number, (numbers, nulls) in enumerate(matches.values):
+            found[value(number)] = pa.array(numbers, mask=nulls)
         return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
 
     def _event(self, one: Gathered, rows: Integers, made: Made | None) -> pa.Array:

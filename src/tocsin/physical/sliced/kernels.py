@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Template
 from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.language import expressions as ex
 
 AnyKernel = Kernel | RunKernel
 
@@ -13,6 +17,19 @@ AnyKernel = Kernel | RunKernel
 def templates_of(kernel: AnyKernel) -> tuple[Template, ...]:
     """The kinds of events that a kernel makes."""
     return kernel.templates if isinstance(kernel, RunKernel) else ()
+
+
+def asked_of(kernel: AnyKernel) -> dict[ex.Expression, Kind]:
+    """The aggregates that matches bring along in place of bags, and what they are."""
+    if isinstance(kernel, RunKernel):
+        return {}
+    return {aggregate: test.folds[0].kind for aggregate, test in kernel.conditions.asked.items()}
+
+
+def shown(kernel: AnyKernel, needs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """What the result needs of the variables whose events matches bring."""
+    hidden = frozenset() if isinstance(kernel, RunKernel) else kernel.conditions.hidden
+    return {name: attributes for name, attributes in needs.items() if name not in hidden}
 
 
 def needs_kinds(kernel: AnyKernel) -> bool:

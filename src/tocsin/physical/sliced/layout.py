@@ -53,6 +53,11 @@ def variable(number: int) -> str:
     return f"__tocsin_v{number}"
 
 
+def value(number: int) -> str:
+    """The column of what is asked of a bag that does not travel."""
+    return f"__tocsin_f{number}"
+
+
 def member(number: int) -> str:
     """The name of an attribute inside a variable's column: by number, since Spark may ignore the case of names."""
     return f"f{number}"

@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.analysis import types as analysis
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -23,7 +24,7 @@ from tocsin.physical.overall import by_position, overall
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
-from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
+from tocsin.physical.sliced.kernels import AnyKernel, asked_of, hides_rows, shown
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
@@ -32,7 +33,7 @@ from tocsin.physical.sliced.worker import Task
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
-from tocsin.physical.values import Value
+from tocsin.physical.values import Kind, Value
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
     found = (find or search)(kernel, inputs, options, with_digests=not by_id)
     frame = found.frame
     if query.having is not None:
-        frame = where(frame, Compiler(bindings_of(query, found.shapes)).condition(query.having))
+        frame = where(frame, compiler_of(kernel, found).condition(query.having))
     if by_id:
         hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
         frame = identity.numbered(hashed, id=inputs.id)
@@ -99,12 +100,17 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
         match_id = identity.match_id()
     else:
         match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
-    return returned(query, inputs, Found(frame, found.shapes), match_id)
+    return returned(kernel, inputs, Found(frame, found.shapes), match_id)
 
 
-def returned(query: alg.Query, inputs: Inputs, found: Found, match_id: Column, *others: Column) -> DataFrame:
+def compiler_of(kernel: AnyKernel, found: Found) -> Compiler:
+    """What compiles expressions over the matches."""
+    return Compiler(bindings_of(kernel.query, found.shapes), known_of(kernel))
+
+
+def returned(kernel: AnyKernel, inputs: Inputs, found: Found, match_id: Column, *others: Column) -> DataFrame:
     """The columns that users see of matches that HAVING has kept, and others behind them."""
-    compiler = Compiler(bindings_of(query, found.shapes))
+    query, compiler = kernel.query, compiler_of(kernel, found)
     returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
     kind = inputs.time_kind
     return select(
@@ -148,7 +154,7 @@ def ship(
     """What travels, and the variables and attributes that the query's outputs need."""
     attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
     is_identified = not with_digests and not kernel.query.over_all_matches
-    needs = needed(kernel.query, attributes, inputs.id if is_identified else None)
+    needs = shown(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
     shipper = Shipper(kernel, inputs, needs, with_digests=with_digests, stream=stream)
     shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
@@ -162,6 +168,8 @@ def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dic
         schema = schema.add(names.FIRST_HALF, T.LongType()).add(names.SECOND_HALF, T.LongType())
     for number, gathered in enumerate(shipment.layout.gathered):
         schema = schema.add(names.variable(number), variable_type(inputs, gathered, shapes[gathered.name]))
+    for number, kind in enumerate(asked_of(kernel).values()):
+        schema = schema.add(names.value(number), T.DoubleType() if kind is analysis.Kind.DOUBLE else T.LongType())
     return schema
 
 
@@ -172,6 +180,14 @@ def variable_type(inputs: Inputs, gathered: Gathered, shape: Shape) -> T.DataTyp
         dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
     struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
     return T.ArrayType(struct) if gathered.is_iterated else struct
+
+
+def known_of(kernel: AnyKernel) -> dict[ex.Expression, Value]:
+    """The aggregates that tasks have computed."""
+    return {
+        aggregate: Value(F.col(names.value(number)), Kind.DOUBLE if kind is analysis.Kind.DOUBLE else Kind.INTEGER)
+        for number, (aggregate, kind) in enumerate(asked_of(kernel).items())
+    }
 
 
 def _time_type(inputs: Inputs) -> T.DataType:

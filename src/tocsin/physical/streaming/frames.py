@@ -25,13 +25,12 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis.temporal import Network
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
-from tocsin.physical.columns import Compiler
 from tocsin.physical.compat import is_streaming
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.sliced.matches import Found, bindings_of, is_numbered_after, returned, schema_of, ship
+from tocsin.physical.sliced.matches import Found, compiler_of, is_numbered_after, returned, schema_of, ship
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.streaming import grouped, packing
@@ -99,11 +98,11 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Opti
     found = search(kernel, inputs, distances, options)
     frame = found.frame
     if query.having is not None:
-        kept = Compiler(bindings_of(query, found.shapes)).condition(query.having)
+        kept = compiler_of(kernel, found).condition(query.having)
         frame = where(frame, kept | F.col(names.EVENT).isNotNull() if options.with_late else kept)
     match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
     others = [F.col(names.EVENT).alias(LATE)] if options.with_late else []
-    return returned(query, inputs, Found(frame, found.shapes), match_id, *others)
+    return returned(kernel, inputs, Found(frame, found.shapes), match_id, *others)
 
 
 def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:

@@ -1,0 +1,52 @@
+"""Which gathered bags need not be built: those of which the result asks for nothing but sums and numbers (D50)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.types import Kind
+from tocsin.kernels.expressions.leaves import Test
+from tocsin.kernels.expressions.prefixes import SUMMED
+from tocsin.language import expressions as ex
+
+NUMBERS = (Kind.INTEGER, Kind.DOUBLE)
+
+
+def aggregates_only(
+    returns: Iterable[alg.Returned], names: Iterable[str], prepare: Callable[[ex.Expression], Test | None]
+) -> dict[ex.Expression, Test]:
+    """The aggregates of those variables of which nothing else is asked, each in a test that kernels can compute.
+
+    Parameters
+    ----------
+    returns
+        The result. One without named values shows every event.
+    names
+        The gathered variables.
+    prepare
+        Makes a test of a condition; None when numbers cannot decide it.
+    """
+    spoken = [node for returned in returns for node in _mentions(returned.expression)]
+    found: dict[ex.Expression, Test] = {}
+    for name in names if spoken else ():
+        own = dict.fromkeys(node for node in spoken if name in ex.variables_in(node))
+        tests = {node: _test(node, prepare) for node in own}
+        found |= {node: test for node, test in tests.items() if test is not None} if None not in tests.values() else {}
+    return found
+
+
+def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:
+    """The aggregates of an expression, and what it says of events outside them."""
+    if isinstance(node, ex.Aggregate | ex.Attribute | ex.Variable):
+        yield node
+        return
+    for child in node.children():
+        yield from _mentions(child)
+
+
+def _test(node: ex.Expression, prepare: Callable[[ex.Expression], Test | None]) -> Test | None:
+    if not isinstance(node, ex.Aggregate) or node.function not in SUMMED or node.distinct:
+        return None
+    test = prepare(ex.Comparison("=", node, ex.Literal(0)))
+    return test if test is not None and len(test.folds) == 1 and test.folds[0].kind in NUMBERS else None
