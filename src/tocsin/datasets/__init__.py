@@ -1,8 +1,8 @@
 """Small event streams that come with Tocsin, for examples and a first try. No Spark and no download needed.
 
-`bank` is one morning of a small bank, with account takeovers; `fraud` are 21 transfers and a claim, with money mules and
-a refund scam (figure 7.3 of the dissertation that rules come from). Larger streams are made by `datasets.diffusion` and
-`datasets.months`.
+`bank` is one morning of a small bank, with account takeovers; `fraud` are 21 transfers and a claim, with money mules
+and a refund scam (figure 7.3 of the dissertation that rules come from). Larger streams are made by
+`datasets.diffusion` and `datasets.months`.
 
 >>> from tocsin import datasets
 >>> datasets.load("bank")[0]["type"]
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,12 @@ from tocsin import errors
 
 QUERIES = {"bank": ".sase", "fraud": ".parte"}
 NAMES = tuple(QUERIES)
-NUMBERS = {"amount": {"bank": float, "fraud": int}, "id": {"fraud": int}, "transaction_id": {"fraud": int}}
+NUMBERS: dict[tuple[str, str], Callable[[str], Any]] = {
+    ("bank", "amount"): float,
+    ("fraud", "amount"): int,
+    ("fraud", "id"): int,
+    ("fraud", "transaction_id"): int,
+}
 
 
 def path(name: str) -> Path:
@@ -65,7 +70,7 @@ def load(name: str) -> list[dict[str, Any]]:
             return None
         if column == "ts":
             return dt.datetime.fromisoformat(text)
-        return NUMBERS.get(column, {}).get(name, str)(text)
+        return NUMBERS.get((name, column), str)(text)
 
     return [{column: value(column, text) for column, text in row.items()} for row in _rows(path(name))]
 

@@ -95,7 +95,7 @@ def trace(groups: int, unrelated: int, *, seed: int, amounts: tuple[int, int] = 
     is_large = chance.random(unrelated) < 0.5
     single = np.where(is_large, _drawn(chance, (100, 998), unrelated), _drawn(chance, (1, 98), unrelated))
 
-    # Five accounts of each group: where money comes from, the mule, and three that it goes to. Two of each other transfer.
+    # Of a group five accounts: where money comes from, the mule, and three that it goes to. Of others two.
     account = 2 * (5 * np.arange(groups)[:, None] + np.arange(5)) + is_common[:, None]
     others = np.arange(unrelated)[:, None] * 2 + np.arange(2) + 5 * groups
     others = 2 * others + (chance.random(unrelated) < 0.9)[:, None]
