@@ -96,7 +96,9 @@ def months(transfers: int, *, days: int = 60, seed: int = 1, cases: int | None =
     ids = number[transfers:]
     columns = Columns({name: values[order] for name, values in columns.items()})
     return Months(
-        Columns({"ts": columns["ts"], "id": np.arange(1, len(order) + 1)} | {n: columns[n] for n in usual if n != "ts"}),
+        Columns(
+            {"ts": columns["ts"], "id": np.arange(1, len(order) + 1)} | {n: columns[n] for n in usual if n != "ts"}
+        ),
         _claims(chance, columns["ts"], frauds, ids, days),
         Columns(zip(("originator", "destination"), _divided(routes, accounts), strict=True)),
         {name: ids[rows] for name, rows in frauds.cases().items()},

@@ -34,6 +34,7 @@ from tocsin.physical.claims import (
     refused_by_trends,
 )
 from tocsin.physical.compacted import refused_compact
+from tocsin.physical.crossed import by_crossed_keys
 from tocsin.physical.inputs import Inputs, resolve
 from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
@@ -132,6 +133,11 @@ class Prepared:
         return None if refused_by_trends(self.query) is not None else trend(self.bound)
 
     @cached_property
+    def keyed(self) -> tuple[BoundQuery, Inputs]:
+        """The query and its inputs as a kernel takes them: split by keys, also those of different names."""
+        return by_crossed_keys(self.bound, self.inputs) if self.strategy == "kernel" else (self.bound, self.inputs)
+
+    @cached_property
     def kernel(self) -> Kernel:
         """The query compiled for kernels, or the reason why it is not."""
         refusal = refused_by_kernels(self.query)
@@ -139,7 +145,7 @@ class Prepared:
             refusal = refused_by_clustered(self.query, one_input=self._has_one_input)
         if refusal is not None:
             raise refusal
-        return kernel(self.bound)
+        return kernel(self.keyed[0])
 
     @cached_property
     def runs(self) -> RunKernel:
@@ -157,7 +163,9 @@ class Prepared:
         if self.strategy in ("kernel", "automaton"):
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
-            return run(self.kernel if self.strategy == "kernel" else self.runs, self.inputs, asked)
+            if self.strategy == "kernel":
+                return run(self.kernel, self.keyed[1], asked)
+            return run(self.runs, self.inputs, asked)
         if self.strategy == "count":
             refusal = refused_by_counts(self.query)
             if refusal is not None:
