@@ -165,7 +165,7 @@ def texts() -> str:
     for text in [*STEPS.values(), LONG]:
         made = kernel_of(f"PATTERN {text}")
         rows, _ = rows_of(made, events(30, 1, 8), None)
-        cut = program(without(made.query.core, made.conditions.residual_absences), made.conditions.tests)
+        cut = program(without(made.query.core, made.conditions.residual_around), made.conditions.tests)
         setting = made._setting(rows)
         for table in cut.tables:
             for branch in table.branches:

@@ -74,6 +74,7 @@ __all__ = [
     "around_in",
     "event_types",
     "events_held",
+    "gatherings_in",
     "negated_variables",
     "variables_of",
 ]
@@ -155,6 +156,11 @@ def around_in(node: Node) -> Iterator[Around]:
 def absences_in(node: Node) -> Iterator[Absent]:
     """Every absence of a pattern, outermost first."""
     return (inner for inner in node.walk() if isinstance(inner, Absent))
+
+
+def gatherings_in(node: Node) -> Iterator[Gather]:
+    """Every gathering of a pattern, in the order in which they gather: innermost first."""
+    return reversed([inner for inner in node.walk() if isinstance(inner, Gather)])
 
 
 def negated_variables(node: Node) -> dict[str, str]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.kernels.expressions import numeric
+from tocsin.kernels.expressions import numeric, prefixes
 from tocsin.kernels.search import helpers
 from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends import limbs
@@ -60,6 +60,7 @@ def plain(text: str) -> Search:
     namespace: dict[str, Any] = {
         **CONSTANTS,
         **numeric.HELPERS,
+        **prefixes.HELPERS,
         **helpers.HELPERS,
         **limbs.HELPERS,
         "compiled": lambda function: function,
@@ -146,7 +147,7 @@ def _in_memory(text: str) -> Search:
 @cache
 def _recipe() -> str:
     """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
-    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, helpers, limbs)]
+    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, prefixes, helpers, limbs)]
     return f"1 {_version()} {np.__version__} {hashlib.sha256(b''.join(texts)).hexdigest()}\n"
 
 

@@ -17,8 +17,10 @@ from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType
 from tocsin.errors import TypeMismatchError
+from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.kernels.expressions.slots import Families, Test, prepare
+from tocsin.kernels.interchange import in_order, interchangeable
 from tocsin.kernels.model import Carried, Held, Slot, Source
 from tocsin.language import expressions as ex
 from tocsin.optimizer.nulls import never_null
@@ -34,23 +36,27 @@ class Conditions:
         Variable → the conjuncts that each of its events must make TRUE by itself.
     tests, residual
         The other conjuncts of WHERE.
-    absence_tests
-        Negated variable → the conjuncts between it and the match.
-    residual_absences
-        Absences with a conjunct that numbers cannot decide; their other conjuncts are tried with it.
+    around_tests
+        Negated or gathered variable → the conjuncts between its event and the match.
+    residual_around
+        Gatherings, the inner ones first, and absences with a conjunct that numbers cannot decide; their other conjuncts
+        are tried with it. What speaks of events that are gathered so late is residual too.
     carried
         The columns that the tests need.
     places
         (variable, slot's expression) → the column that holds it.
+    unordered
+        The groups of variables of which all orders are found.
     """
 
     flags: Mapping[str, tuple[ex.Expression, ...]]
     tests: tuple[Test, ...]
     residual: tuple[ex.Expression, ...]
-    absence_tests: Mapping[str, tuple[Test, ...]]
-    residual_absences: tuple[alg.Absent, ...]
+    around_tests: Mapping[str, tuple[Test, ...]]
+    residual_around: tuple[alg.Around, ...]
     carried: tuple[Carried, ...]
     places: Mapping[tuple[str, ex.Expression], int]
+    unordered: tuple[tuple[str, ...], ...] = ()
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
@@ -67,39 +73,46 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     environment = environment_of(bound, core)
     families = Families()
     flags: dict[str, list[ex.Expression]] = {}
+    around_tests: dict[str, tuple[Test, ...]] = {}
+    residual_around: list[alg.Around] = []
+    gatherings = list(alg.gatherings_in(core))
+    gathered = {each.variable for each in gatherings}
+    late: set[str] = set()  # gathered after the search
+    for around in (*gatherings, *alg.absences_in(core)):
+        own = [part for part in ex.conjuncts(around.condition) if alone(part) == around.variable]
+        between = [part for part in ex.conjuncts(around.condition) if part not in own]
+        known = flags.setdefault(around.variable, [])
+        known.extend(part for part in own if part not in known)
+        prepared = [None if ex.variables_in(part) & late else prepare(part, environment, families) for part in between]
+        around_tests[around.variable] = tuple(test for test in prepared if test is not None)
+        if any(test is None for test in prepared):
+            residual_around.append(around)
+            late |= {around.variable} & gathered
     tests: list[Test] = []
     residual: list[ex.Expression] = []
     where = next((node.condition for node in bound.query.pattern.walk() if isinstance(node, alg.Filter)), None)
     for conjunct in ex.conjuncts(where):
         only = alone(conjunct)
-        if only is not None:
+        if only is not None and only not in gathered:
             flags.setdefault(only, []).append(conjunct)
-        elif (test := prepare(conjunct, environment, families)) is not None:
+        elif not ex.variables_in(conjunct) & late and (test := prepare(conjunct, environment, families)) is not None:
             tests.append(test)
         else:
             residual.append(conjunct)
-    absence_tests: dict[str, tuple[Test, ...]] = {}
-    residual_absences: list[alg.Absent] = []
-    for absence in alg.absences_in(core):
-        own = [part for part in ex.conjuncts(absence.condition) if alone(part) == absence.variable]
-        between = [part for part in ex.conjuncts(absence.condition) if part not in own]
-        flags.setdefault(absence.variable, []).extend(part for part in own if part not in flags[absence.variable])
-        prepared = [prepare(part, environment, families) for part in between]
-        absence_tests[absence.variable] = tuple(test for test in prepared if test is not None)
-        if any(test is None for test in prepared):
-            residual_absences.append(absence)
-    tests = [families.settled(test) for test in tests]
-    absence_tests = {name: tuple(map(families.settled, some)) for name, some in absence_tests.items()}
-    slots = [slot for test in (*tests, *(t for some in absence_tests.values() for t in some)) for slot in test.slots]
+    found_in_order = interchangeable(bound.query)
+    tests = [*(test for group in found_in_order for test in in_order(group)), *map(families.settled, tests)]
+    around_tests = {name: tuple(map(families.settled, some)) for name, some in around_tests.items()}
+    slots = [slot for test in (*tests, *(t for some in around_tests.values() for t in some)) for slot in test.slots]
     carried, places = _columns(slots, types)
     return Conditions(
         {name: tuple(parts) for name, parts in flags.items()},
         tuple(tests),
         tuple(residual),
-        absence_tests,
-        tuple(residual_absences),
+        around_tests,
+        tuple(residual_around),
         carried,
         places,
+        tuple(group for group in bound.query.unordered if group not in found_in_order),
     )
 
 
@@ -130,10 +143,10 @@ def sources_of(query: alg.Query, core: alg.Node, found: Conditions) -> tuple[Sou
 
 
 def _types(core: alg.Node) -> dict[str, tuple[str, ...]]:
-    """Every variable, negated ones included, and its event types."""
+    """Every variable, negated and gathered ones included, and its event types."""
     found: dict[str, dict[str, None]] = {}
     for node in core.walk():
-        if isinstance(node, alg.Event | alg.Absent) and node.type is not None:
+        if isinstance(node, alg.Event | alg.Around) and node.type is not None:
             found.setdefault(node.variable, {})[node.type] = None
     return {name: tuple(kinds) for name, kinds in found.items()}
 
@@ -163,6 +176,8 @@ def _columns(
     carried: list[tuple[Held, int | None, dict[str, ex.Expression]]] = []
     places: dict[tuple[str, ex.Expression], int] = {}
     for slot in dict.fromkeys(slots):
+        if isinstance(slot.expression, RowOf | PlaceOf):
+            continue  # known where the search runs
         kinds = types[slot.variable]
         number = next((n for n, column in enumerate(carried) if _fits(slot, kinds, *column)), len(carried))
         if number == len(carried):

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 
 from tocsin.kernels.compile import CONSTANTS
-from tocsin.kernels.expressions import numeric
+from tocsin.kernels.expressions import numeric, prefixes
 from tocsin.kernels.search import helpers
 from tocsin.kernels.trends import limbs
 
@@ -19,5 +19,6 @@ def _compiled(functions: dict[str, Any]) -> dict[str, Any]:
 
 compiled = numba.njit(cache=True, nogil=True)
 globals().update(CONSTANTS)
-globals().update(_compiled({**numeric.HELPERS, **helpers.HELPERS, **limbs.HELPERS}))
-__all__ = ["compiled", *CONSTANTS, *numeric.HELPERS, *helpers.HELPERS, *limbs.HELPERS]  # noqa: PLE0604
+_functions = {**numeric.HELPERS, **prefixes.HELPERS, **helpers.HELPERS, **limbs.HELPERS}
+globals().update(_compiled(_functions))
+__all__ = ["compiled", *CONSTANTS, *_functions]  # noqa: PLE0604

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
+from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.layout import lists
 from tocsin.kernels.matches import concatenate
 from tocsin.kernels.model import Carried, Matches, Rows, Source
 from tocsin.kernels.policies import apply
 from tocsin.kernels.policies.selection import NextTest, conditions_of_next
+from tocsin.kernels.policies.unordered import one_of_each_set
 from tocsin.kernels.reach import Reach, reach_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import Runner
@@ -32,7 +35,7 @@ class Kernel(Reach):
     Attributes
     ----------
     sources
-        Its variables, negated ones included.
+        Its variables, negated and gathered ones included.
     carried
         The columns its rows bring, beside time, flags and partition.
     types
@@ -65,18 +68,21 @@ class Kernel(Reach):
         TooManyMatchesError
             When one start has more matches than `most`.
         """
-        searched = without(self.query.core, self.conditions.residual_absences)
+        searched = without(self.query.core, self.conditions.residual_around)
         runner = Runner(program(searched, self.conditions.tests), self._setting(rows), most, jit)
-        found = runner.matches(lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
-        residual = Residual(self.conditions.residual, self.conditions.residual_absences, rows, self.sources)
+        sorted_lists = lists(rows, self.sources, runner.setting.numbers, self.conditions.columns)
+        arranged(sorted_lists, runner.setting.looks, runner.setting.numbers)
+        found = runner.matches(sorted_lists)
+        residual = Residual(self.conditions.residual, self.conditions.residual_around, rows, self.sources)
         kept: Iterator[Matches] = (residual.kept(matches) for matches in found)
         is_distinct = not runner.program.is_ambiguous
-        if self._ranks or not is_distinct:
+        if self._ranks or not is_distinct or self.conditions.unordered:
             # One portion: what is first, last or equal is known when all of a group is there.
             parts = [matches for matches in kept if len(matches)]
             kept = iter([concatenate(parts)] if parts else [])
         test = None
-        for matches in kept:
+        for portion in kept:
+            matches = reduce(lambda left, names: one_of_each_set(left, rows, names), self.conditions.unordered, portion)
             if self.query.selection is Selection.NEXT and not self.selects and test is None:
                 test = NextTest(rows, self.query, self.sources)
             yield apply(
@@ -95,14 +101,22 @@ class Kernel(Reach):
 
     def _setting(self, rows: Rows) -> Setting:
         numbers = {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
+        kinds = self.query.variables
+        gatherings = [
+            each for each in alg.gatherings_in(self.query.core) if each not in self.conditions.residual_around
+        ]
+        singles = frozenset(name for name, kind in kinds.items() if not kind.iterated and not kind.optional)
+        looks = looks_of(gatherings, self.conditions, self.sources, singles, rows)
+        prefixes = {(name, column): one for name, look in looks.items() for column, one in look.prefixes.items()}
         nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
         return Setting(
             numbers=numbers,
-            columns=Columns(numbers, self.conditions.places, nullable),
-            absence_tests=self.conditions.absence_tests,
+            columns=Columns(numbers, self.conditions.places, nullable, prefixes),
+            around_tests={**self.conditions.around_tests, **{name: look.tests for name, look in looks.items()}},
+            looks=looks,
             type_numbers={name: number for number, name in enumerate(self.types)},
             several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
-            window_us=self.query.window_us,
+            window_us=self.span_us,
             selection=self.query.selection if self.selects else Selection.ANY,
             with_floors=self.query.selection is Selection.NEXT and not self.selects,
             owns_by_end=self.owns_by_end,
@@ -114,7 +128,7 @@ def kernel(bound: BoundQuery) -> Kernel:
     query = bound.query
     core = query.core
     found = conditions(bound, core)
-    without(core, found.residual_absences)
+    without(core, found.residual_around)
     sources = sources_of(query, core, found)
     selects = _selects(query, core, found)
     return Kernel(
@@ -128,16 +142,16 @@ def kernel(bound: BoundQuery) -> Kernel:
     )
 
 
-def without(node: alg.Node, absences: Sequence[alg.Absent]) -> alg.Node:
-    """The pattern without absences that are decided afterwards."""
+def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
+    """The pattern without absences and gatherings that are decided afterwards."""
     match node:
-        case alg.Absent():
-            inner = without(node.part, absences)
-            return inner if node in absences else replace(node, part=inner)
+        case alg.Around():
+            inner = without(node.part, around)
+            return inner if node in around else replace(node, part=inner)
         case alg.Sequence() | alg.All():
-            return replace(node, parts=tuple(without(part, absences) for part in node.parts))
-    for absence in absences:
-        if absence in alg.absences_in(node):
+            return replace(node, parts=tuple(without(part, around) for part in node.parts))
+    for absence in around:
+        if absence in alg.around_in(node):
             raise UnsupportedError(
                 f"The absence of `{absence.variable}` in an OR branch or an iteration has a condition that kernels "
                 "cannot compute on numbers.",
@@ -155,7 +169,7 @@ def _selects(query: alg.Query, core: alg.Node, found: Conditions) -> bool:
     if query.selection is Selection.ANY:
         return True
     node = core
-    while isinstance(node, alg.Absent):
+    while isinstance(node, alg.Around):
         node = node.part
     parts = node.parts if isinstance(node, alg.Sequence) else (node,)
     events = [part.part if isinstance(part, alg.Repeat) else part for part in parts]
@@ -181,7 +195,7 @@ def _wants(
     """The attributes that conditions on Python values read, by event type."""
     spoken = [
         *found.residual,
-        *(part for absence in found.residual_absences for part in ex.conjuncts(absence.condition)),
+        *(part for absence in found.residual_around for part in ex.conjuncts(absence.condition)),
     ]
     if query.selection is Selection.NEXT and not selects:
         spoken += [part for parts in conditions_of_next(query, sources).values() for part in parts]

@@ -79,6 +79,7 @@ def lists(
         chosen, code = members[source.variable]
         made.rows[source.variable] = chosen
         made.arrays[f"ts_{name}"] = times[chosen]
+        made.arrays[f"row_{name}"] = chosen
         made.arrays.update(bounds(name, code, groups))
         if rows.order is not None:
             made.arrays[f"pos_{name}"] = rows.order[chosen]

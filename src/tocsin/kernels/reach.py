@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 
 
@@ -25,6 +27,8 @@ class Reach:
         Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
     can_slice
         Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
+    span_us
+        The window for the events that a match binds one by one; those that it gathers may lie outside.
     back_us, ahead_us
         How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
     owns_by_end
@@ -36,6 +40,7 @@ class Reach:
     counts_every_event: bool
     crosses_partitions: bool
     can_slice: bool
+    span_us: int | None
     back_us: int
     ahead_us: int
     owns_by_end: bool
@@ -45,33 +50,59 @@ def reach_of(query: alg.Query) -> Reach:
     """What a task of a query must see."""
     is_ranked = query.after_match.skip is not Skip.REUSE
     per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
-    window = query.window_us
-    absences = list(alg.absences_in(query.pattern))
-    looks_back = any(isinstance(bound.anchor, alg.Whole) for absence in absences for bound in absence.lower)
-    before = max(map(before_us, absences), default=0)
-    after = max([0, *map(after_us, absences)])
+    gatherings = list(alg.gatherings_in(query.pattern))
+    window = None if query.window_us is None else query.window_us - gathered_us(gatherings)
+    around = list(alg.around_in(query.pattern))
+    looks_back = any(isinstance(bound.anchor, alg.Whole) for each in around for bound in each.lower)
+    before = max(map(before_us, around), default=0)
+    after = max([0, *map(after_us, around)])
     is_back = per_end or looks_back
     return Reach(
         query=query,
-        needs_order=query.selection is not Selection.ANY or is_ranked or query.output not in (Output.ALL, Output.COUNT),
+        needs_order=query.selection is not Selection.ANY
+        or is_ranked
+        or query.output not in (Output.ALL, Output.COUNT)
+        or bool(query.unordered)
+        or (bool(gatherings) and shows_order(query)),
         counts_every_event=query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS),
         crosses_partitions=query.selection is Selection.CONTIGUOUS and bool(query.partition.attributes),
         can_slice=window is not None and not is_ranked,
+        span_us=window,
         # A match of span < W that starts in the slice ends before `hi + W`; one that ends in it starts after `lo − W`.
         # An absence before a match looks W back from its end, one after it W ahead of its start: no further than that;
-        # one that is seen from an event of the match looks as far as it says, before and after all of the match.
+        # one that is seen from an event of the match looks as far as it says, before and after all of the match, and so
+        # does a gathering. What a match gathers says nothing about who owns it: its other events do.
         back_us=0 if window is None else max(window if is_back else 0, before + (window if per_end else 0)),
         ahead_us=0 if window is None else window + after,
         owns_by_end=per_end,
     )
 
 
-def before_us(absence: alg.Absent) -> int:
-    """How far before the first event of a match, exclusive, a lower bound on named events lets one block it."""
-    named = [bound for bound in absence.lower if not isinstance(bound.anchor, alg.Whole) and bound.offset_us < 0]
+def gathered_us(gatherings: Sequence[alg.Gather]) -> int:
+    """How much longer gatherings make a match: `bounded` adds it to the window that the distances give (D49)."""
+    return max(map(before_us, gatherings), default=0) + max([0, *map(after_us, gatherings)])
+
+
+def shows_order(query: alg.Query) -> bool:
+    """Whether the order of gathered events of one instant can be seen: in the bag itself, its id, or by an index."""
+    conditions = [node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)]
+    conditions += [each.condition for each in alg.around_in(query.pattern) if each.condition is not None]
+    spoken = [*conditions, *(returned.expression for returned in query.returns)]
+    return not query.returns or any(_shows_order(node) for each in spoken for node in each.walk())
+
+
+def _shows_order(node: ex.Expression) -> bool:
+    if isinstance(node, ex.Aggregate):
+        return node.function in ("first", "last", "collect")
+    return isinstance(node, ex.Attribute) and node.index is not ex.Each.PLAIN
+
+
+def before_us(around: alg.Around) -> int:
+    """How far before the first event of a match, exclusive, a lower bound on named events lets one matter."""
+    named = [bound for bound in around.lower if not isinstance(bound.anchor, alg.Whole) and bound.offset_us < 0]
     return max((-bound.offset_us + (not bound.strict) for bound in named), default=0)
 
 
-def after_us(absence: alg.Absent) -> int:
-    """How far after the last event of a match an upper bound on named events lets one block it."""
-    return max((bound.offset_us for bound in absence.upper if not isinstance(bound.anchor, alg.Whole)), default=0)
+def after_us(around: alg.Around) -> int:
+    """How far after the last event of a match an upper bound on named events lets one matter."""
+    return max((bound.offset_us for bound in around.upper if not isinstance(bound.anchor, alg.Whole)), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,30 +21,61 @@ Bound = dict[str, list[int]]  # variable → the rows it holds
 
 
 class Residual:
-    """The conditions and absences that are left, over the rows of one task."""
+    """The conditions, absences and gatherings that are left, over the rows of one task."""
 
     def __init__(
         self,
         conjuncts: Sequence[ex.Expression],
-        absences: Sequence[alg.Absent],
+        around: Sequence[alg.Around],
         rows: Rows,
         sources: Sequence[Source],
     ) -> None:
-        self.tests = [holds(conjunct) for conjunct in conjuncts]
         self.rows = rows
         self.events: dict[int, Event] = {}
-        self.absences = [_Absence(absence, rows, sources, self) for absence in absences]
+        looks = [_Look(each, rows, sources, self) for each in around]
+        self.gatherings = [look for look in looks if isinstance(look.around, alg.Gather)]
+        self.absences = [look for look in looks if isinstance(look.around, alg.Absent)]
+        late = {look.around.variable for look in self.gatherings}
+        # What does not speak of gathered events is asked first: it is cheaper.
+        self.early = [holds(conjunct) for conjunct in conjuncts if not ex.variables_in(conjunct) & late]
+        self.tests = [holds(conjunct) for conjunct in conjuncts if ex.variables_in(conjunct) & late]
 
     def kept(self, matches: Matches) -> Matches:
-        """The matches that every condition lets live."""
-        if not self.tests and not self.absences:
+        """The matches that every condition lets live, with what is gathered for them."""
+        if not self.early and not self.absences and not self.gatherings:
             return matches
-        passed = np.fromiter(map(self._lives, _bound(matches)), dtype=np.bool_, count=len(matches))
-        return matches if passed.all() else take(matches, passed)
+        found = list(map(self._completed, _bound(matches)))
+        passed = np.fromiter((bound is not None for bound in found), dtype=np.bool_, count=len(matches))
+        left = matches if passed.all() else take(matches, passed)
+        return self._with_gathered(left, [bound for bound in found if bound is not None]) if self.gatherings else left
 
-    def _lives(self, bound: Bound) -> bool:
+    def _completed(self, bound: Bound) -> Bound | None:
+        """What a match holds with all that it gathers; None when a condition or an absence refutes it."""
         bags = {variable: [self.event(row) for row in rows] for variable, rows in bound.items()}
-        return all(test(bags) for test in self.tests) and not any(one.blocks(bound, bags) for one in self.absences)
+        if not all(test(bags) for test in self.early):
+            return None
+        for look in self.gatherings:
+            rows = list(look.rows_of(bound, bags))
+            if rows:
+                name = look.around.variable
+                bound, bags = {**bound, name: rows}, {**bags, name: [self.event(row) for row in rows]}
+        if not all(test(bags) for test in self.tests):
+            return None
+        is_blocked = any(True for look in self.absences for _ in look.rows_of(bound, bags))
+        return None if is_blocked else bound
+
+    def _with_gathered(self, matches: Matches, bound: Sequence[Bound]) -> Matches:
+        start, end, events = matches.start, matches.end, dict(matches.events)
+        for look in self.gatherings:
+            held = [one.get(look.around.variable, []) for one in bound]
+            offsets = np.concatenate(([0], np.cumsum([len(rows) for rows in held]))).astype(np.int64)
+            rows = np.array([row for some in held for row in some], np.int64)
+            events[look.around.variable] = Bag(offsets, rows)
+            some = np.flatnonzero(np.diff(offsets))
+            start, end = start.copy(), end.copy()
+            start[some] = np.minimum(start[some], self.rows.ts[rows[offsets[some]]])
+            end[some] = np.maximum(end[some], self.rows.ts[rows[offsets[some + 1] - 1]])
+        return replace(matches, start=start, end=end, events=events)
 
     def event(self, row: int) -> Event:
         """The attributes of a row."""
@@ -66,37 +98,37 @@ def _bound(matches: Matches) -> Iterator[Bound]:
         yield bound
 
 
-class _Absence:
-    """An absence of the whole pattern: it stands in no OR branch and in no iteration."""
+class _Look:
+    """An absence or a gathering of the whole pattern: it stands in no OR branch and in no iteration."""
 
-    def __init__(self, absent: alg.Absent, rows: Rows, sources: Sequence[Source], residual: Residual) -> None:
-        self.absent, self.rows, self.residual = absent, rows, residual
-        bit = next(source.bit for source in sources if source.variable == absent.variable)
+    def __init__(self, around: alg.Around, rows: Rows, sources: Sequence[Source], residual: Residual) -> None:
+        self.around, self.rows, self.residual = around, rows, residual
+        bit = next(source.bit for source in sources if source.variable == around.variable)
         candidates = np.flatnonzero((rows.flags >> bit) & 1)
         self.groups = groups_of(rows)
         self.candidates: dict[int, Integers] = {}
-        order = np.lexsort((rows.ts[candidates], self.groups[candidates]))
+        order = np.lexsort(((rows.ts if rows.order is None else rows.order)[candidates], self.groups[candidates]))
         candidates = candidates[order]
         for group in np.unique(self.groups[candidates]).tolist():
             self.candidates[group] = candidates[self.groups[candidates] == group]
         # What the flags have decided need not be asked again.
-        self.tests = [holds(part) for part in ex.conjuncts(absent.condition) if alone(part) != absent.variable]
+        self.tests = [holds(part) for part in ex.conjuncts(around.condition) if alone(part) != around.variable]
 
-    def blocks(self, bound: Bound, bags: Mapping[str, Sequence[Event]]) -> bool:
-        """Whether an event lies inside all bounds and makes every conjunct TRUE."""
+    def rows_of(self, bound: Bound, bags: Mapping[str, Sequence[Event]]) -> Iterator[int]:
+        """The rows of the events inside all bounds that make every conjunct TRUE, in their order."""
         group = int(self.groups[next(iter(bound.values()))[0]])
         candidates = self.candidates.get(group)
         if candidates is None:
-            return False
+            return
         times = self.rows.ts[candidates]
-        low = self._limit(bound, self.absent.lower, max, 1)
-        high = self._limit(bound, self.absent.upper, min, -1)
+        low = self._limit(bound, self.around.lower, max, 1)
+        high = self._limit(bound, self.around.upper, min, -1)
         first = 0 if low is None else int(np.searchsorted(times, low, side="left"))
         last = len(times) if high is None else int(np.searchsorted(times, high, side="right"))
-        return any(
-            all(test({**bags, self.absent.variable: [self.residual.event(row)]}) for test in self.tests)
-            for row in candidates[first:last].tolist()
-        )
+        for row in candidates[first:last].tolist():
+            event = self.residual.event(row)
+            if all(test({**bags, self.around.variable: [event]}) for test in self.tests):
+                yield row
 
     def _limit(
         self, bound: Bound, bounds: Sequence[alg.Bound], choose: Callable[[list[int]], int], inside: int

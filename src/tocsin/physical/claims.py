@@ -13,7 +13,7 @@ from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression, of_rules, on_objects, own_aggregate
+from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernels, own_aggregate
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
@@ -143,7 +143,7 @@ def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> Unsupport
     refusal = refused_as_rule(query, engine)
     if refusal is not None:
         return refusal
-    said = on_objects(query)
+    said = only_in_kernels(query)
     if said is not None:
         message = f"{said[0]} does not run with the strategy `automaton`."
         return UnsupportedError(message, where=said[1], hint='leave out `strategy="automaton"`: a kernel runs it.')
@@ -234,9 +234,11 @@ def refused_by_clustered(query: alg.Query, *, one_input: bool = True) -> Unsuppo
     refusal = refused_by_kernels(query, strategy="clustered")
     if refusal is not None:
         return refusal
-    absence = next(iter(alg.absences_in(query.pattern)), None)
-    if absence is not None:
-        return _not_clustered("An absence", absence.where)
+    around = next(iter(alg.around_in(query.pattern)), None)
+    if around is not None:
+        return _not_clustered("An absence" if isinstance(around, alg.Absent) else "`all` of a rule", around.where)
+    if query.unordered:
+        return _not_clustered("`unordered`", query.pattern.where)
     if query.selection is not Selection.ANY:
         return _not_clustered(f"SEMANTICS {query.selection.value}", query.places.get("selection"))
     if query.after_match.skip is not Skip.REUSE:

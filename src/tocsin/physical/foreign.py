@@ -37,10 +37,8 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
 def of_rules(query: alg.Query) -> tuple[str, Where] | None:
     """The first thing of a rule that no strategy runs, in words, and its place; None when there is none."""
     for node in query.pattern.walk():
-        if isinstance(node, alg.Emit | alg.Gather):
-            return "EMIT" if isinstance(node, alg.Emit) else "`all` of a rule", node.where
-    if query.unordered:
-        return "`unordered`", query.pattern.where
+        if isinstance(node, alg.Emit):
+            return "EMIT", node.where
     for expression in _expressions_of(query):
         for part in expression.walk():
             if isinstance(part, rx.InTable) and part.table.rows is None:
@@ -48,8 +46,12 @@ def of_rules(query: alg.Query) -> tuple[str, Where] | None:
     return None
 
 
-def on_objects(query: alg.Query) -> tuple[str, Where] | None:
-    """The first condition that only rules have: kernels decide it on Python values, joins and automata do not."""
+def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
+    """The first thing of a rule that kernels run, and joins and automata do not."""
+    for node in alg.gatherings_in(query.pattern):
+        return "`all` of a rule", node.where
+    if query.unordered:
+        return "`unordered`", query.pattern.where
     for expression in _conditions_of(query):
         for part in expression.walk():
             if isinstance(part, OF_RULES):

@@ -103,6 +103,9 @@ class Walk(Generic[T]):
                 inner = self.looks(node.part)
                 made = Look(None, {fold.name: self._folded(fold, inner) for fold in node.folds}, is_whole=False)
                 return {**inner, node.variable: (*inner.get(node.variable, ()), made)}
+            case alg.Gather():
+                gathered = Look(node.type, self.types.columns(node.type), is_whole=True)
+                return {**self.looks(node.part), node.variable: (gathered,)}
         found: dict[str, tuple[Look[T], ...]] = {}
         for part in node.children():
             for name, held in self.looks(part).items():

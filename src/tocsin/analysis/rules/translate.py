@@ -187,7 +187,8 @@ def _query(written: ast.Rule, patterns: Patterns, constraints: Constraints) -> a
     conditions += constraints.conditions
     if conditions:
         node = alg.Filter(node, ex.all_of(*conditions), where=written.where)
-    if len(positive) == 1 and positive[0].variable in constraints.spans:
+    gathers = any(part.written.sort is ast.Sort.ALL for part in patterns.parts)
+    if len(positive) == 1 and positive[0].variable in constraints.spans and not gathers:
         # The only variable is the whole match: closed distance u, open window u + 1 µs.
         node = alg.Within(node, constraints.spans[positive[0].variable] + 1, where=written.where)
     return alg.Query(node, selection=written.selection, unordered=tuple(constraints.unordered))

@@ -10,6 +10,20 @@ from tocsin.language import expressions as ex
 
 
 @dataclass(frozen=True)
+class RowOf(ex.Expression):
+    """The row of an event in its task: two variables hold the same event when it is equal. It does not travel."""
+
+    event: ex.Variable
+
+
+@dataclass(frozen=True)
+class PlaceOf(ex.Expression):
+    """The place of an event among all, where positions are known. It does not travel either."""
+
+    event: ex.Variable
+
+
+@dataclass(frozen=True)
 class SlotRef(ex.Expression):
     """The value of a slot for one event of its variable, chosen by the index; `kind` is the type of the value."""
 

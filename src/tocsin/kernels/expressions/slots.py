@@ -9,11 +9,12 @@ from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
-from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
+from tocsin.kernels.expressions.leaves import Fold, RowOf, SlotRef, Test
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
 from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 
 __all__ = ["Families", "Fold", "SlotRef", "Test", "prepare"]
 
@@ -95,7 +96,7 @@ def prepare(conjunct: ex.Expression, environment: Environment, families: Familie
     """
     parts = _Parts(environment, families)
     try:
-        tree = parts.of(conjunct)
+        tree = parts.identity(conjunct) or parts.of(conjunct)
         pairs = ranks_that_meet(tree)
     except (NotNumbers, errors.TocsinError):
         return None
@@ -131,6 +132,17 @@ class _Parts:
             if len(events) == 1 and not self._is_cheap(node):
                 return self._reference(node, events.pop())
         return node.map_children(self.of)
+
+    def identity(self, conjunct: ex.Expression) -> ex.Expression | None:
+        """`distinct`: that no event of one variable is one of the other; None for any other conjunct."""
+        if not isinstance(conjunct, ex.Not) or not isinstance(conjunct.operand, rx.SameEvent):
+            return None
+        rows = []
+        for event in (conjunct.operand.left, conjunct.operand.right):
+            slot = Slot(event.name, RowOf(ex.Variable(event.name)), Held.INTEGER)
+            found = SlotRef(slot, event.name, ex.Each.PLAIN, Kind.INTEGER)
+            rows.append(self.references.setdefault(found, found))
+        return ex.Comparison("!=", *rows)
 
     def _is_cheap(self, node: ex.Expression) -> bool:
         """Whether to compute a part in the loops: sums and products of one number and constants.

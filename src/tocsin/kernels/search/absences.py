@@ -30,7 +30,7 @@ class Absences:
         self.writer = writer
         self.checks = checks
         self.numbers = numbers
-        self.tests = tests  # negated variable → the conjuncts of its condition that speak of other events too
+        self.tests = tests  # by variable, the conjuncts of its condition that speak of other events too
         self.kind_test = kind_test
 
     def settle(self, guard: Guard, state: State) -> str:
@@ -95,25 +95,35 @@ class Absences:
         absent = guard.absent
         number = self.numbers[absent.variable]
         writer = self.writer
-        at, free = self.checks.fresh("at"), self.checks.fresh("free")
+        free = self.checks.fresh("free")
         writer.line(f"{free} = True")
         with writer.condition(*([guard.active] if guard.active else [])):
-            # The first event not before the window: the one after `low − 1`, which may not exist.
-            writer.line(f"{at} = first_after(ts_{number}, plus({low}, -1), p_{number}, z_{number})")
-            with writer.block(f"if {low} == LEAST:"):
-                writer.line(f"{at} = a_{number}")
+            at = self.first_in(number, low)
             with writer.block(f"while {at} < z_{number} and ts_{number}[{at}] <= {high}:"):
-                held: dict[str, Held] = {**state.held, absent.variable: One(at, is_sure=True)}
-                blocks = self.kind_test(absent.variable, absent.type, at)
-                for test in self.tests[absent.variable]:
-                    condition = self.checks.check(test, held)
-                    if condition:
-                        blocks.append(condition)
-                with writer.condition(*blocks):
+                with writer.condition(*self.chosen(absent, at, state)):
                     writer.line(f"{free} = False")
                     writer.line("break")
                 writer.line(f"{at} += 1")
         return free
+
+    def first_in(self, number: str, low: str, key: tuple[str, str] | None = None) -> str:
+        """The name of the index of the first candidate that is not before a window.
+
+        `key` is where the candidates of a key begin and end, in a list that is sorted by one.
+        """
+        writer, at = self.writer, self.checks.fresh("at")
+        near, (begin, end) = (key[0], key) if key is not None else (f"p_{number}", (f"a_{number}", f"z_{number}"))
+        # The one after `low − 1`, which may not exist.
+        writer.line(f"{at} = first_after(ts_{number}, plus({low}, -1), {near}, {end})")
+        with writer.block(f"if {low} == LEAST:"):
+            writer.line(f"{at} = {begin}")
+        return at
+
+    def chosen(self, around: alg.Around, at: str, state: State) -> list[str]:
+        """The conditions that the candidate at an index is of the type and makes every conjunct TRUE."""
+        held: dict[str, Held] = {**state.held, around.variable: One(at, is_sure=True)}
+        tests = [self.checks.check(test, held) for test in self.tests[around.variable]]
+        return [*self.kind_test(around.variable, around.type, at), *filter(None, tests)]
 
     def is_ready(self, guard: Guard, state: State) -> bool:
         """Whether an absence can be decided before the match is whole: nothing later can change its window."""
@@ -127,7 +137,7 @@ class Absences:
         return named <= state.held.keys() if not guard.is_brought else spoken_of(absent) <= state.held.keys()
 
 
-def spoken_of(absent: alg.Absent) -> frozenset[str]:
+def spoken_of(absent: alg.Around) -> frozenset[str]:
     """The variables of the match that an absence's condition speaks of."""
     if absent.condition is None:
         return frozenset()

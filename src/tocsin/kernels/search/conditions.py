@@ -8,11 +8,13 @@ one choice of its running index is new, the one whose largest reference is that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tocsin.kernels.expressions.code import fold_statements, true_code
+from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
+from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
 from tocsin.kernels.expressions.slots import Fold, SlotRef, Test
-from tocsin.kernels.search.state import Held, Many, One
+from tocsin.kernels.search.state import Held, Many, One, Stretch
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
 
@@ -24,9 +26,13 @@ class Columns:
     numbers: Mapping[str, str]  # variable → its short name
     places: Mapping[tuple[str, ex.Expression], int]  # (variable, slot's expression) → carried column
     nullable: frozenset[int]  # carried columns with NULLs in this task
+    prefixes: Mapping[tuple[str, int], Prefix] = field(default_factory=dict)  # (variable, column) → its sums
 
     def value(self, variable: str, expression: ex.Expression, index: str) -> tuple[str, str | None]:
         """The code of a slot's value of the event at `index`, and of whether it is NULL."""
+        known = self._known(variable, expression)
+        if known is not None:
+            return f"{known}[{index}]", None
         column = self.places[variable, expression]
         name = f"{self.numbers[variable]}_{column}"
         return f"c_{name}[{index}]", f"null_{name}[{index}]" if column in self.nullable else None
@@ -35,11 +41,35 @@ class Columns:
         """The parameters a test needs."""
         names = []
         for slot in test.slots:
+            known = self._known(slot.variable, slot.expression)
+            if known is not None:
+                names.append(known)
+                continue
             column = self.places[slot.variable, slot.expression]
             names.append(f"c_{self.numbers[slot.variable]}_{column}")
             if column in self.nullable:
                 names.append(f"null_{self.numbers[slot.variable]}_{column}")
+        for fold in test.folds:
+            prefix = self.prefix(fold)
+            names += prefix[0].arrays(prefix[1]) if prefix is not None else []
         return names
+
+    def prefix(self, fold: Fold) -> tuple[Prefix, str] | None:
+        """The prefix sums that tell an aggregate of neighbours, and the name of their column."""
+        if fold.slot is None or fold.function not in SUMMED:
+            return None
+        column = self.places[fold.variable, fold.slot.expression]
+        prefix = self.prefixes.get((fold.variable, column))
+        return None if prefix is None else (prefix, f"{self.numbers[fold.variable]}_{column}")
+
+    def _known(self, variable: str, expression: ex.Expression) -> str | None:
+        """The array of what is known of a row without having travelled; None for a carried column."""
+        match expression:
+            case RowOf():
+                return f"row_{self.numbers[variable]}"
+            case PlaceOf():
+                return f"pos_{self.numbers[variable]}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -143,7 +173,12 @@ class Checks:
             return self.columns.value(fold.variable, fold.slot.expression, index)
 
         count = f"(1 if {what.index} >= 0 else 0)" if isinstance(what, One) else what.count
-        self.writer.all(fold_statements(fold, out, element, count))
+        statements = fold_statements(fold, out, element, count)
+        prefix = self.columns.prefix(fold)
+        if isinstance(what, Stretch) and prefix is not None:
+            last = f"({what.offset} + {what.count})"
+            statements = stretch_statements(fold.function, *prefix, out, what.offset, last, statements)
+        self.writer.all(statements)
         return out, f"{out}_null"
 
     def _choices(

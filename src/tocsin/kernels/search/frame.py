@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.gathered import Look
 from tocsin.kernels.reach import before_us
 from tocsin.kernels.search.absences import Absences
 from tocsin.kernels.search.conditions import Checks, Columns, is_final
@@ -27,8 +28,10 @@ class Setting:
         Variable → its short name in the code.
     columns
         Where slots are found.
-    absence_tests
-        Negated variable → the conjuncts of its condition that speak of other events too.
+    around_tests
+        Negated or gathered variable → the conjuncts of its condition that speak of other events too.
+    looks
+        Gathered variable → how its events are found.
     type_numbers
         For an event type its number in `Rows.kinds`.
     several
@@ -45,7 +48,8 @@ class Setting:
 
     numbers: Mapping[str, str]
     columns: Columns
-    absence_tests: Mapping[str, tuple[Test, ...]]
+    around_tests: Mapping[str, tuple[Test, ...]]
+    looks: Mapping[str, Look]
     type_numbers: Mapping[str, int]
     several: frozenset[str]
     window_us: int | None
@@ -74,7 +78,7 @@ class Frame:
     def __post_init__(self) -> None:
         self.checks = Checks(self.writer, self.setting.columns)
         self.absences = Absences(
-            self.writer, self.checks, self.setting.numbers, self.setting.absence_tests, self.kind_test
+            self.writer, self.checks, self.setting.numbers, self.setting.around_tests, self.kind_test
         )
         self.kinds = alg.variables_of(_unpicked(self.search.part, self.tables))
         # Variables of the query that this pattern does not have are left out for good.
@@ -106,13 +110,13 @@ class Frame:
 
     def _variables(self) -> list[str]:
         positive = list(self.kinds)
-        return positive + [absent.variable for absent in self._own_absences() if absent.variable not in positive]
+        return positive + [around.variable for around in self._around() if around.variable not in positive]
 
-    def _own_absences(self) -> list[alg.Absent]:
-        own = list(alg.absences_in(self.search.part))
+    def _around(self) -> list[alg.Around]:
+        own = list(alg.around_in(self.search.part))
         for table in self._picked():
             own += self.tables[table].absences
-        return list({absent.variable: absent for absent in own}.values())
+        return list({around.variable: around for around in own}.values())
 
     def _picked(self) -> list[int]:
         return [node.table for node in self.search.part.walk() if isinstance(node, Pick)]
@@ -129,8 +133,8 @@ class Frame:
     def _first(self) -> alg.Node:
         """What the outermost loop is about."""
         first = self.search.part
-        while isinstance(first, alg.Absent | alg.Sequence):
-            first = first.part if isinstance(first, alg.Absent) else first.parts[0]
+        while isinstance(first, alg.Around | alg.Sequence):
+            first = first.part if isinstance(first, alg.Around) else first.parts[0]
         return first
 
     def _is_outermost(self, state: State) -> bool:
@@ -154,12 +158,15 @@ class Frame:
             self.writer.line("mark = count")
             self.writer.line(f"at = {index}")
         window = self.setting.window_us
-        positive = [self.setting.numbers[variable] for variable in self.kinds] + [f"t{n}" for n in self._picked()]
-        before = dict.fromkeys(positive, 0)
-        before |= {self.setting.numbers[absent.variable]: before_us(absent) for absent in self._own_absences()}
+        looks = self.setting.looks
+        keyed = {self.setting.numbers[name] for name, look in looks.items() if look.key is not None}
+        around = {self.setting.numbers[each.variable]: before_us(each) for each in self._around()}
+        positive = [name for variable in self.kinds if (name := self.setting.numbers[variable]) not in around]
+        positive += [f"t{n}" for n in self._picked()]
+        before = dict.fromkeys(positive, 0) | around
         for name, farther in before.items():
             is_after = name in positive and not self.is_around
-            if name == outermost or (window is None and not is_after):
+            if name == outermost or name in keyed or (window is None and not is_after):
                 continue
             floor = time if is_after else f"plus({time}, {-((window or 0) + farther)})"
             self.writer.line(f"p_{name} = first_after(ts_{name}, {floor}, p_{name}, z_{name})")
@@ -274,6 +281,6 @@ def _unpicked(node: alg.Node, tables: Sequence[Table]) -> alg.Node:
             return tables[node.table].node
         case alg.Sequence() | alg.All():
             return replace(node, parts=tuple(_unpicked(part, tables) for part in node.parts))
-        case alg.Repeat() | alg.Absent():
+        case alg.Repeat() | alg.Around():
             return replace(node, part=_unpicked(node.part, tables))
     return node

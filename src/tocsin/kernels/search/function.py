@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.search.absences import spoken_of
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.picks import Picks
+from tocsin.kernels.search.gatherings import Gatherings
 from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
@@ -57,7 +58,7 @@ def function(
     return _FunctionWriter(search, setting, tables, waiting, is_main).function()
 
 
-class _FunctionWriter(Picks):
+class _FunctionWriter(Gatherings):
     def function(self) -> Function:
         writer = self.writer
         writer.depth = 2
@@ -91,7 +92,7 @@ class _FunctionWriter(Picks):
             self.writer.line(f"p_{name} = a_{name}")
         self.writer.line("mark = count")
         self.writer.line("at = 0")
-        for test in (*self.search.tests, *(t for tests in self.setting.absence_tests.values() for t in tests)):
+        for test in (*self.search.tests, *(t for tests in self.setting.around_tests.values() for t in tests)):
             if all(slot.variable in self.setting.numbers for slot in test.slots):
                 for name in self.setting.columns.used_by(test):
                     self.parameter(name)
@@ -116,6 +117,8 @@ class _FunctionWriter(Picks):
             case alg.Absent():
                 guarded = replace(state, guards=(*state.guards, Guard(node)))
                 self.emit(node.part, guarded, then)
+            case alg.Gather():
+                self.emit(node.part, replace(state, gatherings=(node, *state.gatherings)), then)
             case _:
                 raise TypeError(f"{type(node).__name__} has no loop")
 
@@ -131,15 +134,31 @@ class _FunctionWriter(Picks):
         if conditions:
             writer.line(f"if {' and '.join(conditions)}:")
             writer.depth += 1
+        names = {node.variable for node in state.gatherings}
+        waiting = tuple(guard for guard in state.guards if spoken_of(guard.absent) & names)
+        left = self._settled([guard for guard in state.guards if guard not in waiting], state)
+        if state.gatherings:
+            self._gathered(replace(state, guards=waiting), self._whole)
+        else:
+            self._write(state, left)
+        writer.depth = depth
+
+    def _whole(self, state: State) -> None:
+        """Write a match with all that it gathers; the absences that speak of that come first."""
+        depth = self.writer.depth
+        self._write(state, self._settled(state.guards, state))
+        self.writer.depth = depth
+
+    def _settled(self, guards: Sequence[Guard], state: State) -> list[Guard]:
+        """Decide absences; what follows is inside. Those that a table only brings along are given back."""
         left = []
-        for guard in state.guards:
+        for guard in guards:
             if self._may_settle(guard):
-                writer.line(f"if {self.absences.settle(guard, state)}:")
-                writer.depth += 1
+                self.writer.line(f"if {self.absences.settle(guard, state)}:")
+                self.writer.depth += 1
             else:
                 left.append(guard)
-        self._write(state, left)
-        writer.depth = depth
+        return left
 
     def _owned_at_last(self, state: State) -> list[str]:
         if self.setting.owns_by_end:

@@ -2,7 +2,7 @@
 
 code        meaning
 ----        -------
-Part        a pattern for one nest of loops: Event, Repeat of an Event or a Pick, Sequence, All, Absent, Pick
+Part        a pattern for one nest of loops: Event, Repeat of an Event or a Pick, Sequence, All, Absent, Gather, Pick
 Pick        stands for a table: one of its sub-matches is chosen
 Table       sub-matches of an OR, or of the part of an iteration: the union of its branches
 Search      one generated function: a part, and the tests that may be made in it
@@ -97,7 +97,7 @@ def _expanded(node: alg.Node) -> list[alg.Node]:
         case alg.Sequence() | alg.All():
             chosen = product(*map(_expanded, node.parts))
             return [replace(node, parts=parts) for parts in chosen]
-        case alg.Absent():
+        case alg.Around():
             return [replace(node, part=part) for part in _expanded(node.part)]
     return [node]
 
@@ -113,7 +113,7 @@ class _Cutter:
                 return node
             case alg.Sequence() | alg.All():
                 return self._several(node)
-            case alg.Absent():
+            case alg.Around():
                 return replace(node, part=self.part(node.part))
             case alg.Repeat(part=alg.Event()):
                 return node
@@ -176,7 +176,7 @@ def may_be_empty(node: alg.Node) -> bool:
             return any(map(may_be_empty, node.parts))
         case alg.Repeat():
             return node.least == 0 or may_be_empty(node.part)
-        case alg.Absent():
+        case alg.Around():
             return may_be_empty(node.part)
     return False
 
@@ -197,4 +197,4 @@ def _is_ambiguous(node: alg.Node) -> bool:
 
 def _loops(node: alg.Node) -> int:
     """How many loops stand inside each other in a part's code."""
-    return sum(map(_loops, node.children())) if isinstance(node, alg.Sequence | alg.All | alg.Absent) else 1
+    return sum(map(_loops, node.children())) if isinstance(node, alg.Sequence | alg.All | alg.Around) else 1

@@ -30,18 +30,27 @@ class Many:
         return f"{self.array}[{k}]" if self.offset == "0" else f"{self.array}[{self.offset} + {k}]"
 
 
+@dataclass(frozen=True)
+class Stretch(Many):
+    """A bag of neighbours in the list of its variable, the first at `offset`; `array` has no meaning."""
+
+    def at(self, k: str) -> str:
+        """The code of the k-th event."""
+        return f"({self.offset} + {k})"
+
+
 Held = One | Many
 
 
 @dataclass(frozen=True)
 class Guard:
-    """An absence that is still to be decided.
+    """An absence that is still to be decided, or the window of a gathering.
 
     `low`, `high`, `active` are the names of its bounds when a table's row brings them; otherwise they are computed
     from the events of the match. `rows`: the code of the array and the count of rows of an iterated table.
     """
 
-    absent: alg.Absent
+    absent: alg.Around
     low: str = ""
     high: str = ""
     active: str = ""
@@ -75,6 +84,8 @@ class State:
         Whether every further event comes after all that are bound.
     tests, guards
         What is still to be tested.
+    gatherings
+        What is gathered when all else is bound, in this order.
     """
 
     floor: str = "LEAST"
@@ -88,6 +99,7 @@ class State:
     is_linear: bool = True
     tests: tuple[Test, ...] = ()
     guards: tuple[Guard, ...] = ()
+    gatherings: tuple[alg.Gather, ...] = ()
 
     def knowing(self, more: dict[str, Held]) -> State:
         """With more variables decided."""

@@ -17,6 +17,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
 from tocsin.analysis.temporal import network
 from tocsin.analysis.translate import LONGEST_WINDOW_US
+from tocsin.kernels.reach import gathered_us
 from tocsin.language.ast import Selection
 from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import column, emitting, refused
@@ -165,7 +166,8 @@ class Run(Generic[Frame]):
 def bounded(query: alg.Query) -> alg.Query:
     """The query with the window that follows from its distances, so that time slices can be searched by themselves.
 
-    Nothing else changes: no two events of a match are further apart than the closure of its distances says.
+    Nothing else changes: no two events of a match are further apart than the closure of its distances says, and what it
+    gathers no further from them than its bounds say.
 
     Examples
     --------
@@ -176,12 +178,12 @@ def bounded(query: alg.Query) -> alg.Query:
     >>> bounded(alg.Query(alg.Filter(both, near))).window_us
     5000001
     """
-    if query.window_us is not None or query.selection is not Selection.ANY or any(_gathers(query)):
+    if query.window_us is not None or query.selection is not Selection.ANY:
         return query
     closure = network(query, TIMESTAMP).alternatives[0]
     spans = [closure.distance(x, y)[1] for x in closure.variables for y in closure.variables]
     known = [span for span in spans if span is not None]
-    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)])
+    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)]) + gathered_us(list(alg.gatherings_in(query.pattern)))
     if len(known) < len(spans) or window > LONGEST_WINDOW_US:
         return query
     return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
@@ -198,10 +200,6 @@ def lacks(template: Template, column: str, known: Iterable[str]) -> errors.Tocsi
         f"There is no column `{column}` in the input of `{template.name}`, which rules emit too.",
         hint=errors.did_you_mean(column, known, "its columns"),
     )
-
-
-def _gathers(query: alg.Query) -> Iterator[bool]:
-    return (isinstance(node, alg.Gather) for node in query.pattern.walk())
 
 
 def times_of(program: Program, time: str | Mapping[str, str]) -> dict[str, str]:
