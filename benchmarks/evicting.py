@@ -56,7 +56,7 @@ class Join:
     def from_right(self, transfer: Transfer) -> Iterator[Partial]:
         self.right.add((transfer,))
         partners = self.left.of(transfer["originator"])
-        yield from (element + (transfer,) for element in partners if _fits(element, transfer))
+        yield from ((*element, transfer) for element in partners if _fits(element, transfer))
 
 
 def _mule(element: Partial) -> int:

@@ -6,8 +6,8 @@ How active accounts are is skewed, amounts are log-normal and in whole euros, ni
 
 Frauds are those of `fraud.parte`: A passes money on, B splits it into three, C gets money back and claims it too. Each
 has a mule (or a victim) of its own, whom nobody else sends money on unknown routes, so that of such an account exactly
-the true cases are to be found; a quarter as many near misses break one condition each. Elsewhere chance may make matches
-that nobody planned.
+the true cases are to be found; a quarter as many near misses break one condition each. Elsewhere chance may make
+matches that nobody planned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.datasets.columns import Columns, Integers, write_all
 

@@ -1,8 +1,9 @@
 """Keys under different names: `b.originator = a.destination` splits the stream as `PARTITION BY` does.
 
-An event that may be bound to both variables belongs to two parts of the stream, that of its originator and that of its
-destination. So this is no rewriting of a query, which speaks of one stream: a plan that shuffles may send such an event
-twice. Nothing else changes: all events of a match, those that break it or are gathered for it included, agree on the key.
+An event that may be bound to both variables belongs to two parts of the stream, that of its originator and that of
+its destination. So this is no rewriting of a query, which speaks of one stream: a plan that shuffles may send such an
+event twice. Nothing else changes: all events of a match, those that break it or are gathered for it included, agree on
+the key.
 """
 
 from __future__ import annotations
@@ -49,6 +50,33 @@ def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes 
     if not found:
         return None
     return {name: tuple(chosen[name] for chosen in found) for name in found[0]}
+
+
+def is_connected(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
+    """Whether equalities connect all variables of a match, and each absence with it: every join has a key.
+
+    Examples
+    --------
+    >>> a, b, c = (alg.Event("T", name) for name in "abc")
+    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
+    >>> schemas = {"T": Schema.of("T", {"ts": "bigint", "k": "string"})}
+    >>> one = ex.Comparison("=", k["a"], k["b"])
+    >>> is_connected(alg.Query(alg.Filter(alg.All((a, b)), one)), schemas)
+    True
+    >>> is_connected(alg.Query(alg.Filter(alg.All((a, b, c)), one)), schemas)
+    False
+    """
+    names = list(query.variables)
+    found = keys(query, schemas)
+    pairs = {frozenset(pair) for each in found.classes for pair in each.pairs}
+    reached, waiting = set(names[:1]), names[:1]
+    while waiting:
+        name = waiting.pop()
+        for other in names:
+            if other not in reached and frozenset({name, other}) in pairs:
+                reached.add(other)
+                waiting.append(other)
+    return reached == set(names) and all(one.variable in found.absent for one in alg.absences_in(query.pattern))
 
 
 def _candidates(query: alg.Query, schemas: Mapping[str, Schema]) -> Iterator[dict[str, str]]:

@@ -19,6 +19,7 @@ from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
+from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
@@ -136,6 +137,12 @@ class Prepared:
     def keyed(self) -> tuple[BoundQuery, Inputs]:
         """The query and its inputs as a kernel takes them: split by keys, also those of different names."""
         return by_crossed_keys(self.bound, self.inputs) if self.strategy == "kernel" else (self.bound, self.inputs)
+
+    @property
+    def is_only_joined_by_keys(self) -> bool:
+        """Whether no key splits the events for a kernel, and equalities connect all variables, as joins need them."""
+        split = self.keyed[0].query.partition.attributes
+        return not split and unsupported(self.query) is None and is_connected(self.query, self.bound.schemas)
 
     @cached_property
     def kernel(self) -> Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -69,6 +70,10 @@ class Spark:
     def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns) -> DataFrame:
         """The matches of a query."""
         made = prepare(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+        if made.strategy == "kernel" and made.is_only_joined_by_keys:
+            # Distances of rules are days: without a key a kernel would compare all events of two windows.
+            options = replace(made.options, strategy="join")
+            made = replace(made, options=options)
         return made.matches()
 
     def chosen(self, frame: DataFrame, columns: Mapping[str, str], time: str) -> DataFrame:
