@@ -6,12 +6,14 @@ what they are there for; where both keys are equal, one row is there for both, s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.language import expressions as ex
 from tocsin.optimizer.crossed import Attributes, crossed_keys
@@ -38,6 +40,14 @@ def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inpu
     }
     schemas = {name: attributes_of(stream.schema) for name, stream in streams.items()}
     return bind(query, schemas, time=dict(bound.time)), replace(inputs, streams=streams)
+
+
+def named_keys(query: alg.Query, schemas: Mapping[str, Schema], plan: str) -> str:
+    """A plan in words, with our columns in the words of the query: `a.q = b.p`; what rows are for goes without saying."""
+    chosen = crossed_keys(query, schemas) or {}
+    for place in range(len(next(iter(chosen.values()), ()))):
+        plan = plan.replace(_key(place), " = ".join(f"{name}.{names[place]}" for name, names in chosen.items()))
+    return re.sub(r"(?:  where| AND) \w+\.__tocsin_role\d+(?= AND|$)", "", plan, flags=re.MULTILINE)
 
 
 def _key(place: int) -> str:

@@ -35,7 +35,7 @@ from tocsin.physical.claims import (
     refused_by_trends,
 )
 from tocsin.physical.compacted import refused_compact
-from tocsin.physical.crossed import by_crossed_keys
+from tocsin.physical.crossed import by_crossed_keys, named_keys
 from tocsin.physical.inputs import Inputs, resolve
 from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
@@ -207,7 +207,7 @@ class Prepared:
         """The plan in words."""
         times = {name: stream.time for name, stream in self.inputs.streams.items()}
         if self.strategy == "kernel":
-            return describe_kernel(self.kernel, self._slice_us)
+            return named_keys(self.query, self.bound.schemas, describe_kernel(self.kernel, self._slice_us))
         if self.strategy == "automaton":
             return describe_runs(self.runs, self._slice_us)
         if self.strategy == "count":
