@@ -84,15 +84,29 @@ class Inputs:
         return cls([row for row in uncommon if row["amount"] >= LEAST_AMOUNT], uncommon)
 
 
-def found(inputs: Inputs, scale: int) -> set[tuple[int, ...]]:
-    """The ids of the cases that the chain finds with so many times the viable sizes."""
+@dataclass(frozen=True)
+class Result:
+    """The ids of the cases that the chain found, and whether it ever dropped an element of a left side.
+
+    When it did not, larger histories find the same: the right ones are asked for nothing once the left side has ended.
+    """
+
+    cases: set[tuple[int, ...]]
+    has_dropped: bool
+
+
+def found(inputs: Inputs, scale: int) -> Result:
+    """What the chain finds with so many times the viable sizes."""
     elements: list[Partial] = [(transfer,) for transfer in inputs.incoming]
+    has_dropped = False
     for left_size, right_size in VIABLE_SIZES:
         join = Join(scale * left_size, scale * right_size)
+        has_dropped |= len(elements) > scale * left_size
         joined = [match for element in elements for match in join.from_left(element)]
         joined += [match for transfer in inputs.outgoing for match in join.from_right(transfer)]
         elements = joined
-    return {tuple(transfer["id"] for transfer in match) for match in elements if _is_whole(match)}
+    cases = {tuple(transfer["id"] for transfer in match) for match in elements if _is_whole(match)}
+    return Result(cases, has_dropped)
 
 
 def _is_whole(match: Partial) -> bool:

@@ -42,7 +42,14 @@ from tocsin.testing.cases import Case, parse_cases
 
 ROOT = Path(__file__).resolve().parent.parent
 # What shows Spark on purpose; the other pages need no JVM.
-USES_SPARK = frozenset({"README.md", "docs/tutorials/first-pattern.md", "examples/account_takeover_spark.py"})
+USES_SPARK = frozenset(
+    {
+        "README.md",
+        "docs/tutorials/first-pattern.md",
+        "examples/account_takeover_spark.py",
+        "examples/fraud_rules_spark.py",
+    }
+)
 BELOW = re.compile(r"\s*?\n\n?```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*\n?)(?P<output>(?:(?!\$ ).*\n?)*)", re.MULTILINE)
 

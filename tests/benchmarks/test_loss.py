@@ -19,7 +19,12 @@ def test_requirement_64_a_history_keeps_the_last_and_forgets_the_first() -> None
 
 def test_requirement_64_with_room_for_everything_the_joins_find_every_case() -> None:
     made = trace(100, 100, seed=3)
-    assert evicting.found(evicting.Inputs.of(made), 9) == {tuple(case) for case in made.cases.tolist()}
+    found = evicting.found(evicting.Inputs.of(made), 9)
+    assert found.cases == {tuple(case) for case in made.cases.tolist()}
+    assert not found.has_dropped
+    fewer = evicting.found(evicting.Inputs.of(made), 1)
+    assert fewer.cases < found.cases
+    assert fewer.has_dropped
 
 
 def test_requirement_64_either_side_may_come_first_when_there_is_room() -> None:

@@ -86,7 +86,7 @@ def demo(save: str | None) -> None:
     with files.running([stream]):
         with steps.step("Reading", progress):
             events = files.read(spark, stream)
-        for rule in (one for one in program.program.rules if one.name != "FraudDiffusionInAll"):
+        for rule in program.program.rules:
             with steps.step(rule.name, progress):
                 rows = program.matches(rule.name, events).orderBy("start", "end").toArrow().to_pylist()
             cases += [Case.of(rule.name, row) for row in rows]
