@@ -1,8 +1,8 @@
-"""`python -m benchmarks.fraud_state`: what a live program would hold of months of transfers, by the length of the window.
+"""`python -m benchmarks.fraud_state`: what a live program would hold of months of transfers, by its window.
 
 A gathering (`FraudDiffusionInAll`) needs the events themselves: an incoming or outgoing transfer until its window has
-passed. A chain of joins for `FraudDiffusion` also keeps what it has joined so far, pairs and triples. Both are counted on
-the stream, at every instant; the peak is told, and how often the mean number of events of a window it is.
+passed. A chain of joins for `FraudDiffusion` also keeps what it has joined so far, pairs and triples. Both are counted
+on the stream, at every instant; the peak is told, and how often the mean number of events of a window it is.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inpu
 
 
 def named_keys(query: alg.Query, schemas: Mapping[str, Schema], plan: str) -> str:
-    """A plan in words, with our columns in the words of the query: `a.q = b.p`; what rows are for goes without saying."""
+    """A plan in words, with our keys in those of the query: `a.q = b.p`; what rows are for goes without saying."""
     chosen = crossed_keys(query, schemas) or {}
     for place in range(len(next(iter(chosen.values()), ()))):
         plan = plan.replace(_key(place), " = ".join(f"{name}.{names[place]}" for name, names in chosen.items()))
