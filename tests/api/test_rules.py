@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -58,21 +59,35 @@ def test_one_list_of_rows_with_a_type_column(program: tocsin.Rules) -> None:
     assert tocsin.reference.evaluate(program, rows, time="at", type="kind") == {"NoReply": [], "Down": []}
 
 
-def test_engines_say_what_they_do_not_run_yet(program: tocsin.Rules) -> None:
-    for engine in ("spark", "local"):
-        with pytest.raises(errors.UnsupportedError, match=r"`all` of a rule .*\n(.*\n)*.*tocsin\.reference") as refused:
-            program.matches("Down", {}, engine=engine)
-        assert refused.value.condition == "NOT_YET_SUPPORTED"
-        with pytest.raises(errors.UnsupportedError):
-            program.events("Outage", {}, engine=engine)
+def test_engines_say_what_they_do_not_run_yet() -> None:
+    far = SimpleNamespace(columns=["x"], schema=None)
+    text = """
+        template A { x : Integer } template B { x : Integer }
+        rule Far where a : A { far(x) } then emit B at a.timestamp with { x = a.x }
+        rule Near where a : A { near(x) }
+        rule Both where a : A b : A { far(a.x + x) } when b in a [0 s, 1 s]
+    """
+    program = tocsin.rules(text, tables={"far": far, "near": [1]})
+    with pytest.raises(errors.UnsupportedError, match=r"`far`, which is a DataFrame, .*\n(.*\n)*.*as rows") as refused:
+        program.matches("Far", {}, engine="local")
+    assert refused.value.condition == "NOT_YET_SUPPORTED"
+    with pytest.raises(errors.UnsupportedError):
+        program.events("B", {}, engine="local")
+    with pytest.raises(errors.UnsupportedError, match="a DataFrame that several events ask, does not run on Spark yet"):
+        program.matches("Both", {})
+    assert str(program.check()).endswith(
+        "rule Far, on Spark only: The table `far`, which is a DataFrame, does not run locally yet.\n"
+        "rule Both, reference only: The table `far`, a DataFrame that several events ask, does not run on Spark yet."
+    )
 
 
-def test_the_local_engine_runs_it_as_far_as_it_goes(program: tocsin.Rules) -> None:
+def test_the_local_engine_runs_it(program: tocsin.Rules) -> None:
     rows = {"Request": [{"ts": at * 1_000_000, "id": at} for at in (0, 1, 2, 100)], "Reply": []}
     assert (
         program.events("Timeout", rows, engine="local").to_pylist()
         == (tocsin.reference.events(program, rows)["Timeout"])
     )
+    assert program.events("Outage", rows, engine="local").to_pylist() == [{"ts": 5_000_000, "n": 3}]
     found = program.matches("NoReply", rows, engine="local")
     assert found.column_names == ["match_id", "start", "end", "request"]
 

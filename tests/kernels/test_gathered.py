@@ -56,7 +56,7 @@ rule R where
   all b : T {{ k = a.to, {} }}
 when all b in a [-3 s, 6 s]
 """
-# Conditions on a bag, and what they mean: of the event, the number of those gathered, and their known values of v and n.
+# Conditions on a bag, and what they mean: of the event, the size of the bag, and its known values of v and n.
 JUDGED: dict[str, Callable[[dict[str, Any], int, list[float], list[int]], bool]] = {
     "count(b) > 1, sum(b.v) > a.v": lambda a, size, v, n: size > 1 and math.fsum(v) > a["v"],
     "avg(b.v) <= 1.0": lambda a, size, v, n: bool(v) and math.fsum(v) / len(v) <= 1.0,

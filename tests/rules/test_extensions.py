@@ -362,7 +362,14 @@ def test_requirement_57_a_mistake_in_a_module_is_shown_there() -> None:
 @pytest.mark.parametrize(
     ("rule", "refused_for"),
     [
-        ("rule R where a : A { far(x) }", "The table `far`, which is a DataFrame,"),
+        (
+            "rule R where a : A b : B { far(x + a.x) } when b in a [0 s, 5 s]",
+            "The table `far`, a DataFrame that several events ask,",
+        ),
+        (
+            "rule R where a : A all b : B b2 : C { far(b.x) } when all b in a [0 s, 5 s] b2 in a [0 s, 1 s]",
+            "The table `far`, a DataFrame that several events ask,",
+        ),
     ],
 )
 def test_no_strategy_claims_what_none_runs(rule: str, refused_for: str) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -141,6 +142,43 @@ def test_strata_are_nested(light: SparkSession, shared: bool) -> None:
     assert shared or counted(found(program.events("D", inputs))) == counted(events(program, stream)["D"])
 
 
+VALUES = """
+template A { x : Integer, k : String }
+template E { y : Integer, ok : Boolean, known : Boolean, at : Integer, all : [Integer; 3], d : Decimal }
+rule R where
+  a : A { twice(x) > 2 }
+  all b : A { x != a.x }
+when
+  all b in a [-2 s, 2 s]
+then
+  emit E at a.timestamp + 1 second with {
+    y = twice(sum(b.x)) + a.x, ok = starts(a.k, 'p') OR many(a.x), known = NOT many(twice(a.x)),
+    at = twice(second(a.timestamp)), all = list(twice(a.x), a.x, count(b)), d = exact(a.x)
+  }
+"""
+
+
+def test_what_only_python_computes_is_computed_after_the_search(light: SparkSession) -> None:
+    functions = {
+        "twice": tocsin.function(lambda x: 2 * x, gives="bigint", pure=True),
+        "starts": tocsin.function(lambda text, start: text.startswith(start), gives="boolean", pure=True),
+        "exact": tocsin.function(lambda x: Decimal(f"{x}.25"), gives="decimal(10, 2)", pure=True),
+    }
+    program = tocsin.rules(VALUES, functions=functions, tables={"many": list(range(0, 999, 2))})
+    some = [(1, "p"), (2, "q"), (3, None), (None, "p"), (4, "pq"), (2, "r")]
+    stream = {"A": [{"ts": at * 1_000_000, "x": x, "k": k} for at, (x, k) in enumerate(some)]}
+    inputs = frames(light, program, stream, "ts bigint, x bigint, k string")
+    wanted = events(program, stream)["E"]
+    assert len(wanted) == 4
+    assert counted(found(program.events("E", inputs))) == counted(wanted)
+    local = program.events("E", stream, engine="local").to_pylist()
+    assert counted(local) == counted(wanted)
+    wrong = {**functions, "twice": tocsin.function(lambda x: 2.5, gives="bigint", pure=True)}
+    failing = tocsin.rules(VALUES, functions=wrong, tables={"many": [1]}).events("E", inputs)
+    with pytest.raises(Exception, match=r"`twice\(SUM\(b.x\)\) \+ a.x` is .*\.5, which is not of the type int64"):
+        failing.collect()
+
+
 SLICED = (
     ABC
     + """
@@ -167,14 +205,18 @@ def test_a_slice_sees_what_blocks_its_matches_from_far_away(light: SparkSession)
 
 
 def test_nothing_runs_and_what_is_wrong_is_told(light: SparkSession) -> None:
-    program = tocsin.rules(
-        ABC + "rule R where a : A then emit B at a.timestamp with { x = f(a.x) } rule S where b : B",
-        functions={"f": tocsin.function(lambda x: x, gives="bigint", pure=True)},
-    )
     fails = light.range(1).selectExpr("id AS ts", "raise_error('it ran') AS x")
     ok = tocsin.rules(ABC + "rule R where a : A then emit B at a.timestamp with { x = 1 } rule S where b : B")
     assert ok.matches("S", {"A": fails}).columns == ["match_id", "start", "end", "b"]
-    with pytest.raises(errors.UnsupportedError, match=r"`f\(a.x\)` of a rule .* values of an emitted event"):
+    far = {"far": light.range(1)}
+    program = tocsin.rules(
+        "template A { x : Integer } template B { y : Boolean } "
+        "rule R where a : A then emit B at a.timestamp with { y = far(a.x) }",
+        tables=far,
+    )
+    with pytest.raises(
+        errors.UnsupportedError, match="The table `far`, a DataFrame that several events ask, does not run"
+    ):
         program.events("B", {"A": fails})
     with pytest.raises(errors.TypeMismatchError, match="`x` of `B` is int in one place and string in another"):
         ok.matches("S", {"A": fails, "B": light.createDataFrame([], "ts bigint, x string")})

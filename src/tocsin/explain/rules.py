@@ -116,10 +116,13 @@ class RulesReport:
 
 def engines_text(program: Program) -> str:
     """Which rules run where; a rule above one that does not run does not run either."""
-    refused = refusals(program, "spark")
-    if not refused:
+    refused, elsewhere = refusals(program, "spark"), refusals(program, "local")
+    if not elsewhere:
         return "Spark, local and reference run every rule, on batches; no engine runs them on streams yet."
-    return "\n".join(f"rule {name}, reference only: {reason.message}" for name, reason in refused.items())
+    return "\n".join(
+        f"rule {name}, {'reference' if name in refused else 'on Spark'} only: {refused.get(name, reason).message}"
+        for name, reason in elsewhere.items()
+    )
 
 
 def has_distances(network: Network) -> bool:

@@ -18,7 +18,7 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType
 from tocsin.errors import TypeMismatchError
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
-from tocsin.kernels.expressions.of_rules import OF_RULES
+from tocsin.kernels.expressions.of_rules import only_in_python
 from tocsin.kernels.expressions.slots import Families, Test, prepare
 from tocsin.kernels.interchange import in_order, interchangeable
 from tocsin.kernels.model import Carried, Held, Slot, Source
@@ -164,7 +164,7 @@ def alone(conjunct: ex.Expression) -> str | None:
     references = list(ex.references_in(conjunct))
     if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
         return None
-    if any(isinstance(node, OF_RULES) for node in conjunct.walk()):
+    if any(map(only_in_python, conjunct.walk())):
         return None
     return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
 

@@ -98,6 +98,10 @@ class Table:
     rows: frozenset[tuple[Any, ...]] | None
     frame: Any = field(default=None, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the DataFrame: what runs elsewhere does not ask it, and it cannot leave the driver."""
+        return Table, (self.columns, self.rows)
+
     @property
     def width(self) -> int | None:
         """The number of its columns; None when it has no rows to tell."""
@@ -125,7 +129,7 @@ def functions_of(given: Mapping[str, Function] | None) -> dict[str, Function]:
 
 
 def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
-    """A user's reference tables by name: rows as tuples or dicts, single values, or a DataFrame.
+    """A user's reference tables by name: rows as tuples or dicts, single values, an Arrow table, or a DataFrame.
 
     Examples
     --------
@@ -140,6 +144,13 @@ def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
 
 
 def _table(name: str, rows: Any) -> Table:
+    if hasattr(rows, "column_names") and hasattr(rows, "to_pylist"):  # of Arrow
+        names = tuple(rows.column_names)
+        return Table(names, frozenset(tuple(row[name] for name in names) for row in rows.to_pylist()))
+    if hasattr(rows, "columns") and hasattr(rows, "itertuples"):  # of pandas
+        plain = rows.itertuples(index=False, name=None)
+        found = frozenset(tuple(None if _is_missing(value) else value for value in row) for row in plain)
+        return Table(tuple(rows.columns), found)
     if hasattr(rows, "columns") and hasattr(rows, "schema"):
         return Table(tuple(rows.columns), None, rows)
     if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
@@ -155,6 +166,14 @@ def _table(name: str, rows: Any) -> Table:
             f"The rows of the table `{name}` do not have the same columns.", hint="give every row the same columns."
         )
     return Table(columns, frozenset(row for row in tuples if row is not None))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether pandas means that there is no value: NaN, NaT, NA."""
+    try:
+        return bool(value != value)  # noqa: PLR0124 (that is what tells NaN and NaT)
+    except TypeError:  # NA is neither equal to itself nor not
+        return True
 
 
 def _row(row: Any, columns: tuple[str, ...] | None) -> tuple[Any, ...] | None:

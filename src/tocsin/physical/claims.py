@@ -132,7 +132,7 @@ def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
 
 def refused_as_rule(query: alg.Query, engine: str) -> UnsupportedError | None:
     """The first thing that only rules say, which no strategy runs yet, or None."""
-    found = of_rules(query)
+    found = of_rules(query, engine)
     if found is None:
         return None
     return UnsupportedError(f"{found[0]} does not run {engine} yet.", where=found[1], hint=HINT)

@@ -9,7 +9,6 @@ No expression may fail a job, whatever the session's ANSI setting: division by z
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
@@ -19,11 +18,11 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.physical import functions, instants
+from tocsin.physical import functions, instants, tables
 from tocsin.physical.bags import Bag, Binding
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, meet, null, value_of, whole
+from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, literal, meet, null, value_of, whole
 
 __all__ = ["Bag", "Binding", "Compiler", "arithmetic", "compare", "like_pattern", "negative"]
 
@@ -68,7 +67,7 @@ class Compiler:
             return self.known[node]
         match node:
             case ex.Literal():
-                return _literal(node.value)
+                return literal(node.value)
             case ex.Timestamp():
                 micros = F.lit(instants.micros_of_literal(node.value))
                 return Value(instants.instant_of_micros(micros), Kind.INSTANT)
@@ -93,6 +92,9 @@ class Compiler:
                 return Value(F.array(*meet(*map(self._seen, node.items))[0]), Kind.OTHER)
             case rx.Mean():
                 return mean([self.value(operand) for operand in node.operands])
+            case rx.CalendarField():
+                micros = self.value(node.operand).micros
+                return Value(instants.calendar(node.field, micros, node.zone), Kind.INTEGER)
         return Value(self._predicate(node), Kind.BOOLEAN)
 
     def _seen(self, node: ex.Expression) -> Value:
@@ -123,6 +125,8 @@ class Compiler:
             case ex.Like():
                 matched = self.value(node.operand).column.like(like_pattern(node.pattern))
                 return ~matched if node.negated else matched
+            case rx.InTable():
+                return tables.listed(node, [self.value(argument) for argument in node.arguments], compare=compare)
         raise errors.InternalError(f"{type(node).__name__} has no Column.", where=node.where)
 
     def typed(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
@@ -184,21 +188,6 @@ def _fold(function: str, value: Value) -> Value:
         case "collect":
             return Value(F.array_compact(F.array(value.output)), Kind.OTHER)
     return value  # min, max, first and last of one value are the value
-
-
-def _literal(value: bool | int | float | str | None) -> Value:
-    match value:
-        case None:
-            return Value(null(), Kind.NULL)
-        case bool():
-            return Value(F.lit(value), Kind.BOOLEAN)
-        case int() if not -(2**63) <= value < 2**63:
-            return Value(F.lit(decimal.Decimal(value)), Kind.DECIMAL)
-        case int():
-            return Value(F.lit(value), Kind.INTEGER)
-        case float():
-            return Value(F.lit(value), Kind.DOUBLE)
-    return Value(F.lit(value), Kind.STRING)
 
 
 def compare(op: str, left: Value, right: Value) -> Column:
@@ -276,7 +265,7 @@ def mean(values: Sequence[Value]) -> Value:
     """The mean of numbers, or of instants to the nearest microsecond."""
     first, *rest = values
     if not any(value.kind in TIMES for value in values):
-        return arithmetic("/", reduce(lambda one, other: arithmetic("+", one, other), values), _literal(len(values)))
+        return arithmetic("/", reduce(lambda one, other: arithmetic("+", one, other), values), literal(len(values)))
     apart = (F.try_subtract(value.micros, first.micros) for value in rest)
     shift = F.rint(F.try_divide(reduce(F.try_add, apart, F.bigint(0)).cast("double"), F.lit(float(len(values)))))
     kind = Kind.LOCAL if all(value.kind is Kind.LOCAL for value in values) else Kind.INSTANT

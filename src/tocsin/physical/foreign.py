@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.conditions import alone
 from tocsin.kernels.expressions.of_rules import OF_RULES
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
 
-# What no Column computes yet.
-ONLY_IN_PYTHON = (rx.Apply, rx.InTable, rx.CalendarField, rx.SameEvent)
+ON_SPARK = "on Spark"
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
@@ -34,16 +34,33 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
     return None
 
 
-def of_rules(query: alg.Query) -> tuple[str, Where] | None:
+def of_rules(query: alg.Query, engine: str) -> tuple[str, Where] | None:
     """The first thing of a rule that no strategy runs, in words, and its place; None when there is none."""
     for node in query.pattern.walk():
         if isinstance(node, alg.Emit):
             return "EMIT", node.where
-    for expression in _expressions_of(query):
-        for part in expression.walk():
+    for owner, conjunct in _conjuncts_of(query):
+        for part in conjunct.walk():
             if isinstance(part, rx.InTable) and part.table.rows is None:
-                return f"The table `{part.name}`, which is a DataFrame,", part.where
+                if engine != ON_SPARK:
+                    return f"The table `{part.name}`, which is a DataFrame,", part.where
+                if owner is None or alone(conjunct) != owner:
+                    return f"The table `{part.name}`, a DataFrame that several events ask,", part.where
     return None
+
+
+def _conjuncts_of(query: alg.Query) -> Iterator[tuple[str | None, ex.Expression]]:
+    """Every conjunct with the variable that it may be a condition on alone, then all values, which are of none."""
+    gathered = {node.variable for node in alg.gatherings_in(query.pattern)}
+    for node in query.pattern.walk():
+        match node:
+            case alg.Filter():
+                for conjunct in ex.conjuncts(node.condition):
+                    only = alone(conjunct)
+                    yield (None if only in gathered else only), conjunct
+            case alg.Around():
+                yield from ((node.variable, conjunct) for conjunct in ex.conjuncts(node.condition))
+    yield from ((None, expression) for expression in _outputs_of(query))
 
 
 def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
@@ -55,15 +72,6 @@ def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
     for expression in _conditions_of(query):
         for part in expression.walk():
             if isinstance(part, OF_RULES):
-                return f"`{print_expression(part)}` of a rule", part.where
-    return None
-
-
-def returned_on_objects(query: alg.Query) -> tuple[str, Where] | None:
-    """The first value of the result that only Python computes."""
-    for expression in _outputs_of(query):
-        for part in expression.walk():
-            if isinstance(part, ONLY_IN_PYTHON):
                 return f"`{print_expression(part)}` of a rule", part.where
     return None
 

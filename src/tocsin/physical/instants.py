@@ -72,6 +72,27 @@ def _local_epoch() -> Column:
     return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
 
 
+# What Spark calls the fields of the calendar that it has by other names than rules.
+EXTRACTED = {
+    "year": "YEAR",
+    "month": "MONTH",
+    "day": "DAY",
+    "weekday": "DAYOFWEEK_ISO",
+    "yearday": "DOY",
+    "week": "WEEK",
+}
+
+
+def calendar(field: str, micros: Column, zone: str | None) -> Column:
+    """A field of the calendar, of the clock on the wall in a zone."""
+    # That clock as if it stood in UTC. The fields of a TIMESTAMP are those of the session's zone, so it is made local.
+    shown = micros if zone is None else micros_of_instant(F.from_utc_timestamp(instant_of_micros(micros), zone))
+    local = local_of_micros(shown)
+    of_clock = {"hour": F.hour, "minute": F.minute, "second": F.second}
+    found = of_clock[field](local) if field in of_clock else F.extract(EXTRACTED[field], local)
+    return found.cast("bigint")
+
+
 def micros_of_literal(value: dt.datetime) -> int:
     """Microseconds of a literal instant; without a zone it is UTC.
 

@@ -7,6 +7,7 @@ the width of their column.
 
 from __future__ import annotations
 
+import decimal
 from dataclasses import dataclass
 from enum import Enum
 
@@ -109,6 +110,22 @@ def value_of(column: Column, dtype: T.DataType) -> Value:
     if kind is Kind.INTERVAL:
         return Value(instants.micros_of_interval(column), kind)
     return Value(column.cast("double") if isinstance(dtype, T.FloatType) else column, kind)
+
+
+def literal(value: bool | int | float | str | None) -> Value:
+    """A constant."""
+    match value:
+        case None:
+            return Value(null(), Kind.NULL)
+        case bool():
+            return Value(F.lit(value), Kind.BOOLEAN)
+        case int() if not -(2**63) <= value < 2**63:
+            return Value(F.lit(decimal.Decimal(value)), Kind.DECIMAL)
+        case int():
+            return Value(F.lit(value), Kind.INTEGER)
+        case float():
+            return Value(F.lit(value), Kind.DOUBLE)
+    return Value(F.lit(value), Kind.STRING)
 
 
 def whole(column: Column) -> Column:

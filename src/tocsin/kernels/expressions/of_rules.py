@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from tocsin.kernels.expressions import objects
+from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
-# What Python computes for matches that have passed everything else, and neither loops nor Columns.
+# What only rules write.
 OF_RULES = (rx.Apply, rx.InTable, rx.CalendarField, rx.ListOf, rx.Mean, rx.SameEvent)
 EXACT = (str, int, bytes)  # values that a set compares as conditions do
+# Tables of more rows are asked in Python, where that is a look into a set.
+MOST_LISTED = 256
+LISTED = (bool, int, float, str, Decimal, dt.date, type(None))
+
+
+def only_in_python(node: ex.Expression) -> bool:
+    """Whether Python computes it for matches that have passed everything else, and neither loops nor Columns."""
+    match node:
+        case rx.Apply() | rx.ListOf() | rx.SameEvent():
+            return True
+        case rx.InTable(table=table) if table.rows is not None:
+            values = (value for row in table.rows for value in row)
+            return len(table.rows) > MOST_LISTED or not all(isinstance(value, LISTED) for value in values)
+    return False
 
 
 def asked(rows: frozenset[tuple[Any, ...]]) -> Callable[..., bool | None]:

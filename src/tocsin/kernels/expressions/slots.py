@@ -11,7 +11,7 @@ from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
 from tocsin.kernels.expressions.leaves import Fold, RowOf, SlotRef, Test
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
-from tocsin.kernels.expressions.of_rules import OF_RULES
+from tocsin.kernels.expressions.of_rules import OF_RULES, only_in_python
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -27,7 +27,7 @@ HELD: dict[Kind, Held] = {
     Kind.BOOLEAN: Held.BOOLEAN,
     **dict.fromkeys(RANKED, Held.RANK),
 }
-ON_OBJECTS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name, *OF_RULES)
+ON_OBJECTS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name)
 SUMS = frozenset({"sum", "avg", "range", "stddev"})
 INDIFFERENT = frozenset({"min", "max", "range", "first", "last"})  # equal values make no difference to them
 Event = tuple[str, str, int]  # a variable, how its event is chosen, and which
@@ -121,16 +121,18 @@ class _Parts:
 
     def of(self, node: ex.Expression) -> ex.Expression:
         """The tree of a part, with slots and folds for leaves."""
-        if isinstance(node, ON_OBJECTS):
+        if _is_on_objects(node):
             raise NotNumbers
         if isinstance(node, ex.Aggregate):
             return self._fold(node)
-        if not ex.has_aggregate(node) and not any(isinstance(each, ON_OBJECTS) for each in node.walk()):
+        if not ex.has_aggregate(node) and not any(map(_is_on_objects, node.walk())):
             events = {_event(reference) for reference in ex.references_in(node)}
             if not events:
                 return node
             if len(events) == 1 and not self._is_cheap(node):
                 return self._reference(node, events.pop())
+        if isinstance(node, OF_RULES):
+            raise NotNumbers  # of several events
         return node.map_children(self.of)
 
     def identity(self, conjunct: ex.Expression) -> ex.Expression | None:
@@ -195,6 +197,12 @@ class _Parts:
             lambda each: replace(each, index=ex.Each.PLAIN) if isinstance(each, ex.Attribute) else each
         )
         return Slot(variable, plain, held, self.families.of(variable, plain) if held is Held.RANK else None)
+
+
+def _is_on_objects(node: ex.Expression) -> bool:
+    """Whether Python computes a part, or the frame of a table, which travels as a flag only."""
+    is_frame = isinstance(node, rx.InTable) and node.table.rows is None
+    return is_frame or isinstance(node, ON_OBJECTS) or only_in_python(node)
 
 
 def _event(reference: ex.Attribute) -> Event:

@@ -8,7 +8,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError
 from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernels
+from tocsin.physical.foreign import ON_SPARK, foreign_expression, of_rules, only_in_kernels
 from tocsin.physical.joins.copies import copy_name, unrolled
 from tocsin.source import Where
 
@@ -36,7 +36,7 @@ def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError 
     """
     if sliding and query.window_us is None:
         return _error("A sliding window without WITHIN", query.pattern.where)
-    foreign = of_rules(query) or foreign_expression(query) or only_in_kernels(query)
+    foreign = of_rules(query, ON_SPARK) or foreign_expression(query) or only_in_kernels(query)
     if foreign is not None:
         return _error(*foreign)
     return _in_pattern(query) or _in_clauses(query)

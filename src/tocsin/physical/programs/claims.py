@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
 from tocsin.errors import UnsupportedError
 from tocsin.physical.claims import unsupported
-from tocsin.physical.foreign import returned_on_objects
 
 ON = {"spark": "on Spark", "local": "locally"}
-HINT = "`tocsin.reference.evaluate` and `tocsin.reference.events` run every program on plain Python rows."
+HINT = "give the table as rows: `tables={'known': [('A', 'B'), …]}`; every engine runs that."
 
 
 def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
@@ -25,16 +23,11 @@ def refused(rule: Rule, engine: str) -> UnsupportedError | None:
     reason = unsupported(rule.query, ON[engine])
     if reason is not None:
         return UnsupportedError(reason.message, where=reason.where, hint=HINT)
-    return next(_refused_values(rule), None) if engine == "spark" else None
-
-
-def _refused_values(rule: Rule) -> Iterator[UnsupportedError]:
     for emit in rule.emits:
-        found = returned_on_objects(emitting(rule, emit))
-        if found is not None:
-            yield UnsupportedError(
-                f"{found[0]} does not run on Spark yet in the values of an emitted event.", where=found[1], hint=HINT
-            )
+        reason = unsupported(emitting(rule, emit), ON[engine])
+        if reason is not None:
+            return UnsupportedError(reason.message, where=reason.where, hint=HINT)
+    return None
 
 
 def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -64,6 +64,10 @@ class Local:
     def match(self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns) -> pa.Table:
         """The matches of a query."""
         return local.match(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+
+    def returned(self, query: alg.Query, matched: Callable[[alg.Query], pa.Table]) -> pa.Table:
+        """The matches of a query: all values are Python's here."""
+        return matched(query)
 
     def chosen(self, frame: pa.Table, columns: Mapping[str, str], time: str) -> pa.Table:
         """These columns under new names."""

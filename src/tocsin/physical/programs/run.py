@@ -8,8 +8,9 @@ emitted      the events of one `emit`, a bag: one for each match (R30)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from tocsin import errors
@@ -53,6 +54,9 @@ class Engine(Protocol[Frame]):
 
     def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns) -> Frame:
         """The matches of a query."""
+
+    def returned(self, query: alg.Query, matched: Callable[[alg.Query], Frame]) -> Frame:
+        """The matches of a query with values that may be Python's; `matched` finds those of one without such."""
 
     def chosen(self, frame: Frame, columns: Mapping[str, str], time: str) -> Frame:
         """These columns under these new names; that of the time in whole microseconds where it is a number."""
@@ -159,7 +163,7 @@ class Run(Generic[Frame]):
                 if emit.type == template:
                     time = self.columns.time[template]
                     names = [time, *(name for name, _ in emit.values)]
-                    found = self._matched(rule, emitting(rule, emit))
+                    found = self.engine.returned(emitting(rule, emit), partial(self._matched, rule))
                     yield self.engine.chosen(found, {column(place): name for place, name in enumerate(names)}, time)
 
 

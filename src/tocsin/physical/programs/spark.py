@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
@@ -16,6 +16,7 @@ from tocsin.algebra.programs import Template
 from tocsin.physical.compat import is_dataframe, schema_of
 from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import require_type_column
+from tocsin.physical.programs.computed import computed, split
 from tocsin.physical.programs.run import Columns, columns_of, lacks
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
@@ -75,6 +76,12 @@ class Spark:
             options = replace(made.options, strategy="join")
             made = replace(made, options=options)
         return made.matches()
+
+    def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:
+        """The matches of a query; what only Python computes of their values is computed after the search."""
+        made = split(query)
+        found = matched(made.query)
+        return found if made.is_native else computed(found, made)
 
     def chosen(self, frame: DataFrame, columns: Mapping[str, str], time: str) -> DataFrame:
         """These columns under new names."""

@@ -29,6 +29,7 @@ from tocsin.physical.sliced.kernels import AnyKernel, needs_kinds, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
+from tocsin.physical.sliced.questions import Questions
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
     NARROW,
@@ -110,6 +111,7 @@ class Shipper:
         self.shapes: dict[str, Shape] = {
             name: walk.shape(name, self.looks[name], wanted) for name, wanted in self.needs.items()
         }
+        self.questions = Questions(self.kernel.sources)
         # The sources of automata are no variables: a condition is the same for all types of one, each with its own.
         self.source_shapes: dict[str, Shape] = {}
         if isinstance(self.kernel, Kernel):
@@ -164,7 +166,7 @@ class Shipper:
 
     def _select(self, part: Part, packing: Packing) -> DataFrame:
         return select(
-            where(part.renamed, self._filter(part)),
+            where(self.questions.answered(part, lambda name: self._compiler(part, name)), self._filter(part)),
             *(column.value(part).alias(column.name) for column in self.columns),
             self._bits(part, packing).alias(names.BITS),
         )
@@ -216,7 +218,8 @@ class Shipper:
         return [compiler.condition(condition) for condition in source.conditions]
 
     def _compiler(self, part: Part, *variables: str) -> Compiler:
-        return Compiler({name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables})
+        bindings = {name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables}
+        return Compiler(bindings, self.questions.answers)
 
     def _typed(self, part: Part, shape: Shape | None) -> dict[str, tuple[Column, T.DataType]]:
         """The columns of a variable with the types it has in the whole query."""

@@ -20,6 +20,7 @@ from tocsin.physical.sliced.layout import END, FIRST_HALF, KEY, SECOND_HALF, STA
 from tocsin.physical.sliced.rows import array_of, key_of
 
 MOST_AT_ONCE = 1 << 16
+OF_MONOIDS = 'say what your aggregate makes: `tocsin.Monoid(..., gives="double")`.'
 
 
 def portions(matches: Matches, size: int = MOST_AT_ONCE) -> Iterator[Matches]:
@@ -141,13 +142,13 @@ def _taken(values: Sequence[Any], places: Integers) -> Sequence[Any]:
     return [values[place] for place in places.tolist()]
 
 
-def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str) -> pa.Array:
+def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: str = OF_MONOIDS) -> pa.Array:
     """Values that were made, as a column.
 
     Raises
     ------
     TypeMismatchError
-        When an aggregate of the user gives something else than it said.
+        When an aggregate or a function of the user gives something else than it said.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str) -> pa.Ar
         wrong = next(value for value in values if not _fits(value, dtype))
     raise TypeMismatchError(
         f"The value of `{attribute}` is {wrong!r}, which is not of the type {dtype}.",
-        hint='say what your aggregate makes: `tocsin.Monoid(..., gives="double")`.',
+        hint=hint,
     )
 
 

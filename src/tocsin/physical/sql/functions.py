@@ -102,6 +102,7 @@ length = _of_one("length")
 lower = _of_one("lower")
 minute = _of_one("minute")
 negative = _of_one("negative")
+second = _of_one("second")
 posexplode_outer = _of_one("posexplode_outer")
 raise_error = _of_one("raise_error")
 rand = _of_one("rand")
@@ -116,6 +117,7 @@ upper = _of_one("upper")
 
 array_repeat = _of_two("array_repeat")
 get = _of_two("get")
+from_utc_timestamp = _of_two("from_utc_timestamp")
 pmod = _of_two("pmod")
 pow = _of_two("pow")
 round = _of_two("round")
@@ -219,6 +221,11 @@ def _lambda(number: int, body: Callable[..., Column]) -> Column:
 def transform(array: Column, function: Callable[[Column], Column]) -> Column:
     """The value of a function for each element."""
     return _call("transform", array, _lambda(1, function))
+
+
+def exists(array: Column, condition: Callable[[Column], Column]) -> Column:
+    """Whether a condition holds for an element."""
+    return _call("exists", array, _lambda(1, condition))
 
 
 def zip_with(one: Column, other: Column, function: Callable[[Column, Column], Column]) -> Column:
