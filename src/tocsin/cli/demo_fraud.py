@@ -122,7 +122,7 @@ def _rule(text: str, name: str) -> str:
 # --- what was not found ---------------------------------------------------------------------------
 
 
-def _not_found(text: str, events: list[Event], cases: Sequence[Case]) -> Iterator[str]:
+def _not_found(text: str, events: list[dict[str, Any]], cases: Sequence[Case]) -> Iterator[str]:
     """What would have been found but for one condition: the rules are run again without it, in plain Python."""
     for why, program in (
         ("money usually goes this way", _program(text, routes=[])),
@@ -135,7 +135,7 @@ def _not_found(text: str, events: list[Event], cases: Sequence[Case]) -> Iterato
     yield from (f"Nothing follows {event['id']}: {_euros(event)} to {event['destination']}." for event in alone)
 
 
-def found_by_reference(program: tocsin.Rules, events: list[Event]) -> list[Case]:
+def found_by_reference(program: tocsin.Rules, events: list[dict[str, Any]]) -> list[Case]:
     """The cases that the definition gives, without Spark."""
     found = tocsin.reference.evaluate(program, events)
     return [Case.of(rule, match) for rule, matches in found.items() for match in matches]
