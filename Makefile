@@ -48,8 +48,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## find matches in a bundled stream, on a local Spark
-	@$(WITH_SPARK) $(BIN)/tocsin demo
+demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture is in build/demo.svg
+	@$(WITH_SPARK) $(BIN)/tocsin demo --picture build/demo.svg
 
 test: $(READY) ## every test but the slow ones
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)

@@ -48,6 +48,7 @@ USES_SPARK = frozenset(
         "docs/tutorials/first-pattern.md",
         "docs/explanation/streaming.md",
         "examples/account_takeover_spark.py",
+        "examples/fraud_rules_spark.py",
     }
 )
 BELOW = re.compile(r"\s*?\n\n?```text\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -18,7 +18,7 @@ from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, session
 from tocsin.cli.app import app
 from tocsin.cli.check import read_schema
-from tocsin.cli.demo import coloured
+from tocsin.cli.shown import coloured
 from tocsin.errors import JavaNotFoundError
 
 SCHEMA = ["--schema", "A=ts timestamp, k string, x int", "--schema", "B=ts timestamp, k string, x int"]
@@ -553,3 +553,17 @@ def test_the_pattern_of_the_demo_is_coloured_on_a_terminal_and_plain_elsewhere(
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert shown_on(is_terminal=False) == ["  PATTERN SEQ(A a, B b)", "  WHERE   a.k = 'x'", "", ""]
     assert any("\x1b[" in line for line in shown_on(is_terminal=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("frod",), "There is no demo `frod`"),
+        (("bank", "--picture", "x.svg"), "draws no picture"),
+        (("--picture", "fraud.png"), "not the name of a .svg file"),
+    ],
+)
+def test_a_demo_that_is_not_there_is_refused_before_spark_starts(arguments: tuple[str, ...], problem: str) -> None:
+    result = CliRunner().invoke(app, ["demo", *arguments])
+    assert result.exit_code == 1
+    assert problem in result.stderr

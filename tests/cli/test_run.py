@@ -249,14 +249,36 @@ def test_check_and_explain_look_at_files(spark: SparkSession) -> None:
     assert "PushedFilters" in shown
 
 
-def test_the_demo_draws_three_matches(spark: SparkSession) -> None:
-    shown = done("demo").stdout
+def test_the_demo_of_the_bank_draws_three_matches(spark: SparkSession) -> None:
+    shown = done("demo", "bank").stdout
     assert "  PATTERN SEQ(Login l, PasswordChange p, Transfer t)" in shown.splitlines()
     assert shown.count("└──") >= 3
     for user in TAKEN_OVER:
         assert any(line.startswith(user) and "L" in line and "P" in line and "T" in line for line in shown.splitlines())
     assert "Starting Spark" in shown
     assert "154 events read; 3 matches." in shown
+
+
+def test_the_demo_finds_the_three_frauds_and_says_why_others_are_none(spark: SparkSession, tmp_path: Path) -> None:
+    saved = tmp_path / "deep" / "fraud.svg"
+    shown = done("demo", "--picture", str(saved)).stdout
+    lines = shown.splitlines()
+    assert "  rule FraudPassThrough where" in lines
+    assert "FraudPassThrough of 2 and 10: 120 € from C to D, then 120 € to N" in lines
+    assert "FraudDiffusion of 4, 6, 9 and 200: 320 € from G to H, then 105 € to K, 105 € to M and 100 € to T" in lines
+    refunds = "310 € from R to S, then 310 € to R, and a claim"
+    assert [line for line in lines if line.startswith("FraudRefundScam of")] == [
+        f"FraudRefundScam of 13 and 201: {refunds}",
+        f"FraudRefundScam of 13 and 5003: {refunds}",
+    ]
+    assert any(line.startswith("account H") and "IOO" in line for line in lines)
+    not_found = shown.partition("Not found, and why:")[2]
+    assert "FraudPassThrough of 7 and 5004: 1240 € from E to F, then 1240 € to W; money usually goes" in not_found
+    assert "FraudDiffusion of 5, 8, 12 and 37001" in not_found
+    assert "more than 14 days lie between" in not_found
+    assert "Nothing follows 1: 453 € to B." in not_found
+    assert "== State ==" in shown
+    assert saved.read_text(encoding="utf-8").count("FraudRefundScam") == 2
 
 
 @pytest.mark.spark

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import datetime as dt
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tocsin
+from tocsin import datasets
 
 HERE = Path(__file__).parent
 S = 1_000_000
@@ -32,24 +31,17 @@ def compiled(text: str, *, routes: Callable[..., bool] = always, **options: Any)
 
 
 def transfers() -> list[dict[str, Any]]:
-    """Figure 7.3."""
-    with (HERE / "trace.csv").open() as file:
-        return [
-            {
-                "ts": dt.datetime.fromisoformat(row["ts"]),
-                "id": int(row["id"]),
-                "originator": row["originator"],
-                "destination": row["destination"],
-                "amount": int(row["amount"]),
-            }
-            for row in csv.DictReader(file)
-        ]
+    """Figure 7.3, its times without a zone."""
+    return trace()["MoneyTransferred"]
 
 
 def trace() -> dict[str, list[dict[str, Any]]]:
-    """Figure 7.3 and the claim that belongs to it."""
-    claim = {"ts": dt.datetime(2018, 1, 1, 14), "transaction_id": 13, "reason": "error"}
-    return {"MoneyTransferred": transfers(), "FraudulentTransactionClaimed": [claim]}
+    """Figure 7.3 and the claim that belongs to it: of each type the attributes it has."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event in datasets.load("fraud"):
+        known = {name: value for name, value in event.items() if value is not None}
+        found.setdefault(known.pop("type"), []).append(known | {"ts": event["ts"].replace(tzinfo=None)})
+    return found
 
 
 def rows(**streams: str) -> dict[str, list[dict[str, Any]]]:

@@ -8,6 +8,7 @@ import typer
 
 import tocsin
 from tocsin.cli import terminal
+from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.claims import STRATEGIES
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Find sequences of events in files, on a local Spark.",
-    epilog="New here? `tocsin demo` shows a pattern, a stream and its matches.",
+    epilog="New here? `tocsin demo` shows rules, a stream and its matches.",
 )
 
 
@@ -242,15 +243,35 @@ def explain(
 
 @app.command()
 @terminal.failing_clearly
-def demo() -> None:
-    """Find account takeovers in a bundled stream: pattern, timeline, matches.
+def demo(
+    name: Annotated[
+        str, typer.Argument(metavar="[fraud|bank]", help="Rules on transfers, or a pattern on logins.")
+    ] = "fraud",
+    picture: Annotated[
+        str | None, typer.Option("--picture", metavar="PATH", help="Save a picture of the matches too, as .svg.")
+    ] = None,
+) -> None:
+    """Find frauds in a bundled stream: rules, timelines, what was found and what was not.
 
     There is nothing to prepare:
 
         tocsin demo
 
+    Account takeovers, by a pattern:
+
+        tocsin demo bank
+
     It runs on a local Spark and needs nothing but a JDK.
     """
-    from tocsin.cli.demo import demo as command
+    if name == "bank" and picture is None:
+        from tocsin.cli.demo_bank import demo as bank
 
-    command()
+        bank()
+    elif name == "fraud":
+        from tocsin.cli.demo_fraud import demo as fraud
+
+        fraud(picture)
+    elif name == "bank":
+        raise InvalidOptionError("`tocsin demo bank` draws no picture.", hint="leave out `--picture`.")
+    else:
+        raise InvalidOptionError(f"There is no demo `{name}`.", hint=did_you_mean(name, ("fraud", "bank"), "demos"))

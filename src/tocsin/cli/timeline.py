@@ -44,7 +44,8 @@ def draw(lines: Sequence[Line], start: dt.datetime, end: dt.datetime, *, width: 
     def column(at: dt.datetime) -> int:
         return round((at - start).total_seconds() * scale)
 
-    first, last = f"{start:%H:%M}", f"{end:%H:%M}"
+    clock = "%H:%M" if start.date() == end.date() else "%d %b %H:%M"
+    first, last = f"{start:{clock}}", f"{end:{clock}}"
     rows = [BLANK * margin + first + BLANK * (width - len(first) - len(last)) + last]
     for line in lines:
         cells = ["·"] * width

@@ -19,6 +19,7 @@ from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
+from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
@@ -34,6 +35,7 @@ from tocsin.physical.claims import (
     refused_by_trends,
 )
 from tocsin.physical.compacted import refused_compact
+from tocsin.physical.crossed import by_crossed_keys, named_keys
 from tocsin.physical.inputs import Inputs, resolve
 from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
@@ -160,6 +162,19 @@ class Prepared:
         return None if refused_by_trends(self.query) is not None else trend(self.bound)
 
     @cached_property
+    def keyed(self) -> tuple[BoundQuery, Inputs]:
+        """The query and its inputs as a kernel takes them: split by keys, also those of different names."""
+        # A stream is read once, and every row of it tells the time.
+        is_split = self.strategy == "kernel" and not self.inputs.is_streaming
+        return by_crossed_keys(self.bound, self.inputs) if is_split else (self.bound, self.inputs)
+
+    @property
+    def is_only_joined_by_keys(self) -> bool:
+        """Whether no key splits the events for a kernel, and equalities connect all variables, as joins need them."""
+        split = self.keyed[0].query.partition.attributes
+        return not split and unsupported(self.query) is None and is_connected(self.query, self.bound.schemas)
+
+    @cached_property
     def kernel(self) -> Kernel:
         """The query compiled for kernels, or the reason why it is not."""
         refusal = refused_by_kernels(self.query)
@@ -167,7 +182,7 @@ class Prepared:
             refusal = refused_by_clustered(self.query, one_input=self._has_one_input)
         if refusal is not None:
             raise refusal
-        return kernel(self.bound)
+        return kernel(self.keyed[0])
 
     @cached_property
     def runs(self) -> RunKernel:
@@ -186,7 +201,9 @@ class Prepared:
         if self.strategy in ("kernel", "automaton"):
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
-            return run(self.kernel if self.strategy == "kernel" else self.runs, self.inputs, asked)
+            if self.strategy == "kernel":
+                return run(self.kernel, self.keyed[1], asked)
+            return run(self.runs, self.inputs, asked)
         if self.strategy == "count":
             refusal = refused_by_counts(self.query)
             if refusal is not None:
@@ -238,7 +255,7 @@ class Prepared:
         """The plan in words."""
         times = {name: stream.time for name, stream in self.inputs.streams.items()}
         if self.strategy == "kernel":
-            return describe_kernel(self.kernel, self._slice_us)
+            return named_keys(self.query, self.bound.schemas, describe_kernel(self.kernel, self._slice_us))
         if self.strategy == "automaton":
             return describe_runs(self.runs, self._slice_us)
         if self.strategy == "count":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -71,6 +72,15 @@ class Spark:
     def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns) -> DataFrame:
         """The matches of a query."""
         made = prepare(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+        if made.strategy == "kernel" and made.is_only_joined_by_keys:
+            # Distances of rules are days: without a key a kernel would compare all events of two windows.
+            options = replace(made.options, strategy="join")
+            made = replace(made, options=options)
+        if made.inputs.is_streaming:
+            raise errors.UnsupportedError(
+                "Rules on streaming DataFrames do not run yet.",
+                hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
+            )
         return made.matches()
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
+from tocsin.analysis.variables import RESERVED_PREFIX
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source, Template
@@ -114,7 +115,10 @@ class Shipper:
         self.schemas = {name: stream.schema for name, stream in self.inputs.streams.items()}
         walk = Walk(SparkTypes(self.schemas))
         self.looks = walk.looks(self.kernel.query.pattern)
-        self.attributes = {name: attributes_of(self.looks[name]) for name in self.kernel.query.variables}
+        self.attributes = {
+            name: tuple(one for one in attributes_of(self.looks[name]) if not one.startswith(RESERVED_PREFIX))
+            for name in self.kernel.query.variables
+        }
         self.shapes: dict[str, Shape] = {
             name: walk.shape(name, self.looks[name], wanted) for name, wanted in self.needs.items()
         }
@@ -427,7 +431,13 @@ class Shipper:
     def digest(self, number: int) -> str:
         """A digest of whole events."""
         kinds = {kind for held in self.kernel.query.variables.values() for kind in held.types if kind is not None}
-        return self._add(self._new(), lambda part: digest_of(part, kinds, part.columns, number, id=self.inputs.id))
+
+        def digest(part: Part) -> Column:
+            # What we have added to an event is no part of it.
+            own = {name: typed for name, typed in part.columns.items() if not name.startswith(RESERVED_PREFIX)}
+            return digest_of(part, kinds, own, number, id=self.inputs.id)
+
+        return self._add(self._new(), digest)
 
     def _trimmed_digest(self, template: Template, number: int) -> str:
         """A digest of what PROJECT leaves of events: of their type, and with these attributes."""

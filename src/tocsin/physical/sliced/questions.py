@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 
+from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import Source
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -21,8 +22,10 @@ class Questions:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources = tuple(sources)
-        asked = (node for source in self.sources for node in _asked(source))
-        self.names = {node: f"__tocsin_has{number}" for number, node in enumerate(dict.fromkeys(asked))}
+        asked = [node for source in self.sources for node in _asked(source)]
+        # Variables that ask the same of an event are answered by one join.
+        alike = {key: number for number, key in enumerate(dict.fromkeys(map(anonymous, asked)))}
+        self.names = {node: f"__tocsin_has{alike[anonymous(node)]}" for node in asked}
 
     @property
     def answers(self) -> dict[ex.Expression, Value]:

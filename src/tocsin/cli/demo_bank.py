@@ -1,19 +1,16 @@
-"""`tocsin demo`: a bundled stream, a pattern, and the matches drawn on a timeline."""
+"""`tocsin demo bank`: one morning of a bank, a pattern, and the matches drawn on timelines."""
 
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
-from textwrap import indent
 from typing import Any
 
-from rich.syntax import Syntax
 from rich.table import Table
-from rich.text import Text
 
 from tocsin import datasets
 from tocsin.cli import files, run, terminal, timeline
 from tocsin.cli.session import start, task_progress
+from tocsin.cli.shown import coloured, short
 
 STORY = """\
 One morning at a small bank: logins, password changes, transfers and alerts of
@@ -45,20 +42,7 @@ def demo() -> None:
     console.print(_table(matches))
     console.print(job.counted().sentence(), end="\n\n")
     console.print(steps.table())
-    console.print(f"\nTry it yourself:\n  tocsin run {_short(source)} --input {_short(stream)}")
-
-
-def coloured(query: str) -> Text:
-    """A query with colours, set in a little; rich leaves them out where there is no terminal."""
-    # Set in by hand: rich fills the lines of a `Padding` up to the width of the console, which a file has none of.
-    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(indent(query.strip(), "  "))
-    text.rstrip()
-    return text
-
-
-def _short(path: str | Path) -> str:
-    """A path below the working directory, when it is there."""
-    return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else str(path)
+    console.print(f"\nTry it yourself:\n  tocsin run {short(source)} --input {short(stream)}")
 
 
 def _timelines(events: list[dict[str, Any]], matches: list[dict[str, str | None]]) -> str:

@@ -1,0 +1,130 @@
+"""Events sent by keys that variables have under different names: one row for each key that an event has.
+
+A transfer is looked for as incoming money by its destination, and as outgoing money by its originator. Its rows say
+what they are there for; where both keys are equal, one row is there for both, so that no event meets itself as another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import types as T
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.language import expressions as ex
+from tocsin.optimizer.crossed import Attributes, crossed_keys
+from tocsin.optimizer.spine import map_nodes
+from tocsin.physical.inputs import Inputs, Stream
+from tocsin.physical.schemas import attributes_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import where, with_columns
+
+Names = tuple[str, ...]
+
+
+def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inputs]:
+    """The query and its inputs, split by the keys that its conditions tell; as they are where they tell none."""
+    chosen = crossed_keys(bound.query, bound.schemas)
+    if chosen is None or inputs.others:
+        return bound, inputs
+    roles = {names: number for number, names in enumerate(dict.fromkeys(chosen.values()))}
+    query = _split(bound.query, chosen, roles)
+    streams = {
+        name: _sent(stream, [names for names in roles if names in _used(bound.query, chosen, name)], roles)
+        for name, stream in inputs.streams.items()
+    }
+    schemas = {name: attributes_of(stream.schema) for name, stream in streams.items()}
+    return bind(query, schemas, time=dict(bound.time)), replace(inputs, streams=streams)
+
+
+def named_keys(query: alg.Query, schemas: Mapping[str, Schema], plan: str) -> str:
+    """A plan in words, with our keys in those of the query: `a.q = b.p`; what rows are for goes without saying."""
+    chosen = crossed_keys(query, schemas) or {}
+    for place in range(len(next(iter(chosen.values()), ()))):
+        plan = plan.replace(_key(place), " = ".join(f"{name}.{names[place]}" for name, names in chosen.items()))
+    return re.sub(r"(?:  where| AND) \w+\.__tocsin_role\d+(?= AND|$)", "", plan, flags=re.MULTILINE)
+
+
+def _key(place: int) -> str:
+    return f"__tocsin_key{place}"
+
+
+def _role(number: int) -> str:
+    return f"__tocsin_role{number}"
+
+
+def _used(query: alg.Query, chosen: Attributes, kind: str) -> set[Names]:
+    """The keys by which events of a type are looked for."""
+    found = {chosen[name] for name, held in query.variables.items() if name in chosen and kind in held.types}
+    return found | {chosen[one.variable] for one in alg.around_in(query.pattern) if one.type == kind}
+
+
+def _split(query: alg.Query, chosen: Attributes, roles: Mapping[Names, int]) -> alg.Query:
+    """The query in parts of the stream, each variable with the events that are there for it."""
+    plays = {name: ex.Attribute(name, (_role(roles[names]),)) for name, names in chosen.items()}
+
+    def narrowed(node: alg.Node) -> alg.Node:
+        if not isinstance(node, alg.Around):
+            return node
+        parts = [*ex.conjuncts(node.condition), plays[node.variable]]
+        return replace(node, condition=ex.all_of(*parts))
+
+    looks = {one.variable for one in alg.around_in(query.pattern)}
+    wanted = [condition for name, condition in plays.items() if name not in looks]
+    pattern = map_nodes(query.pattern, narrowed)
+    inner = pattern.part if isinstance(pattern, alg.Within) else pattern
+    if isinstance(inner, alg.Filter):
+        inner = replace(inner, condition=ex.all_of(inner.condition, *wanted))
+    else:
+        inner = alg.Filter(inner, ex.all_of(*wanted), where=inner.where)
+    keys = tuple(_key(place) for place in range(len(next(iter(chosen.values())))))
+    return replace(
+        query,
+        pattern=replace(pattern, part=inner) if isinstance(pattern, alg.Within) else inner,
+        partition=alg.Partition(keys=keys),
+    )
+
+
+def _sent(stream: Stream, used: Sequence[Names], roles: Mapping[Names, int]) -> Stream:
+    """The events of a type, a row for each key, with what the row is there for."""
+    frame = stream.frame
+    if stream.type_column is not None:
+        frame = where(frame, F.col(stream.type_column) == F.lit(stream.type))
+    values = {names: [F.col(name) for name in names] for names in used}
+    rows = []
+    for place, names in enumerate(used):
+        row = F.struct(
+            *(value.alias(_key(number)) for number, value in enumerate(values[names])),
+            *(
+                (_equal(values[names], values[other]) if other in values else F.lit(False)).alias(_role(number))
+                for other, number in roles.items()
+            ),
+        )
+        before = [_equal(values[names], values[other]) for other in used[:place]]
+        for same in before:
+            row = F.when(~same, row)
+        rows.append(row)
+    fields = [
+        *(T.StructField(_key(number), stream.schema[name].dataType) for number, name in enumerate(used[0])),
+        *(T.StructField(_role(number), T.BooleanType()) for number in roles.values()),
+    ]
+    sent = F.inline(F.array_compact(F.array(*rows)))
+    return replace(
+        stream,
+        frame=with_columns(frame, sent),
+        schema=T.StructType([*stream.schema.fields, *fields]),
+        type_column=None,
+    )
+
+
+def _equal(ones: Sequence[Column], others: Sequence[Column]) -> Column:
+    """Whether two keys are the same; NULL is a key like any other."""
+    found = F.lit(True)
+    for one, other in zip(ones, others, strict=True):
+        found = found & one.eqNullSafe(other)
+    return found
