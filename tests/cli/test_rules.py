@@ -87,7 +87,7 @@ def test_explain(fraud: str) -> None:
     assert "== Rule Large ==" in result.output
 
 
-def test_run_is_refused_for_now(fraud: str) -> None:
+def test_run_has_no_functions_of_ones_own(fraud: str) -> None:
     result = run("run", fraud, "--input", "Transfer=transfers.csv")
     assert result.exit_code != 0
-    assert "[NOT_YET_SUPPORTED]" in result.output
+    assert "[UNKNOWN_FUNCTION]" in result.output
