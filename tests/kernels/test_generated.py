@@ -166,7 +166,7 @@ def texts() -> str:
         made = kernel_of(f"PATTERN {text}")
         rows, _ = rows_of(made, events(30, 1, 8), None)
         cut = program(without(made.query.core, made.conditions.residual_absences), made.conditions.tests)
-        setting = made._setting(rows)
+        setting = made.setting(rows)
         for table in cut.tables:
             for branch in table.branches:
                 digest.update(
