@@ -113,7 +113,7 @@ def run(
 
     All rules of a program in one run, each with a folder of its own, as has each template that they emit:
 
-        tocsin run bank.parte --input transfers.csv --table registered=known.csv --out found
+        tocsin run bank.parte --input all.csv --table known=known.csv --out found
 
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """

@@ -112,6 +112,7 @@ class JointTask:
         MatchFailedError
             When the search fails for a reason that is not the user's.
         """
+        table = table.combine_chunks()  # once, and not for every kernel
         known: dict[object, Held_] = {}
         types = self._types(table.schema) if types is None else types
         for members in self.members:
