@@ -27,6 +27,7 @@ from tocsin.kernels.layout import lists
 from tocsin.kernels.model import Rows
 from tocsin.kernels.run import Runner
 from tocsin.kernels.search.program import program as searches
+from tocsin.physical.sliced.joint import MOST_SOURCES
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "ts bigint, x bigint"
@@ -196,6 +197,48 @@ def test_requirement_43_listing_5_1_is_one_plan_with_one_search_per_stratum(one_
     assert physical(together) == {"FileScan": 2, "Exchange": 2, "MapInArrow": 2}
     counts = {row["rule"]: row["count"] for row in together.groupBy("rule").count().collect()}
     assert counts == {name: program.matches(name, one_file).count() for name in ("First", "Second", "Third")}
+
+
+KEYED = """
+    template A { k : String, x : Integer } template B { k : String, x : Integer } template D { k : String, x : Integer }
+    rule Both where a : A b : B { k = a.k, x = a.x } when b in a [0 s, 4 s]
+    rule One where p : A q : B { k = p.k } no r : B { k = p.k, x > q.x } when q in p [0 s, 2 s] no r in q [0 s, 9 s]
+      then emit D at q.timestamp with { k = p.k, x = q.x }
+    rule Other where p : A q : A { x = p.x } when q in p [1 s, 3 s]
+    rule Free where p : A q : B { k != p.k, x < p.x } when q in p [-1 s, 1 s]
+    rule Next where d : D a : A { k = d.k } when a in d [0 s, 3 s]
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("id", [None, "id"])
+def test_rules_of_different_keys_share_a_scan_and_have_the_ids_that_they_have_alone(
+    light: SparkSession, tmp_path: Path, id: str | None
+) -> None:
+    """Keys (k, x) and k are one group, x and none are others; some keys are NULL."""
+    choose = Random(11)
+    rows = [
+        (number, choose.choice("AB"), choose.randrange(200) * S // 2, choose.choice(("p", "q", None)), number % 3)
+        for number in range(260)
+    ]
+    light.createDataFrame(rows, "id bigint, type string, ts bigint, k string, x bigint").write.parquet(
+        str(tmp_path / "events")
+    )
+    events = light.read.parquet(str(tmp_path / "events"))
+    program = compiled(KEYED)
+    together = program.match(events, id=id)
+    assert physical(together) == {"FileScan": 2, "Exchange": 2, "MapInArrow": 2}
+    found = [row.asDict() for row in together.select("rule", "match_id").collect()]
+    for rule in ("Both", "One", "Other", "Free", "Next"):
+        alone = [row["match_id"] for row in program.matches(rule, events, id=id).select("match_id").collect()]
+        assert len(alone) > 3
+        assert sorted(row["match_id"] for row in found if row["rule"] == rule) == sorted(alone)
+
+
+@pytest.mark.spark
+def test_rules_whose_conditions_do_not_fit_are_planned_by_themselves(one_file: DataFrame) -> None:
+    rules = [f"rule R{number} where a : A {{ x > {number} }}" for number in range(MOST_SOURCES + 2)]
+    assert physical(compiled(ABC + " ".join(rules)).match(one_file))["FileScan"] == 3
 
 
 # --- 44 -------------------------------------------------------------------------------------------
