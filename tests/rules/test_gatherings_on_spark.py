@@ -136,11 +136,14 @@ def test_requirement_26_sets_of_equal_and_tied_events(spark: SparkSession) -> No
 
 
 def test_an_id_names_gathered_events_too(spark: SparkSession) -> None:
-    program = tocsin.rules(ABC + "rule R where a : A all b : B when all b in a [0 s, 5 s]")
+    program = tocsin.rules(
+        ABC + "rule R where a : A all b : B when all b in a [0 s, 5 s] then emit C at a.timestamp with { x = sum(b.x) }"
+    )
     stream = {"A": [{"ts": 0, "x": 1}], "B": [{"ts": 1, "x": 7}, {"ts": 1, "x": 5}]}
     with light_settings(spark, 2) as light:
         inputs = frames(light, program, stream, "ts bigint, x bigint")
         (row,) = found(program.matches("R", inputs, id="x"))
+        assert found(program.events("C", inputs, id="x")) == [{"ts": 0, "x": 12}]
     (wanted,) = program.matches("R", stream, id="x", engine="local").to_pylist()
     assert row == wanted
     assert [event["x"] for event in row["b"]] == [5, 7]
