@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.physical.support import light_settings
 from tests.rules.support import ABC, compiled
 from tests.rules.test_engines import plain
+from tests.rules.test_gatherings import drawn_gathering, drawn_interchangeable, drawn_unordered
 from tests.rules.test_on_spark import counted, found, frames
 
 import tocsin
+from tocsin import errors
 from tocsin.physical.engine import prepare
 from tocsin.physical.programs.run import bounded
 from tocsin.reference import evaluate, events
+from tocsin.testing.streams import Streams
 
 pytestmark = pytest.mark.spark
 
+COLUMNS = "ts bigint, k string, x bigint, v double"
 GATHERED = [
     """rule R where a : A { x > 2 } all b : B { x != a.x, count(b) >= 2, sum(b.x) > a.x } when all b in a [-3 s, 4 s]
     then emit D at a.timestamp with { x = sum(b.x) + count(b) }""",
@@ -71,6 +77,51 @@ def test_a_slice_sees_what_its_matches_gather_from_far_away(spark: SparkSession,
     assert counted(cut, ()) == counted(wanted.to_pylist(), ())
 
 
+def random_rules(number: int, seed: int, stream: Streams) -> list[tocsin.Rules]:
+    """Random rules that gather, or whose variables are interchangeable, and that match something."""
+    found: list[tocsin.Rules] = []
+    while len(found) < number:
+        seed += 1
+        text = (drawn_gathering, drawn_unordered, drawn_interchangeable)[seed % 3](seed)
+        with suppress(errors.ContradictoryDistancesError):
+            program = compiled(text)
+            found += [program] if evaluate(program, stream)["R"] else []
+    return found
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_random_rules_have_the_matches_of_the_reference(spark: SparkSession, partitions: int) -> None:
+    choose = Random(partitions)
+    stream = {
+        name: [
+            {
+                "ts": choose.randrange(20) * 500_000,
+                "k": choose.choice(("p", "q", None)),
+                "x": choose.choice((0, 1, 2, 3, None)),
+                "v": choose.choice((0.0, 0.5, 1.25, None)),
+            }
+            for _ in range(8)
+        ]
+        for name in "ABC"
+    }
+    programs = random_rules(4, 100 * partitions, stream)
+    wanted = Counter(
+        (number, row.match_id)  # type: ignore[attr-defined]
+        for number, program in enumerate(programs)
+        for row in evaluate(program, stream)["R"]
+    )
+    with light_settings(spark, partitions) as light:
+        inputs = {
+            name: light.createDataFrame([tuple(row.values()) for row in some], COLUMNS) for name, some in stream.items()
+        }
+        matches = [
+            program.matches("R", inputs).selectExpr(f"{number} AS program", "match_id")
+            for number, program in enumerate(programs)
+        ]
+        rows = found(reduce(DataFrame.union, matches))
+    assert Counter((row["program"], row["match_id"]) for row in rows) == wanted
+
+
 def test_requirement_26_sets_of_equal_and_tied_events(spark: SparkSession) -> None:
     program = compiled(
         ABC + "rule R where a : A b : A c : A when b in a [-9 s, 9 s] c in a [-9 s, 9 s] unordered(a, b, c)"
@@ -85,11 +136,14 @@ def test_requirement_26_sets_of_equal_and_tied_events(spark: SparkSession) -> No
 
 
 def test_an_id_names_gathered_events_too(spark: SparkSession) -> None:
-    program = tocsin.rules(ABC + "rule R where a : A all b : B when all b in a [0 s, 5 s]")
+    program = tocsin.rules(
+        ABC + "rule R where a : A all b : B when all b in a [0 s, 5 s] then emit C at a.timestamp with { x = sum(b.x) }"
+    )
     stream = {"A": [{"ts": 0, "x": 1}], "B": [{"ts": 1, "x": 7}, {"ts": 1, "x": 5}]}
     with light_settings(spark, 2) as light:
         inputs = frames(light, program, stream, "ts bigint, x bigint")
         (row,) = found(program.matches("R", inputs, id="x"))
+        assert found(program.events("C", inputs, id="x")) == [{"ts": 0, "x": 12}]
     (wanted,) = program.matches("R", stream, id="x", engine="local").to_pylist()
     assert row == wanted
     assert [event["x"] for event in row["b"]] == [5, 7]

@@ -15,10 +15,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.physical.support import light_settings
 from tests.rules.support import ABC, compiled
-from tests.rules.test_on_spark import found, frames
+from tests.rules.test_on_spark import counted, found, frames
 
 import tocsin
 from tocsin import errors
+from tocsin.analysis.schema import bind
+from tocsin.kernels.kernel import kernel
 from tocsin.language.rule_expressions import CALENDAR
 from tocsin.reference import evaluate
 
@@ -197,3 +199,26 @@ def test_requirement_53_the_calendar_is_that_of_the_reference(spark: SparkSessio
     fields = [{name: value for name, value in row.items() if name != "ts"} for row in wanted]
     assert matched == len(wanted)
     assert Counter(map(repr, emitted)) == Counter(map(repr, fields))
+
+
+def test_fields_of_two_events_are_compared_in_the_loops(spark: SparkSession) -> None:
+    program = compiled(
+        ABC
+        + "rule R where a : A b : B { second(timestamp) = second(a.timestamp, 'Asia/Kolkata'), odd(x) = odd(a.x) } "
+        + "when b in a [0 s, 200 s] distinct(a, b)",
+        tables={"odd": [1, 3, 5]},
+    )
+    stream = {
+        name: [{"ts": at * 1_000_000, "x": at % 4 or None} for at in range(start, 200, 7)]
+        for name, start in (("A", 1), ("B", 5))
+    }
+    wanted = evaluate(program, stream)["R"]
+    assert wanted
+    (timed,) = program.program.timed("ts").rules
+    kinds = {"ts": "bigint", "x": "bigint"}
+    found_by = kernel(bind(timed.query, {"A": kinds, "B": kinds}, time="ts")).conditions
+    assert not found_by.residual
+    with light_settings(spark, 2) as light:
+        matches = found(program.matches("R", frames(light, program, stream, "ts bigint, x bigint")))
+    assert counted(matches) == counted(wanted)
+    assert counted(program.matches("R", stream, engine="local").to_pylist()) == counted(wanted)
