@@ -266,6 +266,9 @@ def test_the_demo_finds_the_three_frauds_and_says_why_others_are_none(spark: Spa
     assert "  rule FraudPassThrough where" in lines
     assert "FraudPassThrough of 2 and 10: 120 € from C to D, then 120 € to N" in lines
     assert "FraudDiffusion of 4, 6, 9 and 200: 320 € from G to H, then 105 € to K, 105 € to M and 100 € to T" in lines
+    assert (
+        "FraudDiffusionInAll of 4, 6, 9 and 200: 320 € from G to H, then 105 € to K, 105 € to M and 100 € to T" in lines
+    )
     refunds = "310 € from R to S, then 310 € to R, and a claim"
     assert [line for line in lines if line.startswith("FraudRefundScam of")] == [
         f"FraudRefundScam of 13 and 201: {refunds}",

@@ -41,7 +41,7 @@ def test_the_bundled_program_finds_the_cases_of_the_trace_and_no_others() -> Non
     assert {rule: ids(matches) for rule, matches in found.items()} == FOUND
 
 
-@pytest.mark.parametrize("rule", ["FraudPassThrough", "FraudDiffusion", "FraudRefundScam"])
+@pytest.mark.parametrize("rule", FOUND)
 def test_the_local_engine_finds_them_too(rule: str) -> None:
     assert ids(shipped().matches(rule, datasets.load("fraud"), engine="local").to_pylist()) == FOUND[rule]
 
