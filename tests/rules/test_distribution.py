@@ -235,6 +235,42 @@ def test_rules_of_different_keys_share_a_scan_and_have_the_ids_that_they_have_al
         assert sorted(row["match_id"] for row in found if row["rule"] == rule) == sorted(alone)
 
 
+CROSSED = """
+    template T { origin : Integer, destination : Integer }
+    template E { x : Integer }
+    rule Passed where a : T b : T { origin = a.destination } when b in a [0 s, 8 s]
+      then emit E at b.timestamp with { x = a.origin }
+    rule Back where e : E t : T { destination = e.x, origin > 2 } no f : E { x > e.x } when
+      t in e [-2 s, 5 s] no f in e [0 s, 1 s]
+    rule Again where e : E no f : E { x > e.x } when no f in e [-1 s, 3 s]
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("whole", [False, True])
+def test_rules_with_keys_of_different_names_keep_them_and_what_they_emit_is_read_by_all(
+    light: SparkSession, whole: bool
+) -> None:
+    """`Passed` and `Back` are split by their keys, by themselves; `Again` reads what the first emits."""
+    choose = Random(19)
+    rows = [
+        {"ts": choose.randrange(400) * S // 2, "origin": choose.randrange(5), "destination": choose.randrange(5)}
+        for _ in range(80)
+    ]
+    program = compiled(CROSSED)
+    assert "  Passed: by itself" in str(program.explain()).splitlines()
+    schema = "ts bigint, origin bigint, destination bigint"
+    inputs: Any = frames(light, {"T": rows}, schema)
+    if whole:
+        inputs = inputs["T"].withColumn("type", F.lit("T")).withColumn("x", F.lit(0).cast("bigint"))
+    found = [row.asDict(recursive=True) for row in program.match(inputs).collect()]
+    wanted = by_rule(program.match({"T": rows}, engine="local").to_pylist())  # type: ignore[dict-item]
+    assert all(len(some) > 10 for some in wanted.values())
+    for name, some in wanted.items():
+        own = [(row["start"], row["end"]) for row in found if row["rule"] == name]
+        assert Counter(own) == Counter((row["start"], row["end"]) for row in some)
+
+
 @pytest.mark.spark
 def test_rules_whose_conditions_do_not_fit_are_planned_by_themselves(one_file: DataFrame) -> None:
     rules = [f"rule R{number} where a : A {{ x > {number} }}" for number in range(MOST_SOURCES + 2)]

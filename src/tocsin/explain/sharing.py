@@ -13,7 +13,7 @@ from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.prefixes import Prefix, first_variables, prefixes
 from tocsin.physical.programs.claims import is_shared, refusals
 from tocsin.physical.programs.run import bounded
-from tocsin.physical.sliced.groups import groups_of
+from tocsin.physical.sliced.groups import groups_of, has_other_keys
 from tocsin.physical.sliced.width import width_us
 
 
@@ -24,9 +24,8 @@ def sharing_text(program: Program) -> str:
     for stratum in sorted({rule.stratum for rule in program.rules}):
         rules = [rule for rule in program.in_order if rule.stratum == stratum and rule.name not in refused]
         optimized = [_optimized(program, rule) for rule in rules]
-        together = [rule for rule in optimized if is_shared(rule)]
-        if together:
-            lines += [f"stratum {stratum}", *(f"  {line}" for line in _stratum(program, together))]
+        together = [rule for rule in optimized if is_shared(rule) and not _has_other_keys(program, rule)]
+        lines += [f"stratum {stratum}", *(f"  {line}" for line in (_stratum(program, together) if together else ()))]
         lines += [f"  {rule.name}: by itself" for rule in optimized if rule not in together]
     lines += [f"{name}: reference only" for name in refused]
     return "\n".join(lines)
@@ -35,6 +34,10 @@ def sharing_text(program: Program) -> str:
 def _optimized(program: Program, rule: Rule) -> Rule:
     schemas = {name: schema_of(program.templates[name]) for name in rule.reads}
     return replace(rule, query=optimize(bounded(rule.query), schemas).query)
+
+
+def _has_other_keys(program: Program, rule: Rule) -> bool:
+    return has_other_keys(rule.query, {name: schema_of(program.templates[name]) for name in rule.reads})
 
 
 def _stratum(program: Program, rules: Sequence[Rule]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper
+from tocsin.physical.sliced.groups import has_other_keys
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
@@ -101,6 +102,8 @@ class Strata:
         inputs, parts, mixed = self._inputs(reads, emitted)
         self.time_kind = inputs.time_kind
         rules = self._that_fit(rules, inputs)
+        if not rules:
+            return
         before = self.searched
         if before is not None:
             mixed.append(self._tape(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
@@ -112,13 +115,16 @@ class Strata:
         self.joint += rules
 
     def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
-        """The rules whose flags fit into the bits of a row; those that follow are searched for by themselves."""
+        """The rules that gain by being searched for together, and whose flags fit; others are planned alone."""
         chosen: list[Rule] = []
         for rule in rules:
             types = alg.event_types(rule.query.pattern)
             attributes = {name: attributes_of(inputs.streams[name].schema) for name in types}
             bound = bind(rule.query, attributes, time=self.run.columns.time)
-            made = kernel(replace(bound, query=optimize(bound.query, bound.schemas).query))
+            better = optimize(bound.query, bound.schemas).query
+            if has_other_keys(better, bound.schemas):
+                continue
+            made = kernel(replace(bound, query=better))
             if not chosen or joint.fits([*(self.kernels[one.name] for one in chosen), made]):
                 self.kernels[rule.name] = made
                 chosen.append(rule)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.attributes import Schema
 from tocsin.kernels.reach import reach_of
+from tocsin.optimizer.crossed import crossed_keys, is_connected
 from tocsin.physical.sliced.width import width_us
 
 Key = tuple[str, ...]
@@ -16,6 +18,16 @@ def is_joint(query: alg.Query) -> bool:
     reach = reach_of(query)
     is_alone = reach.needs_order or reach.counts_every_event or query.over_all_matches
     return not is_alone and width_us(reach) is not None
+
+
+def has_other_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
+    """Whether equalities of attributes with different names split a query's events better than time slices do.
+
+    By itself it is then sent by these keys, or joined by them; beside others it would be searched for without.
+    """
+    if query.partition.attributes or len(query.variables) < 2:
+        return False
+    return crossed_keys(query, schemas) is not None or is_connected(query, schemas)
 
 
 def groups_of(keys: Sequence[Key]) -> tuple[list[int], list[Key]]:
