@@ -18,7 +18,7 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType
 from tocsin.errors import TypeMismatchError
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
-from tocsin.kernels.expressions.of_rules import only_in_python
+from tocsin.kernels.expressions.of_rules import alone
 from tocsin.kernels.expressions.slots import Families, Test, prepare
 from tocsin.kernels.hidden import aggregates_only
 from tocsin.kernels.interchange import in_order, interchangeable
@@ -172,17 +172,6 @@ def _type_of(bound: BoundQuery, kinds: Sequence[str], reference: ex.Attribute) -
     if any(other.kind is not found[0].kind for other in found):
         raise TypeMismatchError(f"`{reference.name}` differs between {', '.join(kinds)}.")
     return found[0]
-
-
-def alone(conjunct: ex.Expression) -> str | None:
-    """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
-    names = ex.variables_in(conjunct)
-    references = list(ex.references_in(conjunct))
-    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
-        return None
-    if any(map(only_in_python, conjunct.walk())):
-        return None
-    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
 
 
 def _columns(

@@ -31,6 +31,17 @@ def only_in_python(node: ex.Expression) -> bool:
     return False
 
 
+def alone(conjunct: ex.Expression) -> str | None:
+    """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
+    names = ex.variables_in(conjunct)
+    references = list(ex.references_in(conjunct))
+    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
+        return None
+    if any(map(only_in_python, conjunct.walk())):
+        return None
+    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
+
+
 def is_pythons(node: ex.Expression) -> bool:
     """Whether only Python computes it as a value: a list of values is Spark's too."""
     return only_in_python(node) and not isinstance(node, rx.ListOf)
