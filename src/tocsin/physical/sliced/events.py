@@ -10,23 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from operator import and_, or_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin import errors
 from tocsin.analysis.variables import RESERVED_PREFIX
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import Carried, Held, Source, Template
+from tocsin.kernels.model import Carried, Held, Template
 from tocsin.language import expressions as ex
-from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.looks import Walk, attributes_of, types_with
 from tocsin.physical.shapes import Shape, SparkTypes, arrow_type, shape_of
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.kernels import AnyKernel, needs_kinds, templates_of
+from tocsin.physical.sliced.flags import Flags
+from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
@@ -35,7 +33,6 @@ from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
     NARROW,
     Attribute,
-    cast,
     digest_of,
     is_held_as,
     key_value,
@@ -86,7 +83,7 @@ class _Column:
 
 
 @dataclass
-class Shipper:
+class Shipper(Flags):
     """Decides what is shipped for a kernel and builds the DataFrame.
 
     Attributes
@@ -167,139 +164,26 @@ class Shipper:
     def _select(self, part: Part, packing: Packing, number: int) -> DataFrame:
         if self.stream:
             return self._select_all(part, packing, number)
-        return select(where(self._answered(part), self.filter(part)), *self.values(part, packing))
-
-    def _answered(self, part: Part) -> DataFrame:
-        """The events of a part with what DataFrames answer of them."""
-        return self.questions.answered(part, lambda name: self._compiler(part, name))
+        return select(where(self.answered(part), self.filter(part)), *self.values(part, packing))
 
     def values(self, part: Part, packing: Packing) -> list[Column]:
         """What is shipped of a part's events."""
         shipped = [column.value(part).alias(column.name) for column in self.columns]
-        return [*shipped, self._bits(part, packing).alias(names.BITS)]
+        return [*shipped, self.bits(part, packing).alias(names.BITS)]
 
     def _select_all(self, part: Part, packing: Packing, number: int) -> DataFrame:
         """Every row; those that take no part tell the time, and nothing else."""
-        judged = with_columns(self._answered(part), F.coalesce(self.filter(part), F.lit(False)).alias(names.TAKES_PART))
+        judged = with_columns(self.answered(part), F.coalesce(self.filter(part), F.lit(False)).alias(names.TAKES_PART))
         takes_part = F.col(names.TAKES_PART)
         clock = micros_of(part.columns[part.time][0], part.time_kind)
         return select(
             judged,
             *(F.when(takes_part, column.value(part)).alias(column.name) for column in self.columns),
-            F.when(takes_part, self._bits(part, packing)).otherwise(F.bigint(0)).alias(names.BITS),
+            F.when(takes_part, self.bits(part, packing)).otherwise(F.bigint(0)).alias(names.BITS),
             F.when(~takes_part, clock).alias(names.CLOCK),
             F.lit(number).alias(names.SOURCE),
             *([F.when(takes_part, _json(part)).alias(names.EVENT)] if self.stream == WITH_EVENTS else []),
         )
-
-    # --- which events -----------------------------------------------------------------------------
-
-    def filter(self, part: Part) -> Column:
-        """Of an event that cannot take part nothing is shipped; its conditions are written so that files see them."""
-        kernel = self.kernel
-        tests = [part.columns[part.time][0].isNotNull()]
-        if not kernel.crosses_partitions:
-            tests += self._has_key(part)
-        if not kernel.counts_every_event:
-            sources = self._sources(part)
-            if not sources:
-                return F.lit(False)
-            candidates = [self._is_candidate(part, source) for source in sources]
-            known = [candidate for candidate in candidates if candidate is not None]
-            if len(known) == len(candidates) and any(source.conditions for source in sources):
-                tests.append(reduce(or_, known))  # which says the type as well
-            elif (of_type := part.is_of(part.types)) is not None:
-                tests.append(of_type)
-        return reduce(and_, tests)
-
-    def _has_key(self, part: Part) -> list[Column]:
-        """`[k]`: an event with NULL takes part in nothing; one without the attribute is in no partition (R11)."""
-        partition = self.kernel.query.partition
-        if any(name not in part.columns for name in partition.attributes):
-            return [F.lit(False)]
-        return [part.columns[name][0].isNotNull() for name in partition.same]
-
-    def _sources(self, part: Part) -> list[Source]:
-        return [source for source in self.kernel.sources if set(source.types) & set(part.types)]
-
-    def _is_alone(self, part: Part, source: Source) -> bool:
-        """Whether the events of a variable's types that are left after the filter are all candidates for it."""
-        own = set(source.types) & set(part.types)
-        others = [other for other in self._sources(part) if other is not source]
-        return not self.kernel.counts_every_event and all(own.isdisjoint(other.types) for other in others)
-
-    def _is_candidate(self, part: Part, source: Source) -> Column | None:
-        """Whether an event may be bound to a variable; None: every one may."""
-        of_type = part.is_of(set(source.types) & set(part.types))
-        tests = [*([] if of_type is None else [of_type]), *self._conditions(part, source)]
-        return reduce(and_, tests) if tests else None
-
-    def _conditions(self, part: Part, source: Source) -> list[Column]:
-        compiler = self._compiler(part, source.variable)
-        return [compiler.condition(condition) for condition in source.conditions]
-
-    def _compiler(self, part: Part, *variables: str) -> Compiler:
-        bindings = {name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables}
-        return Compiler(bindings, self.questions.answers)
-
-    def _typed(self, part: Part, shape: Shape | None) -> dict[str, tuple[Column, T.DataType]]:
-        """The columns of a variable with the types it has in the whole query."""
-        if shape is None:
-            return part.columns
-        return {name: (cast(part, name, dtype), dtype) for name, dtype in shape.items()}
-
-    # --- bits -------------------------------------------------------------------------------------
-
-    def packing(self, wanting: int) -> Packing:
-        """How the bits are laid out when the attributes of so many types are asked for."""
-        kernel = self.kernel
-        asks = (
-            needs_kinds(kernel)
-            or wanting > 1
-            or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
-        )
-        packing = Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length() if asks else 0)
-        if packing.size > names.MOST_BITS:
-            what = "variables" if isinstance(kernel, Kernel) else "different conditions on single events"
-            raise errors.UnsupportedError(
-                f"A pattern with {len(kernel.sources)} {what} does not run on Spark yet.",
-                hint="split it into several patterns.",
-            )
-        attributes = kernel.query.partition.attributes
-        if len(attributes) != 1 or packing.size > names.KEY_AT:
-            return packing
-        widths = [
-            NARROW.get(type(part.columns[attributes[0]][1]), 0) for part in self.parts if attributes[0] in part.columns
-        ]
-        return replace(packing, key_bits=max(widths) if widths and all(widths) else 0)
-
-    def _bits(self, part: Part, packing: Packing) -> Column:
-        # By type, so that a row's type is compared once for all variables.
-        values = {
-            name: (name, lambda part, name=name, number=number: self._flags(part, packing, name, number))
-            for number, name in enumerate(self.kernel.types)
-        }
-        bits = F.coalesce(part.choose(values), F.bigint(names.OWN_COPY))
-        if packing.has_key:
-            (attribute,) = self.kernel.query.partition.attributes
-            key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
-            bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
-        return bits
-
-    def _flags(self, part: Part, packing: Packing, kind: str, number: int) -> Column:
-        """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
-        always, sometimes = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0), []
-        takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
-        for source in self._sources(part):
-            if kind not in source.types:
-                continue
-            bit = 1 << (names.FLAGS_AT + source.bit)
-            tests = takes_part + ([] if self._is_alone(part, source) else self._conditions(part, source))
-            if tests:
-                sometimes.append(F.when(reduce(and_, tests), F.bigint(bit)).otherwise(F.bigint(0)))
-            else:
-                always |= bit
-        return reduce(lambda bits, bit: bits.bitwiseOR(bit), sometimes, F.bigint(always))
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -416,7 +300,7 @@ class Shipper:
         return self._add(self._new(), value)
 
     def _held(self, part: Part, expression: ex.Expression, held: Held) -> Column:
-        value = self._compiler(part, *ex.variables_in(expression)).value(expression)
+        value = self.compiler(part, *ex.variables_in(expression)).value(expression)
         match held:
             case Held.INTEGER if value.kind in TIMES:
                 return value.micros

@@ -1,0 +1,161 @@
+"""What Spark decides of single events: which of them travel, and what each may be bound to, as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.model import Source
+from tocsin.physical.columns import Binding, Compiler
+from tocsin.physical.shapes import Shape
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.kernels import AnyKernel, needs_kinds
+from tocsin.physical.sliced.layout import Packing
+from tocsin.physical.sliced.parts import Part
+from tocsin.physical.sliced.questions import Questions
+from tocsin.physical.sliced.values import NARROW, cast
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+
+
+class Flags:
+    """The conditions of a kernel on single events.
+
+    Attributes
+    ----------
+    kernel
+        The kernel.
+    parts
+        The DataFrames that it reads.
+    source_shapes
+        By variable, the types of its attributes in the whole query.
+    questions
+        What its conditions ask DataFrames.
+    """
+
+    kernel: AnyKernel
+    parts: Sequence[Part]
+    source_shapes: dict[str, Shape]
+    questions: Questions
+
+    def answered(self, part: Part) -> DataFrame:
+        """The events of a part with what DataFrames answer of them."""
+        return self.questions.answered(part, lambda name: self.compiler(part, name))
+
+    # --- which events -----------------------------------------------------------------------------
+
+    def filter(self, part: Part) -> Column:
+        """Of an event that cannot take part nothing is shipped; its conditions are written so that files see them."""
+        kernel = self.kernel
+        tests = [part.columns[part.time][0].isNotNull()]
+        if not kernel.crosses_partitions:
+            tests += self._has_key(part)
+        if not kernel.counts_every_event:
+            sources = self._sources(part)
+            if not sources:
+                return F.lit(False)
+            candidates = [self._is_candidate(part, source) for source in sources]
+            known = [candidate for candidate in candidates if candidate is not None]
+            if len(known) == len(candidates) and any(source.conditions for source in sources):
+                tests.append(reduce(or_, known))  # which says the type as well
+            elif (of_type := part.is_of(part.types)) is not None:
+                tests.append(of_type)
+        return reduce(and_, tests)
+
+    def _has_key(self, part: Part) -> list[Column]:
+        """`[k]`: an event with NULL takes part in nothing; one without the attribute is in no partition (R11)."""
+        partition = self.kernel.query.partition
+        if any(name not in part.columns for name in partition.attributes):
+            return [F.lit(False)]
+        return [part.columns[name][0].isNotNull() for name in partition.same]
+
+    def _sources(self, part: Part) -> list[Source]:
+        return [source for source in self.kernel.sources if set(source.types) & set(part.types)]
+
+    def _is_alone(self, part: Part, source: Source) -> bool:
+        """Whether the events of a variable's types that are left after the filter are all candidates for it."""
+        own = set(source.types) & set(part.types)
+        others = [other for other in self._sources(part) if other is not source]
+        return not self.kernel.counts_every_event and all(own.isdisjoint(other.types) for other in others)
+
+    def _is_candidate(self, part: Part, source: Source) -> Column | None:
+        """Whether an event may be bound to a variable; None: every one may."""
+        of_type = part.is_of(set(source.types) & set(part.types))
+        tests = [*([] if of_type is None else [of_type]), *self._conditions(part, source)]
+        return reduce(and_, tests) if tests else None
+
+    def _conditions(self, part: Part, source: Source) -> list[Column]:
+        compiler = self.compiler(part, source.variable)
+        return [compiler.condition(condition) for condition in source.conditions]
+
+    def compiler(self, part: Part, *variables: str) -> Compiler:
+        """What compiles expressions over an event of a part."""
+        bindings = {name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables}
+        return Compiler(bindings, self.questions.answers)
+
+    def _typed(self, part: Part, shape: Shape | None) -> dict[str, tuple[Column, T.DataType]]:
+        """The columns of a variable with the types it has in the whole query."""
+        if shape is None:
+            return part.columns
+        return {name: (cast(part, name, dtype), dtype) for name, dtype in shape.items()}
+
+    # --- bits -------------------------------------------------------------------------------------
+
+    def packing(self, wanting: int) -> Packing:
+        """How the bits are laid out when the attributes of so many types are asked for."""
+        kernel = self.kernel
+        asks = (
+            needs_kinds(kernel)
+            or wanting > 1
+            or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
+        )
+        packing = Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length() if asks else 0)
+        if packing.size > names.MOST_BITS:
+            what = "variables" if isinstance(kernel, Kernel) else "different conditions on single events"
+            raise errors.UnsupportedError(
+                f"A pattern with {len(kernel.sources)} {what} does not run on Spark yet.",
+                hint="split it into several patterns.",
+            )
+        attributes = kernel.query.partition.attributes
+        if len(attributes) != 1 or packing.size > names.KEY_AT:
+            return packing
+        widths = [
+            NARROW.get(type(part.columns[attributes[0]][1]), 0) for part in self.parts if attributes[0] in part.columns
+        ]
+        return replace(packing, key_bits=max(widths) if widths and all(widths) else 0)
+
+    def bits(self, part: Part, packing: Packing) -> Column:
+        """The bits of a part's events."""
+        # By type, so that a row's type is compared once for all variables.
+        values = {
+            name: (name, lambda part, name=name, number=number: self._flags(part, packing, name, number))
+            for number, name in enumerate(self.kernel.types)
+        }
+        bits = F.coalesce(part.choose(values), F.bigint(names.OWN_COPY))
+        if packing.has_key:
+            (attribute,) = self.kernel.query.partition.attributes
+            key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
+            bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
+        return bits
+
+    def _flags(self, part: Part, packing: Packing, kind: str, number: int) -> Column:
+        """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
+        always, sometimes = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0), []
+        takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
+        for source in self._sources(part):
+            if kind not in source.types:
+                continue
+            bit = 1 << (names.FLAGS_AT + source.bit)
+            tests = takes_part + ([] if self._is_alone(part, source) else self._conditions(part, source))
+            if tests:
+                sometimes.append(F.when(reduce(and_, tests), F.bigint(bit)).otherwise(F.bigint(0)))
+            else:
+                always |= bit
+        return reduce(lambda bits, bit: bits.bitwiseOR(bit), sometimes, F.bigint(always))
