@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.kernels.kernel import Kernel, kernel
@@ -19,7 +20,7 @@ from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
-from tocsin.optimizer.crossed import is_connected
+from tocsin.optimizer.crossed import crossed_keys, is_connected
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
@@ -171,8 +172,7 @@ class Prepared:
     @property
     def is_only_joined_by_keys(self) -> bool:
         """Whether no key splits the events for a kernel, and equalities connect all variables, as joins need them."""
-        split = self.keyed[0].query.partition.attributes
-        return not split and unsupported(self.query) is None and is_connected(self.query, self.bound.schemas)
+        return is_only_joined_by_keys(self.query, self.bound.schemas)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -296,6 +296,18 @@ class Prepared:
             order=lambda names: self.choice.join_orders.get(frozenset(names), ()),
             prefilter=None if is_sliding else self.choice.prefilter,
         )
+
+
+def is_only_joined_by_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
+    """Whether no key splits the events for a kernel, and equalities connect all variables, as joins need them."""
+    has_key = bool(query.partition.attributes) or crossed_keys(query, schemas) is not None
+    return not has_key and unsupported(query) is None and is_connected(query, schemas)
+
+
+def goes_alone(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
+    """Whether a rule has keys that it shares with no other: under several names, or different ones for each join."""
+    keys = crossed_keys(query, schemas)
+    return is_only_joined_by_keys(query, schemas) if keys is None else len(set(keys.values())) > 1
 
 
 def prepare(

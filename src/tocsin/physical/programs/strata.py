@@ -28,6 +28,7 @@ from tocsin.physical import identity
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
+from tocsin.physical.engine import goes_alone
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
 from tocsin.physical.programs.claims import column, emitting, is_shared
 from tocsin.physical.programs.run import RESULT, Run, columns_of
@@ -101,6 +102,8 @@ class Strata:
         inputs, parts, mixed = self._inputs(reads, emitted)
         self.time_kind = inputs.time_kind
         rules = self._that_fit(rules, inputs)
+        if not rules:
+            return
         before = self.searched
         if before is not None:
             mixed.append(self._tape(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
@@ -112,13 +115,19 @@ class Strata:
         self.joint += rules
 
     def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
-        """The rules whose flags fit into the bits of a row; those that follow are searched for by themselves."""
+        """The rules that share keys, or have none, and whose flags fit into the bits of a row.
+
+        The others are searched for by themselves: an event that is sent by several keys is no row for other rules.
+        """
         chosen: list[Rule] = []
         for rule in rules:
             types = alg.event_types(rule.query.pattern)
             attributes = {name: attributes_of(inputs.streams[name].schema) for name in types}
             bound = bind(rule.query, attributes, time=self.run.columns.time)
-            made = kernel(replace(bound, query=optimize(bound.query, bound.schemas).query))
+            query = optimize(bound.query, bound.schemas).query
+            if goes_alone(query, bound.schemas):
+                continue
+            made = kernel(replace(bound, query=query))
             if not chosen or joint.fits([*(self.kernels[one.name] for one in chosen), made]):
                 self.kernels[rule.name] = made
                 chosen.append(rule)
