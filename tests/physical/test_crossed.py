@@ -175,6 +175,7 @@ def test_events_sent_by_several_keys_give_the_matches_of_the_reference(light: Sp
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @settings(max_examples=150)
 @given(seed=st.integers(0, 1_000_000))
 def test_many_more_rules_with_keys_of_different_names(light: SparkSession, seed: int) -> None:
