@@ -221,3 +221,20 @@ def test_a_rule_whose_variables_share_no_key_is_joined(light: SparkSession) -> N
     got = [plain(row) for row in program.matches("R", inputs).collect()]
     assert counted(got) == counted(evaluate(program, stream)["R"])
     assert "MapInArrow" not in program.matches("R", inputs)._jdf.queryExecution().toString()
+
+
+def test_rules_with_keys_of_their_own_are_found_beside_those_that_share_a_plan(light: SparkSession) -> None:
+    crossed = f"rule R where a : T b : T {{ p = a.q }} {NEAR}"
+    joined = f"rule J where a : T b : T {{ p = a.q }} c : U {{ x = b.x }} {NEAR} c in a [0 s, 9 s]"
+    shared = f"rule S where a : T b : U {{ p = a.p }} {NEAR} rule V where a : U {{ x > 0 }}"
+    program = compiled(f"{TEMPLATES}{crossed} {joined} {shared}")
+    stream = drawn_stream(Random(24))
+    inputs = frames(light, stream, 2)
+    together = Counter((row["rule"], row["match_id"]) for row in program.match(inputs).collect())
+    alone = Counter(
+        (rule, row["match_id"])
+        for rule in "RJSV"
+        for row in program.matches(rule, stream_tables(stream), engine="local").to_pylist()
+    )
+    assert together == alone
+    assert {rule for rule, _ in alone} == set("RJSV")
