@@ -182,12 +182,12 @@ def plot(points: list[Point]) -> str:
     series: dict[str, list[tuple[float, float]]] = {}
     for unrelated in (0, 10_000):
         mine = [point for point in some if point.unrelated == unrelated]
-        series[f"u = {unrelated}"] = [(point.k, point.median) for point in mine]
-        series[f"u = {unrelated}, published"] = [(point.k, point.published) for point in mine]
-        series[f"u = {unrelated}, 141 k / N"] = [(point.k, point.closed_form) for point in mine]
+        series[f"{unrelated}: measured"] = [(point.k, point.median) for point in mine]
+        series[f"{unrelated}: published"] = [(point.k, point.published) for point in mine]
+        series[f"{unrelated}: 141 k / N"] = [(point.k, point.closed_form) for point in mine]
     series["Tocsin"] = [(point.k, 1.0) for point in some if point.unrelated == 0]
     return svg.lines(
-        "Cases of 500 found by joins that forget by count",
+        "Cases of 500 found by joins that forget by count, among 0 and 10000 unrelated transfers",
         series,
         x_label="size of the histories, in multiples k of the viable size",
         y_label="fraction found, median of the runs",

@@ -119,6 +119,7 @@ def test_requirement_63_every_case_is_found_on_spark(light: SparkSession) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_requirement_63_every_case_of_1200_runs_is_found_on_spark(spark: SparkSession) -> None:
     made = one_after_another(list(published(range(100))))
     assert len(made.cases) == 100 * 4 * (6 + 50 + 500)
@@ -126,6 +127,7 @@ def test_requirement_63_every_case_of_1200_runs_is_found_on_spark(spark: SparkSe
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_requirement_63_every_case_of_every_configuration_is_found_locally() -> None:
     for made in published(range(100, 102)):
         assert local(made) == cases(made)

@@ -175,6 +175,7 @@ def test_events_sent_by_several_keys_give_the_matches_of_the_reference(light: Sp
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @settings(max_examples=150)
 @given(seed=st.integers(0, 1_000_000))
 def test_many_more_rules_with_keys_of_different_names(light: SparkSession, seed: int) -> None:
@@ -220,3 +221,20 @@ def test_a_rule_whose_variables_share_no_key_is_joined(light: SparkSession) -> N
     got = [plain(row) for row in program.matches("R", inputs).collect()]
     assert counted(got) == counted(evaluate(program, stream)["R"])
     assert "MapInArrow" not in program.matches("R", inputs)._jdf.queryExecution().toString()
+
+
+def test_rules_with_keys_of_their_own_are_found_beside_those_that_share_a_plan(light: SparkSession) -> None:
+    crossed = f"rule R where a : T b : T {{ p = a.q }} {NEAR}"
+    joined = f"rule J where a : T b : T {{ p = a.q }} c : U {{ x = b.x }} {NEAR} c in a [0 s, 9 s]"
+    shared = f"rule S where a : T b : U {{ p = a.p }} {NEAR} rule V where a : U {{ x > 0 }}"
+    program = compiled(f"{TEMPLATES}{crossed} {joined} {shared}")
+    stream = drawn_stream(Random(24))
+    inputs = frames(light, stream, 2)
+    together = Counter((row["rule"], row["match_id"]) for row in program.match(inputs).collect())
+    alone = Counter(
+        (rule, row["match_id"])
+        for rule in "RJSV"
+        for row in program.matches(rule, stream_tables(stream), engine="local").to_pylist()
+    )
+    assert together == alone
+    assert {rule for rule, _ in alone} == set("RJSV")

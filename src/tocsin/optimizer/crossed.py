@@ -76,7 +76,8 @@ def is_connected(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
             if other not in reached and frozenset({name, other}) in pairs:
                 reached.add(other)
                 waiting.append(other)
-    return reached == set(names) and all(one.variable in found.absent for one in alg.absences_in(query.pattern))
+    is_joined = len(names) > 1 and reached == set(names)
+    return is_joined and all(one.variable in found.absent for one in alg.absences_in(query.pattern))
 
 
 def _candidates(query: alg.Query, schemas: Mapping[str, Schema]) -> Iterator[dict[str, str]]:

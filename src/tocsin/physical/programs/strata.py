@@ -115,7 +115,10 @@ class Strata:
         self.joint += rules
 
     def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
-        """The rules that gain by being searched for together, and whose flags fit; others are planned alone."""
+        """The rules that gain by being searched for together, and whose flags fit; others are planned alone.
+
+        An event that is sent by several keys is no row for other rules.
+        """
         chosen: list[Rule] = []
         for rule in rules:
             types = alg.event_types(rule.query.pattern)

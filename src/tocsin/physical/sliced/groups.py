@@ -25,9 +25,10 @@ def has_other_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
 
     By itself it is then sent by these keys, or joined by them; beside others it would be searched for without.
     """
-    if query.partition.attributes or len(query.variables) < 2:
+    if query.partition.attributes:
         return False
-    return crossed_keys(query, schemas) is not None or is_connected(query, schemas)
+    keys = crossed_keys(query, schemas)
+    return is_connected(query, schemas) if keys is None else len(set(keys.values())) > 1
 
 
 def groups_of(keys: Sequence[Key]) -> tuple[list[int], list[Key]]:
