@@ -34,9 +34,9 @@ class Live:
     """One shard of a query, fed by hand."""
 
     def __init__(
-        self, pattern: tocsin.Pattern, tables: Mapping[str, pa.Table], *, lateness_us: int, eager: bool
+        self, asked: tocsin.Pattern | alg.Query, tables: Mapping[str, pa.Table], *, lateness_us: int, eager: bool
     ) -> None:
-        query = pattern.query
+        query = asked if isinstance(asked, alg.Query) else asked.query
         named = alg.event_types(query.pattern)
         order = (*named, *(name for name in tables if name not in named))
         events = [Events(name, tables[name], "ts") for name in order]
