@@ -236,7 +236,8 @@ def test_a_stream_must_say_how_late_events_may_come(stream: DataFrame) -> None:
     assert "withWatermark('ts', \"10 seconds\")" in str(problem)
 
 
-def test_a_batch_beside_a_stream_is_refused(stream: DataFrame, good: DataFrame) -> None:
-    problem = refused({"A": stream, "B": good}, lateness="1 second")
+def test_a_batch_beside_a_stream_is_refused(spark: SparkSession, stream: DataFrame) -> None:
+    batch = spark.sql("SELECT timestamp'2026-01-01' AS ts, 1L AS x")
+    problem = refused({"A": stream, "B": batch}, lateness="1 second")
     assert problem.condition == "INVALID_INPUT"
     assert "`B` is a batch" in problem.message
