@@ -54,7 +54,7 @@ demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture i
 test: $(READY) ## every test but the slow ones
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
-test-fast: $(READY) ## the tests that need no JVM, in under a minute
+test-fast: $(READY) ## the tests that need no JVM, in a few minutes
 	@HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest -m "not spark and not slow" $(PYTEST_ARGS)
 
 test-slow: $(READY) ## the slow tests: long properties, restarts, large data
