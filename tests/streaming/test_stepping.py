@@ -84,3 +84,21 @@ def test_what_has_to_wait_waits_and_no_longer(text: str, rows: Streams, seed: in
     assert sorted(live.ids) == sorted(row["match_id"] for row in reference.evaluate(pattern, rows))
     assert live.late == 0
     assert live.state.rows is None or live.state.rows.num_rows == 0
+
+
+@pytest.mark.parametrize("text", texts.ACEL)
+@pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
+@settings(max_examples=60)
+@given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
+def test_formulas_are_decided_at_their_end(text: str, rows: Streams, seed: int, eager: bool) -> None:
+    chance = random.Random(seed)
+    lateness = chance.choice([0, 1, 3, 20])
+    pattern = tocsin.pattern(text, language="acel")
+    tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
+    live = Live(pattern, tables, lateness_us=lateness, eager=eager)
+    for batch in cut(arrivals(live.ts, lateness, chance), chance):
+        live.take(batch)
+    live.end()
+    assert sorted(live.ids) == sorted(row["match_id"] for row in reference.evaluate(pattern, rows))
+    assert live.late == 0
+    assert live.state.rows is None or live.state.rows.num_rows == 0
