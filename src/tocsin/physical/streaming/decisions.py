@@ -92,7 +92,8 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True) -> D
     span = max((life for name in query.variables if (life := known[name]) is not None), default=0)
     skips = query.after_match.skip is not Skip.REUSE
     after_start = span if skips or query.output in OF_ALL_MATCHES else None
-    after_end = span if query.output in PER_END and absences else None
+    # Events are kept twice as long then, so that the first of a match is there when its end is decided (D64).
+    after_end = span // 2 if query.output in PER_END and absences else None
     compares = query.selection is not Selection.ANY or skips or query.output not in (Output.ALL, Output.COUNT)
     return Decisions(
         is_eager=eager and not absences and not compares,
