@@ -55,7 +55,7 @@ def rows_over_all(spark: SparkSession, pattern: str, outputs: str, matches: Data
     query = tocsin.pattern(f"{pattern} {outputs}").query
     assert query.over_all_matches
     inputs = resolve({name: spark.createDataFrame([], EVENT) for name in TYPES}, TYPES)
-    found = overall(query, matches, bindings_of(pattern), position=by_position(query, inputs))
+    found = overall(query, matches, bindings_of(pattern), time=inputs.time_kind, position=by_position(query, inputs))
     return [row.asDict(recursive=True) for row in found.collect()]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import tocsin
 from tocsin.algebra import nodes as alg
@@ -14,11 +16,17 @@ from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.physical.claims import refused_by_kernels
+from tocsin.kernels.trends.asked import keys_of, needs_of
+from tocsin.kernels.trends.plan import trend
+from tocsin.physical.claims import refused_by_kernels, refused_by_trends
+from tocsin.physical.counted import answered
+from tocsin.physical.local import Result, grouped
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as types_of
+from tocsin.physical.sliced.counting import WINDOW, Counting
+from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.rows import array_of, integers
@@ -34,24 +42,42 @@ class Live:
     """One shard of a query, fed by hand."""
 
     def __init__(
-        self, asked: tocsin.Pattern | alg.Query, tables: Mapping[str, pa.Table], *, lateness_us: int, eager: bool
+        self,
+        asked: tocsin.Pattern | alg.Query,
+        tables: Mapping[str, pa.Table],
+        *,
+        lateness_us: int,
+        eager: bool,
+        counts: bool = False,
     ) -> None:
         query = asked if isinstance(asked, alg.Query) else asked.query
         named = alg.event_types(query.pattern)
         order = (*named, *(name for name in tables if name not in named))
         events = [Events(name, tables[name], "ts") for name in order]
         schemas = {name: tables[name].schema for name in named}
-        bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
-        self.kernel = kernel(bound) if refused_by_kernels(query) is None else run_kernel(bound)
-        looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
-        needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
-        self.table, layout = shipped(self.kernel, events, needs, ties=(), id=None)
+        self.bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
+        self.trend = trend(self.bound) if counts and refused_by_trends(query) is None else None
+        if self.trend is not None:
+            self.kernel: AnyKernel = self.trend.kernel
+            self.needs = needs_of(keys_of(self.kernel.query, self.trend.machine))
+        else:
+            self.kernel = kernel(self.bound) if refused_by_kernels(query) is None else run_kernel(self.bound)
+            looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
+            self.needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
+            if query.over_all_matches:
+                self.needs = {name: self.needs.get(name, ()) for name in query.variables}
+        self.table, layout = shipped(self.kernel, events, self.needs, ties=(), id=None)
+        if query.over_all_matches:
+            layout = replace(layout, digests=())
+        distances = network(query, integer_time=True)
         self.step = Step(
             self.kernel,
             layout,
-            decisions(self.kernel, network(query, integer_time=True), eager=eager),
+            decisions(self.kernel, distances, eager=eager, counts=self.trend is not None),
             (lateness_us,),
+            counting=None if self.trend is None else Counting(self.trend, layout, None),
         )
+        self.told: list[pa.Table] = []
         self.ts = integers(array_of(self.table, layout.time))
         self.state = self.step.begin()
         self.ids: list[str] = []
@@ -70,13 +96,43 @@ class Live:
         self.state = after
         self.late += report.late
         self.most_remembered = max(self.most_remembered, report.remembered)
+        if not self.step.layout.digests:
+            self._tell(batches)
+            return
         for batch in batches:
             halves = (batch.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
             self.ids += [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)]
 
+    def _tell(self, batches: Sequence[pa.RecordBatch]) -> None:
+        every_us = self.kernel.query.every_us
+        if batches and every_us is not None:
+            table = pa.Table.from_batches(batches)
+            if WINDOW not in table.column_names:
+                starts = integers(array_of(table, names.START))
+                table = table.append_column(WINDOW, pa.array(starts - starts % every_us))
+            self.told.append(table)
+
     def end(self) -> None:
         """Time goes on until everything is decided."""
         self.take([], LAST)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What windows tell, each from one micro-batch, as it is on Spark."""
+        found: list[dict[str, Any]] = []
+        windows: set[int] = set()
+        for table in self.told:
+            for window in sorted(set(table.column(WINDOW).to_pylist())):
+                assert window not in windows, "a window is told twice"
+                windows.add(window)
+                own = table.filter(pc.equal(table.column(WINDOW), window))
+                found += self._closed(own).to_pylist()
+        return found
+
+    def _closed(self, table: pa.Table) -> pa.Table:
+        if self.trend is not None:
+            return grouped(self.bound, answered(self.trend, table), pa.int64())
+        places = {one.name: (place, self.needs[one.name]) for place, one in enumerate(self.step.layout.gathered)}
+        return Result(self.bound, table, places).over_all(pa.int64())
 
 
 def arrivals(ts: Sequence[int], lateness_us: int, chance: random.Random) -> list[int]:

@@ -113,7 +113,8 @@ class Query:
     """A pattern with its partition, policies and output, applied in the order of R32.
 
     `unordered` are groups of variables of which it does not matter which holds which event (D37): of matches that
-    differ in nothing else, the first is kept, before the policies apply.
+    differ in nothing else, the first is kept, before the policies apply. `every_us` groups matches by the window of
+    this length, counted from 1970, in which they start.
     """
 
     pattern: Node
@@ -125,6 +126,7 @@ class Query:
     group_by: tuple[Returned, ...] = ()
     having: Expression | None = None
     over_all_matches: bool = False
+    every_us: int | None = None
     timeouts: bool = False
     unordered: tuple[tuple[str, ...], ...] = ()
     places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)

@@ -123,6 +123,8 @@ def _clauses(query: alg.Query) -> Iterable[str]:
         yield f"group by {', '.join(map(_returned, query.group_by))}"
     if query.having is not None:
         yield f"having {print_expression(query.having)}"
+    if query.every_us is not None:
+        yield f"every {durations.describe(query.every_us)}"
     if query.timeouts:
         yield "with timeouts"
 

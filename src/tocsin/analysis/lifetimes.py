@@ -28,6 +28,9 @@ longest lifetime of a positive variable. So m is decided by `start + L`, and eve
 lifetime L. The outputs per end compare matches of different starts, up to m's end, so that where a match is not
 decided at its end (absences, skips) all of them wait until `end + L`, at most 2 L after the start.
 
+**Windows of aggregates** (EVERY) are told when all matches that start in them are decided, at most L after the last
+instant of the window: their events are kept for the length of the window longer.
+
 **Time-outs** come out at `start + W` for whatever prefix of the pattern matched: WITH TIMEOUTS keeps every
 positive variable for W at least. An absence that guards the prefix sees only the prefix, so its bounds are
 taken without the rest of the network: n lies after `anchor + offset` of an anchor that is not before the
@@ -107,12 +110,12 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
             if blocker.is_possible:
                 found[blocker.absence.variable] += _after_blocker(closure, blocker)
     longest = {name: largest(bounds) for name, bounds in found.items()}
-    if _compares_matches(query):
+    if _compares_matches(query) or query.every_us is not None:
         span = largest(longest[name] for name in query.variables)
         per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
         if per_end and (negated or query.after_match.skip is not Skip.REUSE):
             span = None if span is None else 2 * span
-        _keep_from_start(query, network, longest, span)
+        _keep_from_start(query, network, longest, plus(span, query.every_us or 0))
     if query.timeouts and query.window_us is not None:
         _keep_for_timeouts(query, query.window_us, longest)
     return Lifetimes(MappingProxyType(longest), frozenset(negated))

@@ -1,4 +1,4 @@
-"""RETURN, GROUP BY, HAVING and OUTPUT count: names of the columns, and whether they run over all matches (R4, R40)."""
+"""RETURN, GROUP BY, HAVING, EVERY and OUTPUT count: names of columns, and what is over all matches (R4, R40)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.references import References
-from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_COLUMNS
+from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_COLUMNS, WINDOW_COLUMNS
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
@@ -24,9 +24,10 @@ class Outputs:
     group_by: tuple[alg.Returned, ...] = ()
     having: ex.Expression | None = None
     over_all_matches: bool = False
+    every_us: int | None = None
 
 
-COUNT_ONLY = Outputs(returns=(alg.Returned("count", ex.Aggregate("count", None)),), over_all_matches=True)
+ONLY_COUNT = (alg.Returned("count", ex.Aggregate("count", None)),)
 
 
 class Clauses(Protocol):
@@ -49,6 +50,10 @@ class Clauses(Protocol):
         """HAVING."""
 
     @property
+    def every(self) -> ast.Window | None:
+        """EVERY."""
+
+    @property
     def timeouts(self) -> bool:
         """Whether time-outs are rows too."""
 
@@ -69,7 +74,7 @@ def translate_outputs(query: Clauses, references: References) -> Outputs:
                     hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
                 )
             )
-        return COUNT_ONLY
+        return Outputs(ONLY_COUNT, over_all_matches=True, every_us=_every(query, over_all=True, problems=problems))
     resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
     returns = tuple(
         alg.Returned(name, expression)
@@ -108,7 +113,23 @@ def translate_outputs(query: Clauses, references: References) -> Outputs:
                         hint="return a count too, `RETURN …, COUNT(*) GROUP BY …`, or count a variable: `COUNT(b)`.",
                     )
                 )
-    return Outputs(returns, group_by, having, over_all)
+    every_us = _every(query, over_all=over_all, problems=problems)
+    return Outputs(returns, group_by, having, over_all, every_us)
+
+
+def _every(query: Clauses, *, over_all: bool, problems: list[errors.TocsinError]) -> int | None:
+    """The length of the windows that aggregates are told for."""
+    if query.every is None:
+        return None
+    if not over_all:
+        problems.append(
+            errors.ConflictingClausesError(
+                "EVERY is for aggregates over all matches, and RETURN reports each match.",
+                where=query.every.where,
+                hint="count them: `RETURN COUNT(*) AS n EVERY 10 MINUTES`; or leave EVERY out.",
+            )
+        )
+    return query.every.size_us
 
 
 def _names(columns: tuple[ast.Column, ...], resolved: list[ex.Expression]) -> list[str]:
@@ -168,7 +189,9 @@ def _check_columns(
     over_all: bool,
     problems: list[errors.TocsinError],
 ) -> None:
-    taken = frozenset[str]() if over_all else MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
+    taken = WINDOW_COLUMNS if query.every is not None else frozenset[str]()
+    if not over_all:
+        taken = MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
     seen: dict[str, ast.Column] = {}
     for column, returned in zip(query.returns, returns, strict=True):
         folded = returned.name.casefold()

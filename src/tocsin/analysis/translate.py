@@ -38,7 +38,7 @@ def translate(tree: ast.Query) -> Translation:
     """
     window_us = tree.within.size_us if tree.within is not None else None
     problems = check_names(tree)
-    problems += window_problems(tree.within)
+    problems += window_problems(tree.within, tree.every)
     structure = Structure(window_us, problems)
     core = structure.node(tree.pattern)
     if core is None:
@@ -68,20 +68,30 @@ def translate(tree: ast.Query) -> Translation:
         group_by=outputs.group_by,
         having=outputs.having,
         over_all_matches=outputs.over_all_matches,
+        every_us=outputs.every_us,
         timeouts=tree.timeouts,
         places=tree.places,
     )
     return Translation(query, tuple(_warnings(tree, query)))
 
 
-def window_problems(window: ast.Window | None) -> list[errors.TocsinError]:
-    """What is wrong with the size of WITHIN (R37)."""
+def window_problems(window: ast.Window | None, every: ast.Window | None) -> list[errors.TocsinError]:
+    """What is wrong with the sizes of WITHIN (R37) and EVERY."""
+    wrong = _size_problem(
+        window,
+        "`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
+        "leave WITHIN out to match however far apart the events are.",
+    )
+    return wrong + _size_problem(every, "write it as in `EVERY 10 MINUTES`.", "leave EVERY out for a single count.")
+
+
+def _size_problem(window: ast.Window | None, if_empty: str, if_long: str) -> list[errors.TocsinError]:
     if window is not None and window.size_us <= 0:
         return [
             errors.InvalidWindowError(
                 "A window must be longer than nothing.",
                 where=window.where,
-                hint="`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
+                hint=if_empty,
             )
         ]
     if window is not None and window.size_us > LONGEST_WINDOW_US:
@@ -89,7 +99,7 @@ def window_problems(window: ast.Window | None) -> list[errors.TocsinError]:
             errors.InvalidWindowError(
                 "A window must be shorter than 100,000 years.",
                 where=window.where,
-                hint="leave WITHIN out to match however far apart the events are.",
+                hint=if_long,
             )
         ]
     return []

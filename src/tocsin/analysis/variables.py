@@ -12,6 +12,7 @@ from tocsin.source import Where
 RESERVED_PREFIX = "__tocsin"
 MATCH_COLUMNS = frozenset({"match_id", "start", "end"})
 TIMEOUT_COLUMNS = frozenset({"status", "missing"})
+WINDOW_COLUMNS = frozenset({"window_start", "window_end"})
 
 
 @dataclass(frozen=True)

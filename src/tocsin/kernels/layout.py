@@ -73,7 +73,7 @@ def lists(
     groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
     starts = np.full(len(groups), base) if slice_of is None else slice_of(groups) * rows.width_us
     made = Lists(len(groups), starts, {}, {})
-    made.arrays["own_low"], made.arrays["own_high"] = _owned(rows, len(groups))
+    made.arrays["own_low"], made.arrays["own_high"] = _owned(rows, times, base, len(groups))
     for source in sources:
         name = numbers[source.variable]
         chosen, code = members[source.variable]
@@ -128,13 +128,13 @@ class Merged:
 def merged(rows: Rows, chosen: Integers) -> Merged:
     """Some rows of a task as one list."""
     codes, _ = _codes(rows)
-    times, _ = _times(rows)
+    times, base = _times(rows)
     sorted_by = times if rows.order is None else rows.order
     order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
     chosen = chosen if order is None else chosen[order]
     code = codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
     limits = bounds("", code, _distinct(code))
-    low, high = _owned(rows, len(limits["from_"]))
+    low, high = _owned(rows, times, base, len(limits["from_"]))
     places = None if rows.order is None else rows.order[chosen]
     return Merged(chosen, times[chosen], places, limits["from_"], limits["to_"], low, high)
 
@@ -147,9 +147,13 @@ def _times(rows: Rows) -> tuple[Integers, int]:
     return rows.ts - rows.slice * rows.width_us, 0  # right even where the product overflows
 
 
-def _owned(rows: Rows, groups: int) -> tuple[Integers, Integers]:
+def _owned(rows: Rows, times: Integers, base: int, groups: int) -> tuple[Integers, Integers]:
     """The first and the last time that each group owns."""
     low, high = (LEAST, MOST) if rows.slice is None else (0, rows.width_us - 1)
+    if rows.owned is not None:
+        # No further than there are events, so that whoever computes with these numbers stays within 64 bits.
+        first, last = (int(times.min()), int(times.max())) if len(times) else (0, 0)
+        low, high = max(rows.owned[0] - base, first), min(rows.owned[1] - base, last)
     return np.full(groups, low), np.full(groups, high)
 
 

@@ -105,6 +105,8 @@ class Rows:
         `slice · width_us ≤ start < (slice + 1) · width_us`.
     width_us
         How wide slices are.
+    owned
+        Without slices, the first and the last start (or end) of the matches that are wanted. None: all are.
     columns
         The values of the kernel's `carried`, in its order, and which of them are NULL (None: none).
     kinds
@@ -124,6 +126,7 @@ class Rows:
     partition: Integers | None = None
     slice: Integers | None = None
     width_us: int = 0
+    owned: tuple[int, int] | None = None
     columns: tuple[tuple[NDArray[Any], Mask | None], ...] = ()
     kinds: Integers | None = None
     order: Integers | None = None

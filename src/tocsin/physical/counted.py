@@ -13,27 +13,34 @@ from tocsin.kernels.trends.answers import Totals
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
-from tocsin.physical.sliced.counting import TOTALS, Counting, added_up
+from tocsin.physical.sliced.counting import TOTALS, WINDOW, Counting, added_up
 from tocsin.physical.sliced.plain import Events, shipped
 
 Known = dict[ex.Expression, Any]
 
 
 def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
-    """The values of RETURN, for every group or for all."""
+    """The window if there are windows, and the values of RETURN, for every group or for all."""
+    needs = needs_of(keys_of(trend.kernel.query, trend.machine))
+    table, layout = shipped(trend.kernel, events, needs, ties=ties, id=None)
+    counted = list(Counting(trend, layout, None).counted(table)) if table.num_rows else []
+    return answered(trend, pa.Table.from_batches(counted) if counted else None)
+
+
+def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
+    """The same, from what tasks have counted."""
     query = trend.kernel.query
     keys = keys_of(query, trend.machine)
     needs = needs_of(keys)
-    table, layout = shipped(trend.kernel, events, needs, ties=ties, id=None)
-    counted = list(Counting(trend, layout, None)(iter(table.to_batches())))
-    groups: dict[tuple[Any, ...], list[Totals]] = {} if keys else {(): []}
+    groups: dict[tuple[Any, ...], list[Totals]] = {} if keys or query.every_us else {(): []}
     values: dict[tuple[Any, ...], list[Any]] = {(): []}
     attributes = [attribute for wanted in needs.values() for attribute in wanted]
-    for row in pa.Table.from_batches(counted).to_pylist() if counted else []:
+    for row in counted.to_pylist() if counted is not None else []:
         totals = pickle.loads(row.pop(TOTALS))
+        window = (row.pop(WINDOW),) if query.every_us else ()
         event = dict(zip(attributes, row.values(), strict=True))
         found = [interpret.value(key)({name: [event] for name in needs}) for key in keys.values()]
-        name = tuple(map(group_name, found))
+        name = (*window, *map(group_name, found))
         groups.setdefault(name, []).append(totals)
         values.setdefault(name, found)
     rows = []
@@ -43,7 +50,8 @@ def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -
         for asked, answer in zip(asked_in(query), trend.answers, strict=True):
             known[asked.expression] = answer.of(summed)
         if query.having is None or settled(query.having, known) is True:
-            rows.append([settled(one.expression, known) for one in query.returns])
+            window = name[:1] if query.every_us else ()
+            rows.append([*window, *(settled(one.expression, known) for one in query.returns)])
     return rows
 
 

@@ -81,10 +81,11 @@ def match(
     schemas = {name: by_type[name].table.schema for name in named}
     bound = bind(query, {name: attribute_types(schema) for name, schema in schemas.items()}, time=time)
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
     if is_compact:
         return compact_table(bound, events, ties)
     if not by_automaton and refused_by_trends(query) is None and (counting := trend(bound)) is not None:
-        return _grouped(bound, rows_over_all(counting, events, ties))
+        return grouped(bound, rows_over_all(counting, events, ties), clock)
     by_automaton = by_automaton or refused_by_kernels(query) is not None
     search = run_kernel(bound) if by_automaton else kernel(bound)
     looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
@@ -98,8 +99,7 @@ def match(
     found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout, asked.values()))
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
-    first = by_type[named[0]]
-    return result.over_all() if query.over_all_matches else result.table(first.table.schema.field(first.time).type)
+    return result.over_all(clock) if query.over_all_matches else result.table(clock)
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -228,23 +228,27 @@ class Result:
             columns |= {name: self._whole(found, name) for name in query.variables}
         return pa.table(columns)
 
-    def over_all(self) -> pa.Table:
-        """One row per group, or one in all."""
+    def over_all(self, time: pa.DataType) -> pa.Table:
+        """One row per window and group, or one in all."""
         query, bags = self.query, self._bags()
+        every_us = query.every_us
+        starts = self.found.column(names.START).to_pylist()
         keys = [(one.expression, interpret.value(one.expression)) for one in query.group_by]
-        groups: dict[tuple[Any, ...], list[Bags]] = {} if keys else {(): []}
+        groups: dict[tuple[Any, ...], list[Bags]] = {} if keys or every_us else {(): []}
         values: dict[tuple[Any, ...], list[Any]] = {(): []}
-        for one in bags:
+        for one, start in zip(bags, starts, strict=True):
             found = [key(one) for _, key in keys]
-            name = tuple(map(group_name, found))
+            window = (start - start % every_us,) if every_us else ()
+            name = (*window, *map(group_name, found))
             groups.setdefault(name, []).append(one)
             values.setdefault(name, found)
         rows = []
         for name, members in groups.items():
             known = {expression: value for (expression, _), value in zip(keys, values[name], strict=True)}
             if query.having is None or _over(query.having, members, known) is True:
-                rows.append([_over(one.expression, members, known) for one in query.returns])
-        return _grouped(self.bound, rows)
+                window = name[:1] if every_us else ()
+                rows.append([*window, *(_over(one.expression, members, known) for one in query.returns)])
+        return grouped(self.bound, rows, time)
 
     def _bags(self) -> list[Bags]:
         """Per match, the events of each variable with the attributes that were asked for."""
@@ -307,12 +311,19 @@ class Result:
         return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
 
 
-def _grouped(bound: BoundQuery, rows: list[list[Any]]) -> pa.Table:
-    """Rows over all matches as a table."""
-    returns = bound.query.returns
+def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:
+    """Rows over all matches as a table; the first value of each is its window, where there are windows."""
+    returns, every_us = bound.query.returns, bound.query.every_us
+    windows: dict[str, pa.Array] = {}
+    if every_us is not None:
+        starts = [row[0] for row in rows]
+        windows["window_start"] = pa.array(starts, pa.int64()).cast(time)
+        windows["window_end"] = pa.array([start + every_us for start in starts], pa.int64()).cast(time)
+        rows = [row[1:] for row in rows]
     columns = zip(*rows, strict=True) if rows else ([] for _ in returns)
     return pa.table(
-        {
+        windows
+        | {
             returned.name: pa.array(list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype))
             for returned, column, (_, dtype) in zip(returns, columns, bound.columns, strict=True)
         }

@@ -22,6 +22,8 @@ from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -36,22 +38,29 @@ Position = Callable[[str, Binding], Column]
 
 
 def overall(
-    query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding | Bag], *, position: Position | None = None
+    query: alg.Query,
+    frame: DataFrame,
+    bindings: Mapping[str, Binding | Bag],
+    *,
+    time: Kind,
+    position: Position | None = None,
 ) -> DataFrame:
-    """The RETURN rows of a query over all its matches: one in all, or one per group.
+    """The RETURN rows of a query over all its matches: one in all, or one per window and group.
 
     Parameters
     ----------
     query
         A query with `over_all_matches`.
     frame
-        Its matches after all policies, one row each.
+        Its matches after all policies, one row each; their start in microseconds is `__tocsin_start`.
     bindings
         What each variable that the query's outputs mention holds, as columns of `frame`.
+    time
+        How the user's columns tell time.
     position
         The position of an event bound to a variable, as something to order by; FIRST and LAST need it (`by_position`).
     """
-    return _Overall(query, frame, bindings, position).rows()
+    return _Overall(query, frame, bindings, time, position).rows()
 
 
 def by_position(query: alg.Query, inputs: Inputs) -> Position:
@@ -107,19 +116,38 @@ def group_keys(
 
 
 def returned(
-    query: alg.Query, groups: DataFrame, keys: Mapping[ex.Expression, Key], known: Mapping[ex.Expression, Value]
+    query: alg.Query,
+    groups: DataFrame,
+    keys: Mapping[ex.Expression, Key],
+    known: Mapping[ex.Expression, Value],
+    time: Kind,
 ) -> DataFrame:
-    """The columns of RETURN, for the groups that HAVING keeps; `known` are the values of aggregates."""
+    """The window and the columns of RETURN, for the groups that HAVING keeps; `known` are the values of aggregates."""
     compiler = Compiler({}, {expression: key.value for expression, key in keys.items()} | dict(known))
     if query.having is not None:
         groups = where(groups, compiler.condition(query.having))
     return select(
         groups,
+        *window_columns(query, time),
         *(
             (keys[one.expression].output if one.expression in keys else compiler.output(one.expression)).alias(one.name)
             for one in query.returns
         ),
     )
+
+
+def window_of(query: alg.Query) -> Column:
+    """When the window begins in which a match starts."""
+    start = F.col(names.START)
+    return start - F.pmod(start, F.lit(query.every_us))
+
+
+def window_columns(query: alg.Query, time: Kind) -> list[Column]:
+    """When the window of a group begins and when it is over."""
+    if query.every_us is None:
+        return []
+    bounds = {"window_start": F.col(WINDOW), "window_end": F.col(WINDOW) + query.every_us}
+    return [Value(bound, time, in_micros=True).output.alias(name) for name, bound in bounds.items()]
 
 
 @dataclass(frozen=True)
@@ -139,11 +167,14 @@ class _Overall:
     query: alg.Query
     frame: DataFrame
     bindings: Mapping[str, Binding | Bag]
+    time: Kind
     position: Position | None
 
     def rows(self) -> DataFrame:
         keys, parts = self._keys, self._parts
         columns = [key.column.alias(key.name) for key in keys.values()]
+        if self.query.every_us is not None:
+            columns.append(window_of(self.query).alias(WINDOW))
         rows = select(self.frame, *columns, *(part.column.alias(part.name) for part in parts))
         rows = self._one_below_the_other(rows)
         groups = aggregate(
@@ -155,7 +186,7 @@ class _Overall:
         known: dict[ex.Expression, Value] = {part.node: _result(part) for part in parts}
         known[ex.Aggregate("count", None)] = Value(F.col(MATCHES), Kind.INTEGER)
         known |= {ex.Call("digits", (part.node,)): _digits(part) for part in parts if _is_whole_sum(part)}
-        return returned(self.query, groups, keys, known)
+        return returned(self.query, groups, keys, known, self.time)
 
     @cached_property
     def _keys(self) -> dict[ex.Expression, Key]:
@@ -163,7 +194,8 @@ class _Overall:
 
     @property
     def _key_columns(self) -> list[Column]:
-        return [F.col(key.name) for key in self._keys.values()]
+        windows = [] if self.query.every_us is None else [F.col(WINDOW)]
+        return [F.col(key.name) for key in self._keys.values()] + windows
 
     @cached_property
     def _parts(self) -> list[_Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from tocsin.algebra import nodes as alg
@@ -90,21 +91,37 @@ def _held(bags: Bags, name: str, kind: alg.Kind) -> Any:
 
 
 def rows_over_all(query: alg.Query, matches: list[Candidate]) -> list[dict[str, Any]]:
-    """One row per group, or one row in all; without GROUP BY there is a row even of no match (R40)."""
-    groups: dict[tuple[Any, ...], list[Bags]] = {} if query.group_by else {(): []}
+    """One row per window and group, or one row in all; without either there is a row even of no match (R40)."""
+    groups: dict[tuple[Any, ...], list[Bags]] = {} if query.group_by or query.every_us else {(): []}
     values: dict[tuple[Any, ...], list[Any]] = {(): []}
+    windows: dict[tuple[Any, ...], dict[str, Any]] = {(): {}}
     for match in matches:
         bags = match.bags
         found = [interpret(one.expression, bags, {}) for one in query.group_by]
-        key = tuple(map(group_key, found))
+        window = _window(query.every_us, match)
+        key = (*window.values(), *map(group_key, found))
         groups.setdefault(key, []).append(bags)
         values.setdefault(key, found)
+        windows.setdefault(key, window)
     rows = []
     for key, members in groups.items():
         known = dict(zip((one.expression for one in query.group_by), values[key], strict=True))
         if query.having is None or _over(query.having, members, known) is True:
-            rows.append({one.name: _over(one.expression, members, known) for one in query.returns})
+            columns = {one.name: _over(one.expression, members, known) for one in query.returns}
+            rows.append(windows[key] | columns)
     return rows
+
+
+def _window(every_us: int | None, match: Candidate) -> dict[str, Any]:
+    """The columns of the window in which a match starts; windows are counted from 1970."""
+    if every_us is None:
+        return {}
+    assert match.first is not None
+    first, into = match.first, match.first.ts % every_us
+    if isinstance(first.time, int):
+        return {"window_start": first.ts - into, "window_end": first.ts - into + every_us}
+    start = first.time - dt.timedelta(microseconds=into)
+    return {"window_start": start, "window_end": start + dt.timedelta(microseconds=every_us)}
 
 
 def _over(expression: ex.Expression, members: list[Bags], keys: dict[ex.Expression, Any]) -> Any:

@@ -306,7 +306,7 @@ def any_queries() -> st.SearchStrategy[ast.Query]:
         plain = {"returns": other.returns, "group_by": other.group_by, "having": other.having}
         if any(isinstance(node, ex.SameValue) for part in _expressions(other) for node in part.walk()):
             plain = {}  # `[k]` is SASE+'s alone
-        return ast.Query(formula, partition_by=other.partition_by, within=other.within, **plain)
+        return ast.Query(formula, partition_by=other.partition_by, within=other.within, every=other.every, **plain)
 
     return st.builds(with_clauses, any_formulas(), trees.queries())
 

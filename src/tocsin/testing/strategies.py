@@ -411,6 +411,7 @@ def _with_totals(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool]) -
     columns = [ast.Column(ex.Aggregate("count", None), "n")]
     totals = draw(st.lists(_aggregates(sorted(positive)), max_size=2))
     columns += [ast.Column(total, f"c{number}") for number, total in enumerate(totals)]
+    query = replace(query, every=draw(st.sampled_from([None, None, ast.Window(2 * SECOND), ast.Window(3 * SECOND)])))
     single = [name for name, iterated in positive.items() if not iterated]
     if not single or draw(st.booleans()):
         return replace(query, returns=tuple(columns))

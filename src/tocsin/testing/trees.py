@@ -145,5 +145,6 @@ def queries() -> st.SearchStrategy[ast.Query]:
         returns=_tuples(st.builds(ast.Column, expressions().map(_whole), st.none() | NAMES), least=0),
         group_by=_tuples(expressions(), least=0, most=2),
         having=st.none() | expressions(),
+        every=st.none() | st.builds(ast.Window, sizes),
         timeouts=st.booleans(),
     )

@@ -24,7 +24,7 @@ def translate(tree: ast.Query) -> Translation:
     QueryBindingError
         The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
     """
-    problems = window_problems(tree.within)
+    problems = window_problems(tree.within, tree.every)
     pattern = Formulas(problems).node(tree.formula)
     variables = Variables(alg.variables_of(pattern), {})
     problems += _name_problems(tree, variables)
@@ -39,6 +39,7 @@ def translate(tree: ast.Query) -> Translation:
         group_by=outputs.group_by,
         having=outputs.having,
         over_all_matches=outputs.over_all_matches,
+        every_us=outputs.every_us,
         places=tree.places,
     )
     return Translation(query, (*window_warnings(tree.within), *_empty_intersections(pattern)))

@@ -22,7 +22,7 @@ def apart(events: Merged, window_us: int | None) -> tuple[Merged, int | None]:
     >>> numbers = [np.array(one) for one in ([0, 1, 2], [5, 5, 7], [0], [3], [0], [9])]
     >>> moved, window = apart(Merged(numbers[0], numbers[1], None, *numbers[2:]), 2)
     >>> moved.times.tolist(), moved.own_high.tolist(), window
-    ([20, 21, 28], [37], 6)
+    ([0, 1, 8], [17], 6)
     """
     times = events.times
     is_new = np.ones(len(times), np.bool_)
@@ -34,8 +34,8 @@ def apart(events: Merged, window_us: int | None) -> tuple[Merged, int | None]:
     if most == 1:
         return events, window_us
     is_whole = bool(len(events.own_low)) and int(events.own_low[0]) == LEAST
-    base = int(times.min()) if is_whole else 0  # small numbers, where no slice says what times count from
-    if 2 * most * max(abs(int(times.min()) - base), abs(int(times.max()) - base)) > MOST // 2:
+    base = int(times.min())  # small numbers, wherever times count from
+    if 2 * most * (int(times.max()) - base) > MOST // 2:
         raise UnsupportedError(
             f"{most:,} events of one instant are too many to count all matches by their order.",
             hint="give events times that differ, or split them with PARTITION BY.",
@@ -43,7 +43,7 @@ def apart(events: Merged, window_us: int | None) -> tuple[Merged, int | None]:
     moved = replace(
         events,
         times=(times - base) * (2 * most) + place,
-        own_low=events.own_low if is_whole else events.own_low * (2 * most),
-        own_high=events.own_high if is_whole else events.own_high * (2 * most) + most - 1,
+        own_low=events.own_low if is_whole else (events.own_low - base) * (2 * most),
+        own_high=events.own_high if is_whole else (events.own_high - base) * (2 * most) + most - 1,
     )
     return moved, None if window_us is None else most * (2 * window_us - 1)

@@ -169,6 +169,7 @@ class Query:
     returns: tuple[Column, ...] = ()
     group_by: tuple[Expression, ...] = ()
     having: Expression | None = None
+    every: Window | None = None
     places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
     where: Where = field(default=None, compare=False, repr=False, kw_only=True)

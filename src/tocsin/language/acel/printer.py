@@ -15,7 +15,7 @@ from tocsin.language.sase.words import quoted
 
 # No event type and no variable is called so without backquotes.
 RESERVED = (
-    *("AGG", "AND", "AS", "FILTER", "GROUP", "HAVING", "NOT", "OR"),
+    *("AGG", "AND", "AS", "EVERY", "FILTER", "GROUP", "HAVING", "NOT", "OR"),
     *("PARTITION", "PATTERN", "PROJECT", "RETURN", "WITHIN"),
 )
 AS_VARIABLE = re.compile("|".join(RESERVED), re.IGNORECASE)
@@ -41,6 +41,7 @@ def print_query(query: ast.Query) -> str:
         returns=query.returns,
         group_by=query.group_by,
         having=query.having,
+        every=query.every,
     )
     return "\n".join([print_formula(query.formula), *print_clauses(shared)])
 

@@ -163,6 +163,19 @@ class Draft:
         """Conditions on groups, beside those of earlier calls; they may use RETURN names."""
         return self._with(having=_joined(self.query.having, conditions, "having"))
 
+    def every(self, duration: dt.timedelta | str | None = None, **units: float) -> Draft:
+        """Aggregate over the matches that start in each window of this length.
+
+        Examples
+        --------
+        >>> from tocsin.language.builder import count, event
+        >>> print(event("A", "a").returns(n=count()).every("1 minute"))
+        PATTERN A a
+        RETURN COUNT(*) AS n
+        EVERY 1 MINUTE
+        """
+        return self._with(every=ast.Window(_duration(duration, units), where=caller()))
+
     def with_timeouts(self) -> Draft:
         """Report partial matches that the window closed, too."""
         return self._with(timeouts=True)

@@ -76,3 +76,6 @@ class ClauseBuilder(ExpressionBuilder):
 
     def having(self, meta: Meta, condition: ex.Expression) -> Clause:
         return self._clause(meta, "HAVING", "having", condition)
+
+    def every(self, meta: Meta, size: ex.Interval) -> Clause:
+        return self._clause(meta, "EVERY", "every", ast.Window(size.microseconds, where=self._place(meta)))

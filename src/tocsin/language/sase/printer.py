@@ -67,6 +67,8 @@ def print_clauses(query: ast.Query) -> list[str]:
         lines.append("GROUP BY " + ", ".join(map(_write, query.group_by)))
     if query.having is not None:
         lines.append("HAVING " + "\n   AND ".join(_conjuncts(query.having)))
+    if query.every is not None:
+        lines.append(f"EVERY {_window(query.every)}")
     if query.timeouts:
         lines.append("WITH TIMEOUTS")
     return lines

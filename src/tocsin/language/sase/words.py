@@ -21,6 +21,7 @@ CLAUSES = (
     "RETURN",
     "GROUP",
     "HAVING",
+    "EVERY",
     "WITH",
 )
 

@@ -29,7 +29,7 @@ def can_count(query: alg.Query) -> bool:
     is_small = node.most is not None and 1 < node.most <= MOST_COPIES
     is_plain = node.part.type is not None and node.part.condition is None
     counts = all(returned.expression == ex.Aggregate("count", None) for returned in query.returns)
-    without = not query.group_by and query.having is None and not query.timeouts
+    without = not query.group_by and query.having is None and query.every_us is None and not query.timeouts
     policies = query.selection is Selection.ANY and query.after_match.skip is Skip.REUSE and query.output is Output.ALL
     asks = query.over_all_matches and bool(query.returns) and counts
     return is_small and is_plain and asks and without and policies and all(map(_is_single, conjuncts_of(query)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -16,14 +16,15 @@ import pyarrow as pa
 from tocsin.kernels.trends.answers import Totals, nothing, together
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.sliced.layout import KEY, Layout
-from tocsin.physical.sliced.rows import array_of, codes, key_of, rows_of
+from tocsin.physical.sliced.rows import array_of, codes, integers, key_of, rows_of
 
 TOTALS, ALL_TOTALS = "__tocsin_totals", "__tocsin_all_totals"
+WINDOW = "__tocsin_window"
 
 
 @dataclass(frozen=True)
 class Counting:
-    """What a worker does with the rows of a task: one row for every group of starts, with its totals."""
+    """What a worker does with the rows of a task: one row for every window and group of starts, with its totals."""
 
     trend: Trend
     layout: Layout
@@ -32,16 +33,24 @@ class Counting:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count."""
         received = [batch for batch in batches if batch.num_rows]
-        if not received:
-            return
-        table = pa.Table.from_batches(received)
-        rows = rows_of(table, self.trend.kernel, self.layout, self.width_us)
+        if received:
+            yield from self.counted(pa.Table.from_batches(received))
+
+    def counted(self, table: pa.Table, owned: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
+        """The groups of the matches of a table, or of those that start within two instants."""
+        rows = replace(rows_of(table, self.trend.kernel, self.layout, self.width_us), owned=owned)
         columns = [
             key_of(table, self.layout.packing.key_bits) if name == KEY else array_of(table, name)
             for gathered in self.layout.gathered
             for name in gathered.columns
             if name is not None
         ]
+        names = [f"f{number}" for number in range(len(columns))]
+        every_us = self.trend.kernel.query.every_us
+        if every_us is not None:
+            starts = integers(array_of(table, self.layout.time))
+            columns.append(pa.array(starts - starts % every_us))
+            names.append(WINDOW)
         labels = codes(columns) if columns else None
         some = np.zeros(1, np.int64)
         if labels is not None:
@@ -54,7 +63,7 @@ class Counting:
         taken = pa.array([int(some[label]) for label in found])
         totals = pa.array([pickle.dumps(one) for one in found.values()], pa.binary())
         arrays = [*(column.take(taken) for column in columns), totals]
-        yield pa.RecordBatch.from_arrays(arrays, names=[*(f"f{number}" for number in range(len(columns))), TOTALS])
+        yield pa.RecordBatch.from_arrays(arrays, names=[*names, TOTALS])
 
 
 @dataclass(frozen=True)

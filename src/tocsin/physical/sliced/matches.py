@@ -128,7 +128,7 @@ def over_all(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS) -> 
     found = search(kernel, inputs, options, with_digests=False)
     query = kernel.query
     bindings = bindings_of(query, found.shapes)
-    return overall(query, found.frame, bindings, position=by_position(query, inputs))
+    return overall(query, found.frame, bindings, time=inputs.time_kind, position=by_position(query, inputs))
 
 
 def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:

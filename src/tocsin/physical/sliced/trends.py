@@ -13,50 +13,61 @@ from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Binding
-from tocsin.physical.compat import make_ready_for_python
+from tocsin.physical.compat import make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import Key, group_keys, returned
-from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, Answers, Counting
-from tocsin.physical.sliced.events import Shipper
+from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers, Counting
+from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.matches import DEFAULTS, Options
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
-from tocsin.physical.values import Value, value_of
+from tocsin.physical.values import Kind, Value, value_of
 
 
 def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
     """The RETURN rows of a query over all its matches."""
-    query, kernel = trend.kernel.query, trend.kernel
-    written = keys_of(query, trend.machine)
-    needs = needs_of(written)
-    shipper = Shipper(kernel, inputs, needs, with_digests=False)
-    shipment = shipper.shipment()
-    make_ready_for_python(shipment.frame)
+    kernel = trend.kernel
+    shipment, schema = ship(trend, inputs)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    shapes = {name: {one: shipper.shapes[name][one] for one in attributes} for name, attributes in needs.items()}
-    fields = [(name, attribute) for name, shape in shapes.items() for attribute in shape]
-    schema = T.StructType(
-        [T.StructField(f"f{number}", shapes[name][attribute]) for number, (name, attribute) in enumerate(fields)]
-    ).add(TOTALS, T.BinaryType())
-    counted = rows.mapInArrow(Counting(trend, shipment.layout, width), schema)
-    bindings = {
-        name: Binding({one: (F.col(f"f{fields.index((name, one))}"), dtype) for one, dtype in shape.items()})
-        for name, shape in shapes.items()
-    }
-    keys = group_keys(written, bindings)
-    return _answered(trend, counted, keys)
+    return answers(trend, inputs, rows.mapInArrow(Counting(trend, shipment.layout, width), schema))
 
 
-def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key]) -> DataFrame:
+def ship(trend: Trend, inputs: Inputs, *, stream: int = 0) -> tuple[Shipment, T.StructType]:
+    """What travels, and the columns of what is counted: those of group keys, the window, and the totals."""
+    query = trend.kernel.query
+    needs = needs_of(keys_of(query, trend.machine))
+    shipper = Shipper(trend.kernel, inputs, needs, with_digests=False, stream=stream)
+    shipment = shipper.shipment()
+    make_ready_for_python(shipment.frame)
+    dtypes = [shipper.shapes[name][one] for name, attributes in needs.items() for one in attributes]
+    schema = T.StructType([T.StructField(f"f{number}", dtype) for number, dtype in enumerate(dtypes)])
+    if query.every_us is not None:
+        schema = schema.add(WINDOW, T.LongType())
+    return shipment, schema.add(TOTALS, T.BinaryType())
+
+
+def answers(trend: Trend, inputs: Inputs, counted: DataFrame) -> DataFrame:
+    """The RETURN rows, from what tasks have counted."""
+    written = keys_of(trend.kernel.query, trend.machine)
+    fields = [(name, one) for name, attributes in needs_of(written).items() for one in attributes]
+    bindings: dict[str, Binding] = {}
+    for name in dict.fromkeys(name for name, _ in fields):
+        own = {one: number for number, (of, one) in enumerate(fields) if of == name}
+        dtypes = schema_of(counted)
+        bindings[name] = Binding({one: (F.col(f"f{number}"), dtypes[number].dataType) for one, number in own.items()})
+    return _answered(trend, counted, group_keys(written, bindings), inputs.time_kind)
+
+
+def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key], time: Kind) -> DataFrame:
     """Add up the totals of each group and answer what RETURN asks."""
     query = trend.kernel.query
-    rows = select(counted, *(key.column.alias(key.name) for key in keys.values()), F.col(TOTALS))
-    groups = aggregate(
-        rows, [F.col(key.name) for key in keys.values()], F.collect_list(F.col(TOTALS)).alias(ALL_TOTALS)
-    )
+    windows = [] if query.every_us is None else [F.col(WINDOW)]
+    rows = select(counted, *(key.column.alias(key.name) for key in keys.values()), *windows, F.col(TOTALS))
+    names = [*(F.col(key.name) for key in keys.values()), *windows]
+    groups = aggregate(rows, names, F.collect_list(F.col(TOTALS)).alias(ALL_TOTALS))
     schema = T.StructType([field for field in groups.schema.fields if field.name != ALL_TOTALS])
     asked = asked_in(query)
     known: dict[ex.Expression, Value] = {}
@@ -68,4 +79,4 @@ def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key]) 
         schema = schema.add(name, dtype)
         known[one.expression] = value_of(F.col(name), dtype)
     answered = groups.mapInArrow(Answers(trend), schema)
-    return returned(query, answered, keys, known)
+    return returned(query, answered, keys, known, time)

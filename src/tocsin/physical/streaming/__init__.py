@@ -10,4 +10,5 @@ state        what a shard remembers between micro-batches, as versioned bytes
 clocks       how far time has come, by the sources' own events
 decisions    when a match is decided, and how long an event matters
 shards       how keys are spread
+windows      aggregates over all matches, told for windows of time
 """

@@ -7,7 +7,7 @@ from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Skip
 from tocsin.physical.claims import unsupported
 
-STRATEGIES = ("auto", "kernel", "automaton")
+STRATEGIES = ("auto", "kernel", "automaton", "trend")
 HINT = "read the same data as a batch, with `spark.read` instead of `spark.readStream`."
 
 
@@ -20,12 +20,18 @@ def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | No
         return UnsupportedError(
             f"The strategy `{strategy}` does not run on a stream.", hint="leave out `strategy=`: a kernel runs it."
         )
-    if query.over_all_matches:
+    if query.over_all_matches and query.every_us is None:
         where = next((returned.expression.where for returned in query.returns), None)
         return UnsupportedError(
-            "Aggregation over all matches (COUNT(*), GROUP BY) does not run on a stream yet: it has no end.",
+            "An aggregate over all matches of a stream is never known: a stream has no end.",
             where=where,
-            hint="return the matches, and aggregate them with Spark.",
+            hint="say for which windows it is told: `EVERY 10 MINUTES`.",
+        )
+    if query.every_us is not None and query.output in (Output.FIRST_PER_END, Output.LAST_PER_END):
+        return UnsupportedError(
+            f"EVERY together with OUTPUT {query.output.value} does not run on a stream yet.",
+            where=query.places.get("output"),
+            hint=HINT,
         )
     if query.after_match.skip is not Skip.REUSE and query.output in (Output.FIRST_PER_END, Output.LAST_PER_END):
         return UnsupportedError(

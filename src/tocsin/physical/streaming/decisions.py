@@ -6,6 +6,8 @@ by which all others that count are decided: L after the start, L being the longe
 beyond D, all that matters is known, and the match is given; so the matches of one step are those with
 `old watermark ≤ D < new watermark`, and none is given twice.
 
+Aggregates over all matches of a window are given when every match that starts in it is decided.
+
 An event is forgotten when the watermark is beyond its time plus the longest lifetime of the variables it may be bound
 to. Events that only count for positions matter as long as any.
 """
@@ -46,6 +48,8 @@ class Decisions:
         How long an event matters that may be bound to each of the kernel's sources.
     longest_us
         How long any event matters.
+    every_us
+        How long the windows are that aggregates are told for; None: matches are told.
     """
 
     is_eager: bool
@@ -54,17 +58,27 @@ class Decisions:
     absences: tuple[alg.Absent, ...]
     lives_us: tuple[int, ...]
     longest_us: int
+    every_us: int | None = None
 
     def decided_at(self, matches: Matches, rows: Rows) -> Integers:
         """D of each match."""
         if self.after_start_us is not None:
-            return _later(matches.start, self.after_start_us)
+            starts = matches.start
+            if self.every_us is not None:
+                starts = _later(starts - starts % self.every_us, self.every_us - 1)
+            return _later(starts, self.after_start_us)
         if self.after_end_us is not None:
             return _later(matches.end, self.after_end_us)
         found = matches.end
         for absence in self.absences:
             found = np.maximum(found, _deadline(absence, matches, rows.ts))
         return found
+
+    def closed(self, watermark: int) -> int:
+        """Where the first window begins that is not over: all matches that start before are decided."""
+        assert self.every_us is not None and self.after_start_us is not None
+        decided = watermark - self.after_start_us
+        return max(decided - decided % self.every_us, BEFORE_ALL)
 
     def matter(self, ts: Integers, flags: Integers, watermark: int) -> Mask:
         """Which events are not to be forgotten."""
@@ -75,33 +89,39 @@ class Decisions:
         return found
 
 
-def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True) -> Decisions:
-    """When the matches of a bounded query are decided; `eager` when they may come out of order."""
+def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, counts: bool = False) -> Decisions:
+    """When the matches of a bounded query are decided; `eager` when they may come out of order.
+
+    Where they are counted (`counts`), they are words within a window, and nothing is absent.
+    """
     query = kernel.query
     absences = tuple(alg.absences_in(query.pattern))
-    if isinstance(kernel, RunKernel):
+    every_us = query.every_us
+    if isinstance(kernel, RunKernel) or counts:
         assert query.window_us is not None
-        lives = (query.window_us - 1,) * len(kernel.sources)
-        is_eager = eager and not kernel.counts_every_event and not kernel.needs_order
-        return Decisions(is_eager, None, None, (), lives, query.window_us - 1)
+        span = query.window_us - 1
+        lives = (span + (every_us or 0),) * len(kernel.sources)
+        is_eager = eager and not kernel.counts_every_event and not kernel.needs_order and every_us is None
+        return Decisions(is_eager, None if every_us is None else span, None, (), lives, lives[0], every_us)
     known = lifetimes(query, distances)
     found = [known[source.variable] for source in kernel.sources]
     lives = tuple(life for life in found if life is not None)
     assert len(lives) == len(found)
     longest = max(lives, default=0)
-    span = max((life for name in query.variables if (life := known[name]) is not None), default=0)
+    span = max((life for name in query.variables if (life := known[name]) is not None), default=0) - (every_us or 0)
     skips = query.after_match.skip is not Skip.REUSE
-    after_start = span if skips or query.output in OF_ALL_MATCHES else None
+    after_start = span if skips or query.output in OF_ALL_MATCHES or every_us is not None else None
     # Events are kept twice as long then, so that the first of a match is there when its end is decided (D64).
     after_end = span // 2 if query.output in PER_END and absences else None
     compares = query.selection is not Selection.ANY or skips or query.output not in (Output.ALL, Output.COUNT)
     return Decisions(
-        is_eager=eager and not absences and not compares,
+        is_eager=eager and not absences and not compares and every_us is None,
         after_start_us=after_start,
         after_end_us=after_end,
         absences=absences,
         lives_us=lives,
         longest_us=longest,
+        every_us=every_us,
     )
 
 

@@ -23,11 +23,13 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from tocsin import errors
 from tocsin.algebra.text import to_text
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
 from tocsin.physical.compat import is_streaming
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.matches import Found, compiler_of, is_numbered_after, returned, schema_of, ship
@@ -106,8 +108,28 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Opti
 
 
 def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:
-    """The matches before RETURN."""
-    shipment, shapes = ship(kernel, inputs, with_digests=True, stream=WITH_EVENTS if options.with_late else WITH_CLOCK)
+    """The matches before RETURN; those that are only added up have no ids."""
+    with_digests = not kernel.query.over_all_matches
+    shipment, shapes = ship(kernel, inputs, with_digests=with_digests, stream=what_travels(options))
+    schema = schema_of(kernel, inputs, shipment, shapes)
+    return Found(stepped(kernel, inputs, distances, options, shipment, schema), shapes)
+
+
+def what_travels(options: Options) -> int:
+    """What of events that take no part is shipped."""
+    return WITH_EVENTS if options.with_late else WITH_CLOCK
+
+
+def stepped(
+    kernel: AnyKernel,
+    inputs: Inputs,
+    distances: Network,
+    options: Options,
+    shipment: Shipment,
+    schema: T.StructType,
+    trend: Trend | None = None,
+) -> DataFrame:
+    """What shards find in the events that are shipped to them, in rows of the schema; with `trend` they count."""
     partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     shards = _shards(kernel, shipment, options, partitions)
     called = labels(shards, partitions)
@@ -124,11 +146,12 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
     step = Step(
         kernel,
         shipment.layout,
-        decisions(kernel, distances, eager=options.eager),
+        decisions(kernel, distances, eager=options.eager, counts=trend is not None),
         tuple(options.lateness_us[types[0]] for types in sources),
         has_id=inputs.id is not None,
         most=options.max_matches_per_start,
         idle_ms=options.idle_ms,
+        counting=None if trend is None else Counting(trend, shipment.layout, None),
     )
     shard = Shard(step, plan_of(kernel, shipment, shards))
     steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
@@ -140,10 +163,9 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
     )
     observed = steps.observe(NAME, *map(spark.expr, OBSERVED))
     found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
-    schema = schema_of(kernel, inputs, shipment, shapes)
     if options.with_late:
         schema = schema.add(names.EVENT, T.StringType())
-    return Found(found.mapInArrow(Unpacking(to_arrow_schema(schema)), schema), shapes)
+    return found.mapInArrow(Unpacking(to_arrow_schema(schema)), schema)
 
 
 def source_types(inputs: Inputs) -> list[tuple[str, ...]]:

@@ -23,6 +23,7 @@ from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.language.ast import Skip
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
@@ -79,6 +80,8 @@ class Step:
         How many matches may have one start.
     idle_ms
         After how long by the clock on the wall a silent source holds time back no more; None: never.
+    counting
+        What counts the matches of a window without finding them; None: they are found.
     """
 
     kernel: AnyKernel
@@ -88,6 +91,7 @@ class Step:
     has_id: bool = False
     most: int = MOST_MATCHES_PER_START
     idle_ms: int | None = None
+    counting: Counting | None = None
 
     @cached_property
     def skipping(self) -> Skipping | None:
@@ -124,9 +128,13 @@ class Step:
         kept = None
         if known:
             table = pa.concat_tables(known).combine_chunks()
-            search = _Search(self, table, old)
-            batches = list(search.batches(before, clocks.watermark))
-            kept = self._remembered(search.table, clocks.watermark)
+            if self.counting is not None:
+                batches = self._counted(self.counting, table, before, clocks.watermark)
+            else:
+                search = _Search(self, table, old)
+                batches = list(search.batches(before, clocks.watermark))
+                table = search.table
+            kept = self._remembered(table, clocks.watermark)
         report = Report(
             events=0 if arrived is None else arrived.num_rows,
             late=0 if late is None else late.num_rows,
@@ -136,6 +144,11 @@ class Step:
         )
         shown = late.select([EVENT]) if late is not None and EVENT in late.column_names else None
         return replace(state, clocks=clocks, rows=kept), batches, shown, report
+
+    def _counted(self, counting: Counting, table: pa.Table, before: int, now: int) -> list[pa.RecordBatch]:
+        """The groups of the windows that are over by now and were not before."""
+        first, end = self.decisions.closed(before), self.decisions.closed(now)
+        return [] if first == end else list(counting.counted(table, (first, end - 1)))
 
     def _times(self, table: pa.Table) -> Integers:
         return integers(array_of(table, self.layout.time))
@@ -165,6 +178,10 @@ class _Search:
             return
         rows = rows_of(self.table, self.step.kernel, self.step.layout, None)
         gatherer = Gatherer(self.table, self.step.layout)
+        if not self.step.layout.digests:  # only added up: nobody asks for ids
+            for matches in self._due(rows, before, now):
+                yield from (gatherer.batch(portion, None) for portion in portions(matches))
+            return
         identify = _Identity(self.step, self.table, rows)
         given = self._eager(rows, is_new, identify) if self.step.decisions.is_eager else self._due(rows, before, now)
         for matches in given:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tocsin.language.sase.messages import situation
 
-CLAUSES = ("WITHIN", "PARTITION", "RETURN", "GROUP", "HAVING")
+CLAUSES = ("WITHIN", "PARTITION", "RETURN", "GROUP", "HAVING", "EVERY")
 EXAMPLE = "Login AS l ; Transfer+ AS t FILTER t[amount > 1000] WITHIN 10 MINUTES"
 
 

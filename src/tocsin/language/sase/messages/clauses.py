@@ -32,7 +32,6 @@ INSTEAD = {
     "CONSUME": "write AFTER MATCH SKIP PAST LAST EVENT.",
     "TIMEOUTS": "write WITH TIMEOUTS.",
     "SLIDE": "write WITHIN (10 MINUTES, 1 MINUTE), or nothing: every match is reported once.",
-    "EVERY": "write WITHIN (10 MINUTES, 1 MINUTE), or nothing: every match is reported once.",
     "UNION": "one text holds one pattern; for alternatives write OR(…).",
     "LIMIT": "take the rows you need from the result, or write OUTPUT first.",
     "ORDER": "a pattern orders its events, not its result; sort the DataFrame it gives.",
@@ -50,6 +49,7 @@ EXAMPLES = {
     "RETURN": "RETURN a.user, COUNT(b) AS n",
     "GROUP": "GROUP BY a.user",
     "HAVING": "HAVING COUNT(*) > 3",
+    "EVERY": "EVERY 10 MINUTES",
 }
 
 SELECTION_HABITS = {
@@ -87,7 +87,7 @@ def unknown_clause(s: Situation) -> QuerySyntaxError | None:
     return s.error(
         f"There is no clause `{s.found.text}`.",
         "the clauses are PARTITION BY, WHERE, WITHIN, SEMANTICS, AFTER MATCH, OUTPUT, RETURN, GROUP BY, "
-        "HAVING and WITH TIMEOUTS.",
+        "HAVING, EVERY and WITH TIMEOUTS.",
     )
 
 

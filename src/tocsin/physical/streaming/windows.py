@@ -1,0 +1,112 @@
+"""Aggregates over all matches of a stream, told for windows of time (EVERY).
+
+All shards see the same time, so that what they know of a window comes out in one micro-batch, when every match that
+starts in it is decided: totals that were counted, or the matches themselves. They are brought together by window and
+added up in Python; nothing of them is state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.temporal import Network
+from tocsin.kernels.trends.trend import Trend
+from tocsin.physical.counted import answered
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.local import Result, grouped
+from tocsin.physical.overall import by_position, overall, window_of
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced import trends
+from tocsin.physical.sliced.counting import WINDOW
+from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.physical.sliced.matches import bindings_of
+from tocsin.physical.sql.frames import with_columns
+from tocsin.physical.streaming.frames import LATE, Options, search, stepped, what_travels
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What a worker does with all that is known of one window: its rows. Late events, which have none, pass through.
+
+    Attributes
+    ----------
+    rows
+        The rows of a window, from what is known of it.
+    schema
+        Their columns.
+    """
+
+    rows: Callable[[pa.Table], pa.Table]
+    schema: pa.Schema
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The rows of one window."""
+        if table.column(WINDOW).null_count:
+            found = table.select([names.EVENT]).rename_columns([LATE])
+        else:
+            found = self.rows(table.select([name for name in table.column_names if name != names.EVENT]))
+        columns = [
+            found.column(field.name).cast(field.type)
+            if field.name in found.column_names
+            else pa.nulls(found.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def counted(trend: Trend, inputs: Inputs, distances: Network, options: Options, bound: BoundQuery) -> DataFrame:
+    """The RETURN rows of each window, counted without finding a match."""
+    shipment, fields = trends.ship(trend, inputs, stream=what_travels(options))
+    frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
+    schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
+    return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
+
+
+def found(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options, bound: BoundQuery) -> DataFrame:
+    """The RETURN rows of each window, whose matches are found one by one."""
+    query = kernel.query
+    matches = search(kernel, inputs, distances, options)
+    of_batch = overall(
+        query,
+        _empty(matches.frame, matches.frame.schema),
+        bindings_of(query, matches.shapes),
+        time=inputs.time_kind,
+        position=by_position(query, inputs),
+    )
+    places = {name: (place, tuple(shape)) for place, (name, shape) in enumerate(matches.shapes.items())}
+    frame = with_columns(matches.frame, window_of(query).alias(WINDOW))
+    return _closed(frame, of_batch.schema, partial(_rows_of_matches, bound, places), options)
+
+
+def _closed(
+    frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: Options
+) -> DataFrame:
+    fields = [T.StructField(field.name, field.dataType) for field in schema.fields]  # a late event has none of them
+    schema = T.StructType([*fields, T.StructField(LATE, T.StringType())] if options.with_late else fields)
+    closing = Closing(rows, to_arrow_schema(schema))
+
+    def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
+        return closing(table)
+
+    return frame.groupBy(WINDOW).applyInArrow(close, schema)
+
+
+def _empty(frame: DataFrame, schema: T.StructType) -> DataFrame:
+    """A batch without rows: what Spark makes of it has the columns that it makes of the stream."""
+    return frame.sparkSession.createDataFrame([], schema)
+
+
+def _rows_of_totals(bound: BoundQuery, trend: Trend, table: pa.Table) -> pa.Table:
+    return grouped(bound, answered(trend, table), pa.int64())
+
+
+def _rows_of_matches(bound: BoundQuery, places: dict[str, tuple[int, tuple[str, ...]]], table: pa.Table) -> pa.Table:
+    return Result(bound, table, places).over_all(pa.int64())
