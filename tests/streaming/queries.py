@@ -69,15 +69,20 @@ class Folder:
         return [row.asDict(recursive=True) for row in rows]
 
 
-@contextmanager
-def settings(spark: SparkSession, *, store: str = "default", partitions: int = 1) -> Iterator[SparkSession]:
-    """The session for small streams, with one of the state stores."""
-    wanted = {
+def session_settings(*, store: str = "default", partitions: int = 1) -> dict[str, str]:
+    """What a session of small streams needs."""
+    return {
         "spark.sql.streaming.stateStore.providerClass": STORES[store],
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
+
+
+@contextmanager
+def settings(spark: SparkSession, *, store: str = "default", partitions: int = 1) -> Iterator[SparkSession]:
+    """The session for small streams, with one of the state stores."""
+    wanted = session_settings(store=store, partitions=partitions)
     before = {name: spark.conf.get(name) for name in wanted}
     for name, value in wanted.items():
         spark.conf.set(name, value)

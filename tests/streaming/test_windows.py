@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.streaming import queries as on_spark
 from tests.streaming.queries import Folder, observed
 from tests.streaming.support import Live, arrivals, cut
+from tests.streaming.texts import COUNTED, FOUND
 
 import tocsin
 from tocsin import errors, reference
@@ -26,23 +27,6 @@ from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, SECOND, Streams, queries, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
-TOTALS = "COUNT(*) AS n, SUM(b.x) AS s, MAX(b.x) AS m"
-COUNTED = [
-    f"PATTERN SEQ(A a, B+ b) WITHIN 5 us RETURN {TOTALS} EVERY 4 us",
-    f"PATTERN SEQ(A a, B+ b, C c) PARTITION BY k WITHIN 6 us RETURN a.k, {TOTALS} GROUP BY a.k EVERY 3 us",
-    f"PATTERN SEQ(A a, B+ b) WITHIN 5 us SEMANTICS next RETURN a.x, {TOTALS} GROUP BY a.x EVERY 1 us HAVING n > 1",
-    f"PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 7 us SEMANTICS partition-contiguous RETURN {TOTALS} EVERY 20 us",
-    f"PATTERN B{{2,}} b WHERE b[i].x >= b[i-1].x WITHIN 6 us RETURN {TOTALS} EVERY 5 us",
-]
-FOUND = [
-    f"PATTERN SEQ(A a, B b) WHERE a.x <= b.x WITHIN 5 us RETURN b.x, {TOTALS} GROUP BY b.x EVERY 4 us",
-    "PATTERN SEQ(A a, NOT C c, B b) WITHIN 5 us OUTPUT count EVERY 3 us",
-    f"PATTERN SEQ(A a, B b, NOT C c) PARTITION BY k WITHIN 5 us RETURN {TOTALS} EVERY 7 us",
-    f"PATTERN SEQ(NOT C c, A a, B b) WITHIN 5 us RETURN {TOTALS} EVERY 2 us",
-    f"PATTERN AND(A a, B b) WITHIN 4 us OUTPUT longest RETURN {TOTALS} EVERY 3 us",
-    f"PATTERN SEQ(A a, B+ b) WITHIN 5 us AFTER MATCH SKIP PAST LAST EVENT RETURN {TOTALS} EVERY 4 us",
-    f"PATTERN SEQ(A a, B b) WITHIN 6 us AFTER MATCH SKIP TO NEXT EVENT OUTPUT first RETURN {TOTALS} EVERY 4 us",
-]
 events = st.fixed_dictionaries(
     {
         "ts": st.integers(-3, 14),
