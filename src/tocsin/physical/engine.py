@@ -49,7 +49,7 @@ from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.describe import describe as describe_kernel
 from tocsin.physical.sliced.describe import describe_clustered, describe_runs, describe_trend
 from tocsin.physical.streaming import frames as streams
-from tocsin.physical.streaming import windows
+from tocsin.physical.streaming import joined, windows
 from tocsin.physical.streaming.claims import refused_on_streams
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.physical.values import Kind
@@ -244,6 +244,8 @@ class Prepared:
             self.options.late,
             None if self.options.idle_us is None else max(self.options.idle_us // 1000, 1),
         )
+        if self.options.strategy == "join":
+            return joined.matches(self.query, self._joins(), self.inputs, asked)
         if not self.query.over_all_matches:
             return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
         if self.options.strategy in ("auto", "trend") and self.trend is not None:

@@ -161,14 +161,18 @@ class BranchFrame:
         names = stream.schema.names
         frame = stream.frame.toDF(*(source.name(number) for number in range(len(names))))
         time = F.col(source.column_of(stream.time))
-        conditions = [time.isNotNull()]
-        if stream.type_column is not None:
-            conditions.insert(0, F.col(source.column_of(stream.type_column)) == F.lit(stream.type))
-        conditions += [source.key(name).column.isNotNull() for name in self.query.partition.same]
-        conditions += [compiler.condition(condition) for condition in scan.conditions]
+        conditions = [*self._of_one_event(source, scan, compiler), time.isNotNull()]
         micros = source.micros_of_time.alias(source.name("us"))
         rows = with_columns(where(frame, reduce(and_, conditions)), micros, *more)
         return rows if scan.prefilter is None else self._prefiltered(rows, source, scan.prefilter, compiler)
+
+    def _of_one_event(self, source: Source, scan: Scan, compiler: Compiler) -> Iterable[Column]:
+        """What concerns the events of a variable alone."""
+        stream = source.stream
+        if stream.type_column is not None:
+            yield F.col(source.column_of(stream.type_column)) == F.lit(stream.type)
+        yield from (source.key(name).column.isNotNull() for name in self.query.partition.same)
+        yield from (compiler.condition(condition) for condition in scan.conditions)
 
     def _prefiltered(self, rows: DataFrame, source: Source, prefilter: Prefilter, compiler: Compiler) -> DataFrame:
         near = prefilter.near

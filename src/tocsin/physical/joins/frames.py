@@ -16,7 +16,7 @@ clash, whatever the session's rules on case:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -35,8 +35,10 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 
 
-def matches(query: alg.Query, plan: Plan, inputs: Inputs) -> DataFrame:
-    """The matches of a planned query.
+def matches(
+    query: alg.Query, plan: Plan, inputs: Inputs, branch_frame: Callable[..., BranchFrame] = BranchFrame
+) -> DataFrame:
+    """The matches of a planned query; `branch_frame` joins the variables of one branch.
 
     The columns are `match_id`, `start`, `end`, then those of RETURN, or one per variable: a struct, or an array of
     structs in order of time.
@@ -50,7 +52,7 @@ def matches(query: alg.Query, plan: Plan, inputs: Inputs) -> DataFrame:
         if any(name not in branch.bags for branch in plan.branches)
     }
     frames = [
-        BranchFrame(query, branch, inputs, shapes, unbound, plan.sliding).frame(returns) for branch in plan.branches
+        branch_frame(query, branch, inputs, shapes, unbound, plan.sliding).frame(returns) for branch in plan.branches
     ]
     if not frames:
         raise errors.InternalError("A plan without branches.", where=query.pattern.where)

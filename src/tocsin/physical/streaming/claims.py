@@ -7,7 +7,7 @@ from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Skip
 from tocsin.physical.claims import unsupported
 
-STRATEGIES = ("auto", "kernel", "automaton", "trend")
+STRATEGIES = ("auto", "kernel", "automaton", "trend", "join")
 HINT = "read the same data as a batch, with `spark.read` instead of `spark.readStream`."
 
 
