@@ -86,8 +86,8 @@ class _StreamedBranch(BranchFrame):
         frame = stream.frame
         if WATERMARK_DELAY not in stream.schema[stream.time].metadata:
             frame = frame.withWatermark(stream.time, f"{math.ceil(self.lateness_us[stream.type] / 1000)} milliseconds")
-        # A filter that does not name the time would be pushed below the watermark, which then saw nothing else: not only
-        # that on the type, but those that Spark makes itself of conditions, `x IS NOT NULL`. So every column names it.
+        # A filter that does not name the time would be pushed below the watermark, which then saw nothing else: that on
+        # the type, and those that Spark makes of conditions itself, `x IS NOT NULL`. So every column names it.
         time = F.col(stream.time)
         frame = select(
             frame,
