@@ -129,8 +129,8 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     ]
     lines += [
         f"| {one['minutes'][0]:g}-{one['minutes'][1]:g} | {one['batches']} | {one['rows']:,} | "
-        f"{one['median_ms']:,.0f} | {one['p99_ms']:,.0f} | {one['us_per_event']:.1f} | {one['remembered']:,} | {one['jvm_mb']:,.0f} | "
-        f"{one['workers_mb']:,.0f} |"
+        f"{one['median_ms']:,.0f} | {one['p99_ms']:,.0f} | {one['us_per_event']:.1f} | {one['remembered']:,} | "
+        f"{one['jvm_mb']:,.0f} | {one['workers_mb']:,.0f} |"
         for one in found
     ]
     return "\n".join(lines)
