@@ -14,7 +14,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.testing.compare import assert_same_rows, frozen
-from tocsin.testing.strategies import EVERYTHING, Features, queries, streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, queries, queries_with_streams, streams
 
 PLAIN = Features(iteration=True, absence=True, aggregates=True, most_events=3)
 Stream = dict[str, list[dict[str, Any]]]
@@ -125,3 +125,25 @@ class Count(dict[Any, int]):
 
     def __le__(self, other: dict[Any, int]) -> bool:
         return all(number <= other.get(item, 0) for item, number in self.items())
+
+
+# --- time-outs ------------------------------------------------------------------------------------
+
+
+def held_before(missing: str, names: list[str], row: dict[str, Any]) -> Any:
+    """What a row binds to the variables before one."""
+    return frozen([row[name] for name in names[: names.index(missing)]])
+
+
+@settings(max_examples=200)
+@given(queries_with_streams(replace(TIMEOUTS, returns=False)))
+def test_no_time_out_is_the_beginning_of_a_match(case: tuple[ast.Query, list[Stream]]) -> None:
+    query, (stream,) = case
+    names = list(translate(query).query.variables)
+    numbered = {kind: [{**row, "id": number} for number, row in enumerate(events)] for kind, events in stream.items()}
+    found = rows(query, numbered)
+    for late in (row for row in found if row["status"] == "timeout"):
+        assert all(late[name] is None for name in names[names.index(late["missing"]) :])
+        began = held_before(late["missing"], names, late)
+        matches = (row for row in found if row["status"] == "match")
+        assert all(held_before(late["missing"], names, match) != began for match in matches)

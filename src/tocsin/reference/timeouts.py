@@ -25,35 +25,38 @@ def timeouts(query: alg.Query, events: list[Event]) -> list[tuple[Candidate, str
 
 
 def _reaching(evaluation: Evaluation, query: alg.Query, sequence: alg.Sequence, number: int) -> list[Candidate]:
-    """The matches of the first parts; an absence after the last of them is not theirs."""
+    """The matches of the first parts, as far as absences that these parts decide let them live."""
+    names = set(alg.variables_of(alg.Sequence(sequence.parts[:number])))
+    inside = {node.variable for part in sequence.parts for node in alg.absences_in(part)}
+    may_grow = number < len(sequence.parts)
+
+    def is_decided(guard: Guard) -> bool:
+        absent = guard.absent
+        if absent.condition is not None and not ex.variables_in(absent.condition) <= names | {absent.variable}:
+            return False
+        # An absence that begins a part looks back from the end of the whole match, which a later part still moves.
+        is_begun = _has_an_event(guard.lower) or not (may_grow and absent.variable in inside)
+        return is_begun and _has_an_event(guard.upper)
+
     return evaluation.settle(
-        replace(found, guards=tuple(guard for guard in found.guards if _is_closed(guard)))
+        replace(found, guards=tuple(filter(is_decided, found.guards)))
         for found in evaluation.matches(prefix(query, sequence, number))
     )
 
 
-def _is_closed(guard: Guard) -> bool:
-    """Whether the event that ends the gap is there; otherwise a later part will end it."""
-    return any(not isinstance(anchor, alg.Whole) for anchor, _, _ in guard.upper)
+def _has_an_event(bounds: tuple[tuple[int | alg.Whole, int, bool], ...]) -> bool:
+    """Whether the event is there that bounds a gap on this side; otherwise the window does, or a part to come."""
+    return any(not isinstance(anchor, alg.Whole) for anchor, _, _ in bounds)
 
 
 def prefix(query: alg.Query, sequence: alg.Sequence, number: int) -> alg.Node:
-    """The query of the first parts: the absences between them and the conditions on nothing but them."""
+    """The query of the first parts: all absences, and the conditions on nothing but them."""
     names = set(alg.variables_of(alg.Sequence(sequence.parts[:number])))
     node: alg.Node = replace(sequence, parts=sequence.parts[:number])
     for outer in query.pattern.walk():
         if outer is sequence:
             break
-        # An absence counts when it lies between parts that are here and speaks of nothing else: what later parts
-        # may still decide blocks nothing yet.
-        if (
-            isinstance(outer, alg.Absent)
-            and any(
-                isinstance(bound.anchor, alg.FirstOf) and names.intersection(bound.anchor.variables)
-                for bound in outer.upper
-            )
-            and (outer.condition is None or ex.variables_in(outer.condition) <= names | {outer.variable})
-        ):
+        if isinstance(outer, alg.Absent):
             node = replace(outer, part=node)
     condition = next((outer.condition for outer in query.pattern.walk() if isinstance(outer, alg.Filter)), None)
     known = [conjunct for conjunct in ex.conjuncts(condition) if ex.variables_in(conjunct) <= names]

@@ -34,6 +34,7 @@ __all__ = [
     "JOINS",
     "LANGUAGE",
     "SECOND",
+    "TIMEOUTS",
     "TYPES",
     "Features",
     "Streams",
@@ -57,12 +58,16 @@ class Features:
     guarded_iteration: bool = False  # NOT inside an iterated SEQ
     texts: bool = False  # conditions that join or count texts, which arrays of numbers cannot hold
     over_all: bool = False  # RETURN COUNT(*), GROUP BY
+    timeouts: bool = False  # WITH TIMEOUTS, always
     most_events: int = 4
 
 
 JOINS = Features(returns=True)
 EVERYTHING = Features(iteration=True, absence=True, policies=True, returns=True, aggregates=True, most_events=3)
 LANGUAGE = replace(EVERYTHING, guarded_iteration=True, texts=True, over_all=True)
+TIMEOUTS = replace(
+    EVERYTHING, policies=False, unbounded=False, guarded_iteration=True, texts=True, timeouts=True, most_events=4
+)
 
 
 # --- queries with their streams -------------------------------------------------------------------
@@ -127,7 +132,8 @@ def _planted(query: ast.Query, max_events: int, seed: int) -> Streams:
 @st.composite
 def queries(draw: st.DrawFn, features: Features = EVERYTHING) -> ast.Query:
     """A valid query."""
-    names = [f"e{number}" for number in range(draw(st.sampled_from([2, 1, *range(2, features.most_events + 1)])))]
+    sizes = [*range(2, features.most_events + 1)] if features.timeouts else [2, 1, *range(2, features.most_events + 1)]
+    names = [f"e{number}" for number in range(draw(st.sampled_from(sizes)))]
     pattern = draw(_elements(names, features, depth=0))
     positive = _positive(pattern)
     window = draw(st.one_of(st.none(), _windows()) if features.unbounded else _windows())
@@ -142,6 +148,7 @@ def queries(draw: st.DrawFn, features: Features = EVERYTHING) -> ast.Query:
         partition_by=partition_by,
         where_clause=ex.all_of(*conditions) if conditions else None,
         within=window,
+        timeouts=features.timeouts,
     )
     if features.policies:
         query = draw(_with_policies(query, positive, features))
@@ -168,6 +175,8 @@ def _elements(draw: st.DrawFn, names: list[str], features: Features, depth: int)
         return ast.Event(draw(st.sampled_from(TYPES)), names[0], quantifier)
     cut = draw(st.integers(1, len(names) - 1))
     operator = draw(st.sampled_from([ast.Operator.SEQ, ast.Operator.SEQ, ast.Operator.AND, ast.Operator.OR]))
+    is_timed = features.timeouts and depth == 0
+    operator = ast.Operator.SEQ if is_timed else operator
     groups = [names[:cut], names[cut:]]
     if operator is ast.Operator.OR and draw(st.integers(0, 3)) == 0:
         groups = [names, names]  # both branches bind the same names
@@ -180,7 +189,7 @@ def _elements(draw: st.DrawFn, names: list[str], features: Features, depth: int)
     quantifier = None
     guarded = any(isinstance(part, ast.Negation) for part in parts) or _has_edge_absence_in(parts)
     may_iterate = not guarded or (features.guarded_iteration and _is_closed(ast.Composite(operator, tuple(parts))))
-    if features.iteration and may_iterate and draw(st.integers(0, 1 if guarded else 5)) == 0:
+    if features.iteration and may_iterate and not is_timed and draw(st.integers(0, 1 if guarded else 5)) == 0:
         quantifier = draw(_quantifiers(features))
     return ast.Composite(operator, tuple(parts), quantifier)
 
