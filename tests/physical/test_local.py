@@ -19,7 +19,7 @@ from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.physical import local
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, Streams, queries, streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, queries, queries_with_streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 
@@ -124,9 +124,34 @@ def test_unfit_inputs_are_refused(inputs: Any, options: dict[str, Any], error: t
         run(TEXT, inputs, **options)
 
 
-def test_timeouts_are_refused() -> None:
-    with pytest.raises(errors.UnsupportedError, match="WITH TIMEOUTS"):
-        run("PATTERN SEQ(A a, B b) WITHIN 1 SECOND WITH TIMEOUTS", ROWS)
+@settings(max_examples=400)
+@given(case=queries_with_streams(TIMEOUTS))
+def test_time_outs_equal_the_reference(case: tuple[ast.Query, list[Streams]]) -> None:
+    query, (rows,) = case
+    pattern = compiled(query)
+    expected = reference.evaluate(pattern, rows)
+    inputs = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
+    try:
+        found = local.match(pattern.query, inputs).to_pylist()
+    except errors.UnsupportedError as refused:
+        assert "cannot compute on numbers" in refused.message
+        return
+    assert_same_rows(found, with_interval(expected, pattern.query))
+    assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
+
+
+def test_what_a_time_out_lacks_is_null_and_counts_nothing() -> None:
+    text = "PATTERN SEQ(A a, B+ b) WITHIN 1 us RETURN a.x, b.x AS all, COUNT(b) AS n, a.x + b[last].x AS s WITH TIMEOUTS"
+    found = [{**row, "match_id": None} for row in run(text, ROWS)]
+    nothing = {"match_id": None, "all": None, "n": 0, "s": None, "status": "timeout", "missing": "b"}
+    assert found == [{"start": 1, "end": 1, "x": 1} | nothing, {"start": 4, "end": 4, "x": 2} | nothing]
+
+
+def test_having_asks_time_outs_too() -> None:
+    text = "PATTERN SEQ(A a, B b) WITHIN 3 us RETURN a.x HAVING a.x > 1 WITH TIMEOUTS"
+    assert [(row["x"], row["status"]) for row in run(text, ROWS)] == [(2, "timeout")]
+    text = "PATTERN SEQ(A a, B b) WITHIN 3 us RETURN a.x HAVING b.x > 1 WITH TIMEOUTS"
+    assert [(row["x"], row["status"]) for row in run(text, ROWS)] == [(1, "match")]
 
 
 def test_no_spark_is_needed() -> None:

@@ -11,7 +11,8 @@ from tocsin.source import Where
 
 RESERVED_PREFIX = "__tocsin"
 MATCH_COLUMNS = frozenset({"match_id", "start", "end"})
-TIMEOUT_COLUMNS = frozenset({"status", "missing"})
+STATUS, MISSING = "status", "missing"
+TIMEOUT_COLUMNS = frozenset({STATUS, MISSING})
 WINDOW_COLUMNS = frozenset({"window_start", "window_end"})
 
 

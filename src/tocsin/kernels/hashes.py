@@ -229,7 +229,7 @@ class Numbering:
         order = chosen[np.lexsort((second[chosen], first[chosen]))]
         if not len(order):
             return numbers
-        starts = np.flatnonzero(_differs([first[order], second[order]]))
+        starts = np.flatnonzero(differs([first[order], second[order]]))
         sizes = np.diff(np.append(starts, len(order)))
         heads = order[starts]
         before = [
@@ -256,13 +256,13 @@ def ordinals(first: Integers, second: Integers) -> Integers:
     [0, 0, 1, 0]
     """
     order = np.lexsort((second, first))
-    starts = np.flatnonzero(_differs([first[order], second[order]]))
+    starts = np.flatnonzero(differs([first[order], second[order]]))
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return numbers
 
 
-def _differs(columns: list[Integers]) -> Mask:
+def differs(columns: list[Integers]) -> Mask:
     """Whether each entry of sorted columns differs from the one before; the first does."""
     changed = np.ones(len(columns[0]), np.bool_)
     changed[1:] = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
@@ -272,7 +272,7 @@ def _differs(columns: list[Integers]) -> Mask:
 def twins(columns: list[Integers]) -> Mask | None:
     """Which rows are equal to another; None when no row is."""
     order = np.lexsort(columns)
-    starts = _differs([column[order] for column in columns])
+    starts = differs([column[order] for column in columns])
     if starts.all():
         return None
     alone = starts & np.append(starts[1:], True)

@@ -9,6 +9,7 @@ from functools import reduce
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import UnsupportedError
+from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
 from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.layout import Lists, lists
@@ -52,7 +53,7 @@ class Kernel(Reach):
     selects: bool  # whether the loops apply the selection policy themselves
 
     def find(self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None) -> Iterator[Matches]:
-        """The matches of a task's rows, some at a time; none twice.
+        """The matches of a task's rows, some at a time; none twice. With time-outs these come last.
 
         Parameters
         ----------
@@ -68,8 +69,20 @@ class Kernel(Reach):
         TooManyMatchesError
             When one start has more matches than `most`.
         """
-        runner = Runner(program(self.searched, self.conditions.tests), self.setting(rows), most, jit)
-        return self.kept(runner, rows, lists(rows, self.sources, runner.setting.numbers, self.conditions.columns))
+        runner = self._runner(rows, most, jit)
+        listed = lists(rows, self.sources, runner.setting.numbers, self.conditions.columns)
+        found = self.kept(runner, rows, listed)
+        if not self.query.timeouts:
+            return found
+
+        def begun(query: alg.Query) -> Iterator[Matches]:
+            part = replace(self, query=query, conditions=conditions_of(query, self.conditions))
+            return part.kept(part._runner(rows, most, jit), rows, listed)
+
+        return with_timeouts(self.query, found, begun, len(rows.ts))
+
+    def _runner(self, rows: Rows, most: int, jit: bool | None) -> Runner:
+        return Runner(program(self.searched, self.conditions.tests), self.setting(rows), most, jit)
 
     @property
     def searched(self) -> alg.Node:

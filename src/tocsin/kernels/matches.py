@@ -20,6 +20,7 @@ def take(matches: Matches, which: Integers | Mask) -> Matches:
         _taken(matches.floors, indices),
         matches.made,
         tuple((numbers[indices], nulls[indices]) for numbers, nulls in matches.values),
+        None if matches.missing is None else matches.missing[indices],
     )
 
 
@@ -48,7 +49,13 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
             (np.concatenate([numbers for numbers, _ in some]), np.concatenate([nulls for _, nulls in some]))
             for some in zip(*(part.values for part in parts), strict=True)
         ),
+        _all_missing(parts),
     )
+
+
+def _all_missing(parts: Sequence[Matches]) -> Integers | None:
+    known = [part.missing for part in parts if part.missing is not None]
+    return np.concatenate(known) if known else None
 
 
 def _made_by_all(several: Sequence[Made | None]) -> tuple[Made | None, list[int]]:

@@ -200,6 +200,8 @@ class Matches:
         The events among them that are no rows; None when all are.
     values
         What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
+    missing
+        With time-outs, 0 for a match, and for a time-out how many parts of the pattern it has.
     """
 
     start: Integers
@@ -208,6 +210,7 @@ class Matches:
     floors: Mapping[str, Integers | Bag] = field(default_factory=dict)
     made: Made | None = None
     values: tuple[tuple[NDArray[Any], Mask], ...] = ()
+    missing: Integers | None = None
 
     def __len__(self) -> int:
         """How many there are."""

@@ -14,6 +14,7 @@ from tocsin.kernels.expressions.of_rules import alone
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
 from tocsin.kernels.policies.flat import groups_of
+from tocsin.kernels.search.absences import Closed
 from tocsin.language import expressions as ex
 
 Event = Mapping[str, Any]
@@ -123,6 +124,8 @@ class _Look:
         times = self.rows.ts[candidates]
         low = self._limit(bound, self.around.lower, max, 1)
         high = self._limit(bound, self.around.upper, min, -1)
+        if isinstance(self.around, Closed) and (high is None or (low is None and self.around.on_both_sides)):
+            return
         first = 0 if low is None else int(np.searchsorted(times, low, side="left"))
         last = len(times) if high is None else int(np.searchsorted(times, high, side="right"))
         for row in candidates[first:last].tolist():

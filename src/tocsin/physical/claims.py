@@ -222,10 +222,6 @@ def refused_by_kernels(
             message = f"{construct} does not run with the strategy `{strategy}`."
             return UnsupportedError(message, where=where, hint=elsewhere)
         return UnsupportedError(f"{construct} does not run {engine} yet.", where=where, hint=HINT)
-    if query.timeouts:
-        return UnsupportedError(
-            f"WITH TIMEOUTS does not run {engine} yet.", where=query.places.get("timeouts"), hint=HINT
-        )
     return None
 
 
@@ -245,6 +241,8 @@ def refused_by_clustered(query: alg.Query, *, one_input: bool = True) -> Unsuppo
         return _not_clustered(f"AFTER MATCH SKIP {query.after_match.skip.value.upper()}", query.after_match.where)
     if query.output is not Output.ALL:
         return _not_clustered(f"OUTPUT {query.output.value}", query.places.get("output"))
+    if query.timeouts:
+        return _not_clustered("WITH TIMEOUTS", query.places.get("timeouts"))
     if query.over_all_matches:
         where = next((returned.expression.where for returned in query.returns), None)
         return _not_clustered("Aggregation over all matches (COUNT(*), GROUP BY)", where)

@@ -16,6 +16,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.types import DataType, Kind
+from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.runs.kernel import run_kernel
@@ -96,7 +98,8 @@ def match(
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
     asked = asked_of(search)
-    found = pa.Table.from_batches(list(task.matches(table)), _schema(table, layout, asked.values()))
+    schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
+    found = pa.Table.from_batches(list(task.matches(table)), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
@@ -174,9 +177,10 @@ def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -
     return column
 
 
-def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind]) -> pa.Schema:
+def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind], *, with_timeouts: bool) -> pa.Schema:
     """What the search gives, also when it finds nothing."""
-    fields = [pa.field(name, pa.int64()) for name in (names.START, names.END, names.FIRST_HALF, names.SECOND_HALF)]
+    numbers = [names.START, names.END, names.FIRST_HALF, names.SECOND_HALF, *([names.MISSING] if with_timeouts else ())]
+    fields = [pa.field(name, pa.int64()) for name in numbers]
     held = types_of(table.schema, layout)
     fields += [pa.field(names.variable(number), dtype) for number, dtype in enumerate(held)]
     fields += [
@@ -226,7 +230,7 @@ class Result:
                 columns[returned.name] = self._column(returned.expression, bags, dtype, time)
         else:
             columns |= {name: self._whole(found, name) for name in query.variables}
-        return pa.table(columns)
+        return pa.table(columns | (_said_of_timeouts(query, found) if query.timeouts else {}))
 
     def over_all(self, time: pa.DataType) -> pa.Table:
         """One row per window and group, or one in all."""
@@ -309,6 +313,16 @@ class Result:
         named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
         wanted = pa.list_(named) if pa.types.is_list(column.type) else named
         return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def _said_of_timeouts(query: alg.Query, found: pa.Table) -> dict[str, pa.Array]:
+    """What tells time-outs from matches."""
+    numbers = found.column(names.MISSING).to_pylist()
+    late = missing_variables(query)
+    return {
+        STATUS: pa.array(["timeout" if number else "match" for number in numbers], pa.string()),
+        MISSING: pa.array([late[number - 1] if number else None for number in numbers], pa.string()),
+    }
 
 
 def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:

@@ -7,6 +7,7 @@ binds no event bounds nothing (R1, R13).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
@@ -14,6 +15,16 @@ from tocsin.kernels.search.conditions import Checks
 from tocsin.kernels.search.state import Guard, Held, Many, One, State
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
+
+
+@dataclass(frozen=True)
+class Closed(alg.Absent):
+    """An absence of the beginning of a pattern: it counts where an event ends its gap, and not before (D65).
+
+    `on_both_sides` when an event must begin the gap too. Bounds by the window stand on no side where an event must be.
+    """
+
+    on_both_sides: bool = False
 
 
 class Absences:
@@ -61,6 +72,10 @@ class Absences:
             self._bound(bound, low, state, guard, is_lower=True)
         for bound in guard.absent.upper:
             self._bound(bound, high, state, guard, is_lower=False)
+        if isinstance(guard.absent, Closed) and not guard.is_brought:
+            is_open = f"{high} == MOST" + (f" or {low} == LEAST" if guard.absent.on_both_sides else "")
+            with self.writer.block(f"if {is_open}:"):
+                self.writer.line(f"{high} = LEAST")
         return low, high
 
     def _bound(self, bound: alg.Bound, name: str, state: State, guard: Guard, *, is_lower: bool) -> None:

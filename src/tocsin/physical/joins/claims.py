@@ -108,9 +108,7 @@ def _in_clauses(query: alg.Query) -> UnsupportedError | None:
     if query.output is not Output.ALL:
         return _error(f"OUTPUT {query.output.value}", query.places.get("output"))
     if query.timeouts:
-        return UnsupportedError(
-            "WITH TIMEOUTS does not run on Spark yet.", where=query.places.get("timeouts"), hint=HINT
-        )
+        return _error("WITH TIMEOUTS", query.places.get("timeouts"))
     if query.over_all_matches or query.group_by:
         where = next((returned.expression.where for returned in query.returns), None)
         return _error("Aggregation over all matches (COUNT(*), GROUP BY)", where)

@@ -20,6 +20,7 @@ from tocsin.physical.sliced.layout import (
     END,
     FIRST_HALF,
     KEY,
+    MISSING,
     SECOND_HALF,
     START,
     Gathered,
@@ -52,7 +53,10 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVEN
         end = min(begin + size, max(fitting, begin + 1), len(matches))
         part = {name: _part(held, begin, end) for name, held in matches.events.items()}
         values = tuple((numbers[begin:end], nulls[begin:end]) for numbers, nulls in matches.values)
-        yield Matches(matches.start[begin:end], matches.end[begin:end], part, made=matches.made, values=values)
+        missing = None if matches.missing is None else matches.missing[begin:end]
+        yield Matches(
+            matches.start[begin:end], matches.end[begin:end], part, made=matches.made, values=values, missing=missing
+        )
         begin = end
 
 
@@ -99,6 +103,8 @@ class Gatherer:
         found = {START: pa.array(matches.start), END: pa.array(matches.end)}
         if halves is not None:
             found[FIRST_HALF], found[SECOND_HALF] = pa.array(halves[0]), pa.array(halves[1])
+        if matches.missing is not None:
+            found[MISSING] = pa.array(matches.missing)
         for number, one in enumerate(self.gathered):
             held = matches.events[one.name]
             made = matches.made

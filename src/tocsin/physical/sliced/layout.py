@@ -33,6 +33,7 @@ SOURCE = "__tocsin_source"
 EVENT = "__tocsin_event"  # of a stream that shows late events: all of it, as JSON
 START, END = "__tocsin_start", "__tocsin_end"
 FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
+MISSING = "__tocsin_missing"  # with time-outs: how many parts of the pattern there are, 0 for a match
 TAPE = "__tocsin_tape"  # a match that was found before and is handed on
 
 FLAGS_AT = 2
