@@ -24,7 +24,7 @@ from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
 from tocsin.optimizer.spine import where_of
 from tocsin.testing.compare import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, LANGUAGE, streams
+from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS, streams
 
 EXAMPLES = settings(max_examples=80)
 
@@ -76,6 +76,12 @@ def test_all_rules_together_change_no_result(query: alg.Query, stream: Streams) 
 
 
 @EXAMPLES
+@given(constant_queries(TIMEOUTS), streams())
+def test_all_rules_together_change_no_time_out(query: alg.Query, stream: Streams) -> None:
+    assert_same_result(optimize(query, SCHEMAS).query, query, stream)
+
+
+@EXAMPLES
 @given(constant_queries(EVERYTHING), streams())
 def test_a_dead_variable_is_bound_in_no_match(query: alg.Query, stream: Streams) -> None:
     shown = replace(query, returns=(), group_by=(), having=None, over_all_matches=False)
@@ -109,6 +115,11 @@ def test_a_condition_that_never_holds_stays_when_its_variable_may_be_unbound() -
     query = query_of("PATTERN OR(A a, B b) WHERE b.x = NULL")
     assert fold_constants(query) == query
     assert dead_variables(query) == {"b"}
+
+
+def test_a_condition_that_never_holds_stays_where_a_time_out_may_lack_its_variable() -> None:
+    query = query_of("PATTERN SEQ(A a, B b) WHERE b.x = NULL WITHIN 5 SECONDS WITH TIMEOUTS")
+    assert fold_constants(query) == query
 
 
 def test_a_double_negation_of_two_conditions_stays_one_conjunct() -> None:

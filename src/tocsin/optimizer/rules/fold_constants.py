@@ -17,7 +17,8 @@ def fold_constants(query: alg.Query, schemas: Schemas = None) -> alg.Query:
 
     Sound because a folded conjunct has the same value for every choice of events, and is used only where it makes the
     same choices (R1, R3), so that it is vacuous and, for `next`, testable (R2) exactly when the old one was. A conjunct
-    that is always TRUE needs no choice. One that is never TRUE becomes FALSE where no choice can be missing.
+    that is always TRUE needs no choice. One that is never TRUE becomes FALSE where no choice can be missing; not with
+    time-outs, which lack the later variables and with them what is said of these.
 
     Examples
     --------
@@ -26,7 +27,8 @@ def fold_constants(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     >>> fold_constants(query).pattern.condition == x
     True
     """
-    sure = frozenset(name for name, kind in query.variables.items() if not kind.optional) if is_plain(query) else None
+    is_whole = is_plain(query) and not query.timeouts
+    sure = frozenset(name for name, kind in query.variables.items() if not kind.optional) if is_whole else None
 
     def change(node: alg.Node) -> alg.Node:
         match node:

@@ -12,6 +12,8 @@ from pyspark.sql import types as T
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis import types as analysis
+from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -119,8 +121,17 @@ def returned(kernel: AnyKernel, inputs: Inputs, found: Found, match_id: Column, 
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
         *(compiler.output(each.expression).alias(each.name) for each in returns),
+        *(_said_of_timeouts(query) if query.timeouts else ()),
         *others,
     )
+
+
+def _said_of_timeouts(query: alg.Query) -> list[Column]:
+    """What tells time-outs from matches."""
+    number = F.col(names.MISSING)
+    late = [(number == place, F.lit(name)) for place, name in enumerate(missing_variables(query), start=1)]
+    status = F.cases([(number == 0, F.lit("match")), (number > 0, F.lit("timeout"))])
+    return [status.alias(STATUS), F.cases(late).alias(MISSING)]
 
 
 def over_all(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
@@ -166,6 +177,8 @@ def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dic
     schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
     if shipment.layout.digests:
         schema = schema.add(names.FIRST_HALF, T.LongType()).add(names.SECOND_HALF, T.LongType())
+    if kernel.query.timeouts:
+        schema = schema.add(names.MISSING, T.LongType())
     for number, gathered in enumerate(shipment.layout.gathered):
         schema = schema.add(names.variable(number), variable_type(inputs, gathered, shapes[gathered.name]))
     for number, kind in enumerate(asked_of(kernel).values()):
@@ -209,7 +222,7 @@ def bindings_of(
         else:
             # A variable that is always bound needs no test whether it is.
             event = event_in(held, fields)
-            found[name] = event if kind.optional else replace(event, exists=None)
+            found[name] = event if kind.optional or query.timeouts else replace(event, exists=None)
     return found
 
 
@@ -248,7 +261,7 @@ def _hashes(kernel: AnyKernel, inputs: Inputs, shapes: dict[str, Shape]) -> list
         pair = [_digest(place, shape[inputs.id], types[name], inputs.id, which) for which in (0, 1)]
         if kind.iterated:
             digests[name] = identity.bag(*(F.transform(held, digest) for digest in pair))
-        elif kind.optional:
+        elif kind.optional or kernel.query.timeouts:
             digests[name] = identity.at_most_one(*(F.when(held.isNotNull(), digest(held)) for digest in pair))
         else:
             digests[name] = identity.one(*(digest(held) for digest in pair))
