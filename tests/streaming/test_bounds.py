@@ -62,7 +62,7 @@ def test_no_query_remembers_more_than_its_bound(query: ast.Query, rows: Streams,
     assert_bounded(pattern, rows, seed, eager=eager)
 
 
-@pytest.mark.parametrize("text", [*texts.ANY, *texts.ABSENT, *texts.SELECTED, *texts.REPORTED, *texts.SKIPPING])
+@pytest.mark.parametrize("text", texts.EVERYTHING)
 @given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
 def test_busy_streams_remember_no_more_than_the_bound(text: str, rows: Streams, seed: int, eager: bool) -> None:
     assert_bounded(compiled(text), rows, seed, eager=eager)

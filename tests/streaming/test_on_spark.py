@@ -52,6 +52,8 @@ def ids(rows: list[Any]) -> list[str]:
         (texts.ABSENT[3], "rocksdb", 1),
         (texts.SELECTED[2], "default", 2),
         (texts.SKIPPING[4], "rocksdb", 2),
+        (texts.TIMED[1], "default", 2),
+        (texts.TIMED[3] + " RETURN a, b.x, COUNT(b) AS n", "rocksdb", 1),
     ],
 )
 def test_a_stream_gives_the_matches_of_the_batch(
@@ -75,7 +77,9 @@ def test_a_stream_gives_the_matches_of_the_batch(
     expected = reference.evaluate(pattern, by_type(rows))
     assert expected
     assert ids(found) == ids(expected)
-    assert_same_rows(found, [{**row} for row in expected])
+    assert_same_rows(found, [{**row, "start": row["start"], "end": row["end"]} for row in expected])
+    if pattern.query.timeouts:
+        assert {row["status"] for row in found} == {"match", "timeout"}
 
 
 def test_late_bad_and_strange_events_are_counted_and_harmless(spark: SparkSession, tmp_path: Path) -> None:

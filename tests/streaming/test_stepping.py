@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from tocsin.language import ast
 from tocsin.language.ast import Skip
 from tocsin.physical.claims import unsupported
 from tocsin.physical.streaming.decisions import PER_END
-from tocsin.testing.strategies import EVERYTHING, Streams, queries, streams
+from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, queries, queries_with_streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 
@@ -70,9 +72,11 @@ events = st.fixed_dictionaries(
 busy_streams = st.fixed_dictionaries({kind: st.lists(events, max_size=6) for kind in "ABC"})
 
 
-def assert_as_the_reference(pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool) -> None:
+def assert_as_the_reference(
+    pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool, latenesses: Sequence[int] = (0, 1, 3, 20)
+) -> None:
     chance = random.Random(seed)
-    lateness = chance.choice([0, 1, 3, 20])
+    lateness = chance.choice(latenesses)
     tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
     live = Live(pattern, tables, lateness_us=lateness, eager=eager)
     for batch in cut(arrivals(live.ts, lateness, chance), chance):
@@ -83,7 +87,18 @@ def assert_as_the_reference(pattern: tocsin.Pattern, rows: Streams, seed: int, e
     assert live.state.rows is None or live.state.rows.num_rows == 0
 
 
-@pytest.mark.parametrize("text", [*texts.ANY, *texts.ABSENT, *texts.SELECTED, *texts.REPORTED, *texts.SKIPPING])
+@settings(max_examples=200)
+@given(case=queries_with_streams(TIMEOUTS, max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
+def test_any_cut_and_any_order_give_the_time_outs(
+    case: tuple[ast.Query, list[Streams]], seed: int, eager: bool
+) -> None:
+    query, (rows,) = case
+    pattern = compiled(replace(query, returns=()))
+    assume(runs_on_streams(pattern))
+    assert_as_the_reference(pattern, rows, seed, eager, latenesses=(0, 1, SECOND, 20 * SECOND))
+
+
+@pytest.mark.parametrize("text", texts.EVERYTHING)
 @settings(max_examples=60)
 @given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
 def test_what_has_to_wait_waits_and_no_longer(text: str, rows: Streams, seed: int, eager: bool) -> None:
@@ -129,3 +144,23 @@ def test_matches_of_one_end_wait_for_the_absences_of_each_other(times: list[int]
     found, expected = stepped(text, rows, [[0, 1, 2, 4], [3], *([place] for place in range(5, 4 + len(times)))])
     assert found == expected
     assert len(found) == 1
+
+
+def test_a_time_out_is_told_when_time_has_reached_the_end_of_its_window_and_a_match_at_once() -> None:
+    rows = {"A": [event(0), event(3)], "B": [event(5)], "C": []}
+    pattern = compiled("PATTERN SEQ(A a, B b) WHERE b.ts - a.ts < INTERVAL 3 us WITHIN 6 us WITH TIMEOUTS")
+    tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
+    live = Live(pattern, tables, lateness_us=0, eager=True)
+    for batch, latest, told in [([0, 1], 3, 0), ([2], 5, 1), ([], 5, 0), ([], 6, 1), ([], 9, 0), ([], 90, 0)]:
+        before = len(live.ids)
+        live.take(batch, latest)
+        assert len(live.ids) - before == told, latest
+    assert sorted(live.ids) == sorted(row["match_id"] for row in reference.evaluate(pattern, rows))
+
+
+def test_a_late_second_step_extends_what_the_first_one_has_not_given_up() -> None:
+    """B arrives after events of its own time: eagerly the match is given then, and its beginning is no time-out."""
+    rows = {"A": [event(0), event(9)], "B": [event(5)], "C": []}
+    found, expected = stepped(texts.TIMED[0], rows, [[0], [2], [1]])
+    assert found == expected
+    assert len(found) == 2

@@ -33,6 +33,14 @@ SKIPPING = [
     for pattern, key in (("SEQ(A a, B+ b)", ""), ("SEQ(A a, B b, NOT C c)", " PARTITION BY k"), ("SEQ(B+ b, C c)", ""))
     for skip in ("PAST LAST", "TO NEXT", "TO FIRST b", "TO LAST b")
 ]
+TIMED = [
+    "PATTERN SEQ(A a, B b) WITHIN 6 us WITH TIMEOUTS",
+    "PATTERN SEQ(A a, B b, C c) WHERE a.x <= b.x AND b.x <> c.x PARTITION BY k WITHIN 9 us WITH TIMEOUTS",
+    "PATTERN SEQ(A a, B+ b, C c) WITHIN 7 us WITH TIMEOUTS",
+    "PATTERN SEQ(A a, NOT C n, B b, A c) WHERE n.x = a.x WITHIN 8 us WITH TIMEOUTS",
+    "PATTERN SEQ(NOT C n, A a, B b, NOT A m) WITHIN 6 us WITH TIMEOUTS",
+    "PATTERN SEQ(A a, B? b, OR(C c, SEQ(A d, NOT B n, A e)), B f) WITHIN 8 us WITH TIMEOUTS",
+]
 ACEL = [
     "(A ; B) WITHIN 6 us",
     "(A : B) WITHIN 6 us",
@@ -57,3 +65,4 @@ FOUND = [
     f"PATTERN SEQ(A a, B b) WITHIN 6 us AFTER MATCH SKIP TO NEXT EVENT OUTPUT first RETURN {TOTALS} EVERY 4 us",
 ]
 WINDOWS = [*COUNTED, *FOUND]
+EVERYTHING = [*ANY, *ABSENT, *SELECTED, *REPORTED, *SKIPPING, *TIMED]

@@ -20,7 +20,9 @@ def timeouts(query: alg.Query, events: list[Event]) -> list[tuple[Candidate, str
         names = set(alg.variables_of(alg.Sequence(sequence.parts[:number])))
         extended = {_only(longer, names).key for longer in _reaching(evaluation, query, sequence, number + 1)}
         missing = next(iter(alg.variables_of(sequence.parts[number])))
-        found += [(match, missing) for match in reached if _only(match, names).key not in extended]
+        # The same bindings are reported once, however they were derived (SEMANTICS §2).
+        distinct = {match.key: match for match in reached if _only(match, names).key not in extended}
+        found += [(match, missing) for match in distinct.values()]
     return found
 
 

@@ -2,7 +2,8 @@
 
 A match is *decided at* D, the last time at which an event could still change it: the time of its last event, or where
 an absence guards it the end of its window, if that is later. Where matches are compared with each other it is the time
-by which all others that count are decided: L after the start, L being the longest lifetime. Once the watermark is
+by which all others that count are decided: L after the start, L being the longest lifetime. A time-out is decided at the
+last time of its window, `start + W − 1`, since what would extend it comes before `start + W`. Once the watermark is
 beyond D, all that matters is known, and the match is given; so the matches of one step are those with
 `old watermark ≤ D < new watermark`, and none is given twice.
 
@@ -50,6 +51,8 @@ class Decisions:
         How long any event matters.
     every_us
         How long the windows are that aggregates are told for; None: matches are told.
+    window_us
+        With time-outs, how long after their start they wait; None: there are none.
     """
 
     is_eager: bool
@@ -59,6 +62,12 @@ class Decisions:
     lives_us: tuple[int, ...]
     longest_us: int
     every_us: int | None = None
+    window_us: int | None = None
+
+    def is_due(self, matches: Matches, rows: Rows, before: int, now: int) -> Mask:
+        """Which matches are decided by now and were not before."""
+        decided = self.decided_at(matches, rows)
+        return (decided >= before) & (decided < now)
 
     def decided_at(self, matches: Matches, rows: Rows) -> Integers:
         """D of each match."""
@@ -72,6 +81,8 @@ class Decisions:
         found = matches.end
         for absence in self.absences:
             found = np.maximum(found, _deadline(absence, matches, rows.ts))
+        if self.window_us is not None and matches.missing is not None:
+            found = np.where(matches.missing > 0, _later(matches.start, self.window_us - 1), found)
         return found
 
     def closed(self, watermark: int) -> int:
@@ -122,6 +133,7 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
         lives_us=lives,
         longest_us=longest,
         every_us=every_us,
+        window_us=query.window_us if query.timeouts else None,
     )
 
 

@@ -1,8 +1,9 @@
 """The second stage of a stream: a shard takes its parcels and gives the matches that are decided by them.
 
 It searches the events it remembers together with the new ones by the kernel of the batch engine. With the watermark as
-the measure, it gives the matches decided since the last step; eagerly, those that hold a new event. Either way none is
-given twice, whatever the cut into micro-batches, and the order in which events arrive does not matter.
+the measure, it gives the matches decided since the last step; eagerly, those that hold a new event. Time-outs always
+wait for the watermark. Either way none is given twice, whatever the cut into micro-batches, and the order in which
+events arrive does not matter.
 
 An event older than the watermark of the step before is late: what it would change has been given already. It is
 counted, sent to the late output, and takes no part.
@@ -174,7 +175,9 @@ class _Search:
     def batches(self, before: int, now: int) -> Iterator[pa.RecordBatch]:
         """The matches to be given."""
         is_new = np.arange(self.table.num_rows) >= self.old
-        if not is_new.any() if self.step.decisions.is_eager else before == now:
+        has_new, has_moved = bool(is_new.any()), before != now
+        decisions = self.step.decisions
+        if not (has_new or (has_moved and decisions.window_us is not None) if decisions.is_eager else has_moved):
             return
         rows = rows_of(self.table, self.step.kernel, self.step.layout, None)
         gatherer = Gatherer(self.table, self.step.layout)
@@ -183,7 +186,7 @@ class _Search:
                 yield from (gatherer.batch(portion, None) for portion in portions(matches))
             return
         identify = _Identity(self.step, self.table, rows)
-        given = self._eager(rows, is_new, identify) if self.step.decisions.is_eager else self._due(rows, before, now)
+        given = self._eager(rows, is_new, identify, before, now) if decisions.is_eager else self._due(rows, before, now)
         for matches in given:
             for portion in portions(matches):
                 yield gatherer.batch(portion, identify(portion))
@@ -192,9 +195,16 @@ class _Search:
         """All matches, some at a time."""
         return (portion for some in self.step.search.find(rows, most=self.step.most) for portion in portions(some))
 
-    def _eager(self, rows: Rows, is_new: Mask, identify: _Identity) -> Iterator[Matches]:
-        """Matches with a new event."""
-        judged: Iterable[tuple[Matches, Mask]] = ((some, holds_any(some, is_new)) for some in self._found(rows))
+    def _eager(self, rows: Rows, is_new: Mask, identify: _Identity, before: int, now: int) -> Iterator[Matches]:
+        """Matches with a new event, and time-outs that are decided by now."""
+
+        def given(some: Matches) -> Mask:
+            found = holds_any(some, is_new)
+            if some.missing is None:
+                return found
+            return np.where(some.missing > 0, self.step.decisions.is_due(some, rows, before, now), found)
+
+        judged: Iterable[tuple[Matches, Mask]] = ((some, given(some)) for some in self._found(rows))
         if identify.may_find_equals:
             # Equal matches of earlier steps have the first numbers.
             judged = list(judged)
@@ -208,8 +218,7 @@ class _Search:
         skipping = self.step.skipping
         parts = []
         for some in self._found(rows):
-            decided = self.step.decisions.decided_at(some, rows)
-            due = (decided >= before) & (decided < now)
+            due = self.step.decisions.is_due(some, rows, before, now)
             if due.any():
                 parts.append(some if due.all() else take(some, due))
         if skipping is None or not parts:
