@@ -154,6 +154,14 @@ def test_having_asks_time_outs_too() -> None:
     assert [(row["x"], row["status"]) for row in run(text, ROWS)] == [(1, "match")]
 
 
+def test_an_and_that_begins_with_nothing_is_searched_once_when_a_call_is_full() -> None:
+    text = "PATTERN AND(B* a, B b) WITHIN 1 SECOND"
+    rows = {"B": [{"ts": ts} for ts in range(6)]}
+    found = run(text, rows)
+    assert len(found) == 6 * 2**6  # more than one call of the search may give at first
+    assert_same_rows(found, reference.evaluate(compiled(text), rows))
+
+
 def test_no_spark_is_needed() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"

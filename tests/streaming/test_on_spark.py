@@ -79,7 +79,7 @@ def test_a_stream_gives_the_matches_of_the_batch(
     assert ids(found) == ids(expected)
     assert_same_rows(found, [{**row, "start": row["start"], "end": row["end"]} for row in expected])
     if pattern.query.timeouts:
-        assert {row["status"] for row in found} == {"match", "timeout"}
+        assert "timeout" in {row["status"] for row in found}
 
 
 def test_late_bad_and_strange_events_are_counted_and_harmless(spark: SparkSession, tmp_path: Path) -> None:

@@ -143,6 +143,13 @@ class Frame:
             first = first.part if isinstance(first, alg.Around) else first.parts[0]
         return first
 
+    def _outermost(self) -> alg.Node:
+        """What is looped over first: in an AND too the part that is written first."""
+        first = self._first()
+        while isinstance(first, alg.Around | alg.Sequence | alg.All):
+            first = first.part if isinstance(first, alg.Around) else first.parts[0]
+        return first
+
     def _is_outermost(self, state: State) -> bool:
         return not state.is_bound and state.low == "MOST" and state.held.keys() == self.missing.keys()
 
@@ -160,7 +167,8 @@ class Frame:
         """Move the pointers of all other lists to where events that can join this one begin."""
         self.writer.line("found = 0")
         self.writer.line("steps = 0")
-        if not may_be_empty(self._first()):
+        if not may_be_empty(self._outermost()):
+            # Otherwise the search would come by what it finds without this event again.
             self.writer.line("mark = count")
             self.writer.line(f"at = {index}")
         window = self.setting.window_us
