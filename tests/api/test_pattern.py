@@ -18,6 +18,7 @@ from tocsin.language.sase.parser import parse
 TEXT = "PATTERN SEQ(Login a, Transfer b)\nWHERE a.user = b.user\nWITHIN 10 MINUTES"
 SCHEMA = {"ts": "timestamp", "user": "string", "amount": "double"}
 BOTH = {"Login": SCHEMA, "Transfer": SCHEMA}
+NOT_ON_SPARK = "AGG y[s <- sum(B.x)](A ; B+) WITHIN 6 us RETURN FIRST(y.s), COUNT(*)"
 
 
 def test_text_builder_and_tree_give_the_same_pattern() -> None:
@@ -194,8 +195,16 @@ def test_explain_prints_itself() -> None:
 
 
 def test_explain_says_why_there_is_no_plan() -> None:
-    report = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS WITH TIMEOUTS").explain()
-    assert "none on Spark: WITH TIMEOUTS does not run on Spark yet." in report
+    report = tocsin.pattern(NOT_ON_SPARK, language="acel").explain()
+    assert "none on Spark: FIRST over all matches, of events that PROJECT or AGG has made" in report
+
+
+def test_explain_and_check_tell_of_time_outs() -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS RETURN a.ts WITH TIMEOUTS")
+    assert "  search, then for beginnings that nothing goes on with" in pattern.explain()
+    report = pattern.check({kind: {"ts": "timestamp"} for kind in "AB"})
+    assert report.columns == (("ts", "timestamp"), ("status", "string"), ("missing", "string"))
+    assert report.refusal is None
 
 
 def test_explain_tells_of_events_that_may_lie_arbitrarily_far_apart() -> None:

@@ -150,9 +150,9 @@ def test_a_formula_of_acel_is_checked(tmp_path: Path) -> None:
 
 def test_what_spark_does_not_run_is_refused_before_it_starts(tmp_path: Path) -> None:
     path = tmp_path / "p.sase"
-    path.write_text("PATTERN SEQ(Login l, Transfer t) WITHIN 1 HOUR WITH TIMEOUTS")
-    shown = refused("run", str(path), "--input", "Login=nowhere.csv")
-    assert "[NOT_YET_SUPPORTED] WITH TIMEOUTS does not run on Spark yet." in shown
+    path.write_text("AGG y[s <- sum(B.x)](A ; B+) WITHIN 6 us RETURN FIRST(y.s), COUNT(*)")
+    shown = refused("run", str(path), "--language", "acel", "--input", "A=nowhere.csv")
+    assert "[NOT_YET_SUPPORTED] FIRST over all matches" in shown
 
 
 def test_a_language_can_be_told(pattern: str) -> None:
@@ -430,11 +430,11 @@ def test_check_refuses_an_unbounded_pattern_for_a_stream() -> None:
 
 
 def test_check_tells_warnings_and_what_does_not_run_on_spark() -> None:
-    text = "PATTERN SEQ(A a, B b) WITHIN (10 SECONDS, 1 SECOND) WITH TIMEOUTS"
-    result = tocsin("check", "-", *SCHEMA, stdin=text)
+    text = "AGG y[s <- sum(B.x)](A ; B+) WITHIN (10 SECONDS, 1 SECOND) RETURN FIRST(y.s), COUNT(*)"
+    result = tocsin("check", "-", *SCHEMA, "--language", "acel", stdin=text)
     assert result.exit_code == 0
     assert "[SLIDE_IGNORED]" in result.stderr
-    assert "reference only: WITH TIMEOUTS does not run on Spark yet." in result.stdout
+    assert "reference only: FIRST over all matches" in result.stdout
     assert "batch on Spark, reference" in tocsin("check", "-", *SCHEMA, stdin="PATTERN SEQ(A a, B+ b)").stdout
     assert "batch on Spark, reference" in tocsin("check", "-", stdin="PATTERN SEQ(A a, B+ b)").stdout
 

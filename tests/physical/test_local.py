@@ -141,9 +141,9 @@ def test_time_outs_equal_the_reference(case: tuple[ast.Query, list[Streams]]) ->
 
 
 def test_what_a_time_out_lacks_is_null_and_counts_nothing() -> None:
-    text = "PATTERN SEQ(A a, B+ b) WITHIN 1 us RETURN a.x, b.x AS all, COUNT(b) AS n, a.x + b[last].x AS s WITH TIMEOUTS"
+    text = "PATTERN SEQ(A a, B+ b) WITHIN 1 us RETURN a.x, b.x AS bs, COUNT(b) AS n, a.x + b[last].x AS s WITH TIMEOUTS"
     found = [{**row, "match_id": None} for row in run(text, ROWS)]
-    nothing = {"match_id": None, "all": None, "n": 0, "s": None, "status": "timeout", "missing": "b"}
+    nothing = {"match_id": None, "bs": None, "n": 0, "s": None, "status": "timeout", "missing": "b"}
     assert found == [{"start": 1, "end": 1, "x": 1} | nothing, {"start": 4, "end": 4, "x": 2} | nothing]
 
 

@@ -76,7 +76,7 @@ def test_options_that_cannot_be_are_refused(inputs: dict[str, DataFrame], option
 
 
 def test_what_kernels_do_not_run_yet_is_refused(inputs: dict[str, DataFrame]) -> None:
-    query = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 1 SECOND WITH TIMEOUTS").query
+    query = tocsin.pattern("(A ; B) WITHIN 1 SECOND", language="acel").query
     with pytest.raises(errors.UnsupportedError):
         prepare(query, inputs, strategy="kernel").matches()
 

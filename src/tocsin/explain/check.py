@@ -17,6 +17,7 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
+from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.options import check_live_keys, check_rates, collecting, microseconds, schemas_of
 from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.reports import CheckReport
@@ -55,6 +56,7 @@ def checked(
     with collecting(problems):
         bound = bind(query, given, time=time)
         columns = tuple((name, str(kind)) for name, kind in bound.columns)
+        columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
         is_integer, known = bound.has_integer_time, bound.schemas
     return reported(
         CheckReport,

@@ -17,7 +17,7 @@ from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.hashes import Digests, differs, match_hashes
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches
-from tocsin.kernels.search.absences import Closed
+from tocsin.kernels.search.absences import Closed, spoken_of
 from tocsin.language import expressions as ex
 
 Find = Callable[[alg.Query], Iterable[Matches]]
@@ -55,10 +55,8 @@ def beginning(query: alg.Query, number: int) -> alg.Query:
         absences.append(outer)
         outer = outer.part
     for absent in reversed(absences):
-        if _speaks_of(absent) <= names and (upper := _of_events(absent.upper, names)):
-            core = Closed(
-                core, absent.type, absent.variable, absent.condition, absent.lower, upper, where=absent.where
-            )
+        if spoken_of(absent) <= names and (upper := _of_events(absent.upper, names)):
+            core = Closed(core, absent.type, absent.variable, absent.condition, absent.lower, upper, where=absent.where)
     assert query.window_us is not None
     return alg.Query(alg.Within(core, query.window_us), query.partition)
 
@@ -74,14 +72,10 @@ def _decided(node: alg.Node, names: Iterable[str], *, may_grow: bool) -> alg.Nod
             inner = _decided(node.part, names, may_grow=may_grow)
             upper = _of_events(node.upper, names)
             lower = _of_events(node.lower, names) if may_grow else node.lower
-            if not upper or not lower or not _speaks_of(node) <= set(names):
+            if not upper or not lower or not spoken_of(node) <= set(names):
                 return inner
             return Closed(inner, node.type, node.variable, node.condition, lower, upper, may_grow, where=node.where)
     return node
-
-
-def _speaks_of(absent: alg.Absent) -> frozenset[str]:
-    return ex.variables_in(absent.condition) - {absent.variable} if absent.condition is not None else frozenset()
 
 
 def _of_events(bounds: Sequence[alg.Bound], names: Iterable[str]) -> tuple[alg.Bound, ...]:

@@ -193,3 +193,5 @@ def _steps(query: alg.Query) -> Iterator[str]:
         yield f"after a match skip {query.after_match.skip.value}"
     if query.output is not Output.ALL:
         yield f"report {query.output.value}"
+    if query.timeouts:
+        yield "then for beginnings that nothing goes on with"

@@ -2,8 +2,8 @@
 
 A match is *decided at* D, the last time at which an event could still change it: the time of its last event, or where
 an absence guards it the end of its window, if that is later. Where matches are compared with each other it is the time
-by which all others that count are decided: L after the start, L being the longest lifetime. A time-out is decided at the
-last time of its window, `start + W − 1`, since what would extend it comes before `start + W`. Once the watermark is
+by which all others that count are decided: L after the start, L being the longest lifetime. A time-out is decided at
+the last time of its window, `start + W − 1`, since what would extend it comes before `start + W`. Once the watermark is
 beyond D, all that matters is known, and the match is given; so the matches of one step are those with
 `old watermark ≤ D < new watermark`, and none is given twice.
 
