@@ -18,9 +18,7 @@ from tests.streaming.support import Live, arrivals, cut
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
-from tocsin.language.ast import Skip
 from tocsin.physical.claims import unsupported
-from tocsin.physical.streaming.decisions import PER_END
 from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, queries, queries_with_streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
@@ -35,11 +33,7 @@ def compiled(query: str | ast.Query) -> tocsin.Pattern:
 def runs_on_streams(pattern: tocsin.Pattern) -> bool:
     query = pattern.query
     return (
-        query.window_us is not None
-        and not query.over_all_matches
-        and unsupported(query) is None
-        and not (query.after_match.skip is not Skip.REUSE and query.output in PER_END)
-        and not query.having
+        query.window_us is not None and not query.over_all_matches and unsupported(query) is None and not query.having
     )
 
 

@@ -33,6 +33,12 @@ SKIPPING = [
     for pattern, key in (("SEQ(A a, B+ b)", ""), ("SEQ(A a, B b, NOT C c)", " PARTITION BY k"), ("SEQ(B+ b, C c)", ""))
     for skip in ("PAST LAST", "TO NEXT", "TO FIRST b", "TO LAST b")
 ]
+SKIPPING_PER_END = [
+    f"PATTERN {pattern} AFTER MATCH SKIP {skip} OUTPUT {output} per end WITHIN 6 us{key}"
+    for pattern, key in (("SEQ(A a, B+ b, C c)", ""), ("SEQ(A a, B{1,2} b, NOT C c)", " PARTITION BY k"))
+    for skip in ("PAST LAST", "TO NEXT", "TO FIRST b", "TO LAST b", "TO FIRST a")
+    for output in ("first", "last")
+]
 TIMED = [
     "PATTERN SEQ(A a, B b) WITHIN 6 us WITH TIMEOUTS",
     "PATTERN SEQ(A a, B b, C c) WHERE a.x <= b.x AND b.x <> c.x PARTITION BY k WITHIN 9 us WITH TIMEOUTS",
@@ -65,4 +71,4 @@ FOUND = [
     f"PATTERN SEQ(A a, B b) WITHIN 6 us AFTER MATCH SKIP TO NEXT EVENT OUTPUT first RETURN {TOTALS} EVERY 4 us",
 ]
 WINDOWS = [*COUNTED, *FOUND]
-EVERYTHING = [*ANY, *ABSENT, *SELECTED, *REPORTED, *SKIPPING, *TIMED]
+EVERYTHING = [*ANY, *ABSENT, *SELECTED, *REPORTED, *SKIPPING, *SKIPPING_PER_END, *TIMED]

@@ -34,7 +34,7 @@ from tocsin.algebra.patterns import (
     Within,
 )
 from tocsin.algebra.variables import Kind, events_held, variables_of
-from tocsin.language.ast import AfterMatch, Output, Selection
+from tocsin.language.ast import AfterMatch, Output, Selection, Skip
 from tocsin.language.expressions import Expression
 from tocsin.source import Where
 
@@ -143,6 +143,16 @@ class Query:
     def window_us(self) -> int | None:
         """W, when the query has one."""
         return self.pattern.window_us if isinstance(self.pattern, Within) else None
+
+    @property
+    def ranks_matches(self) -> bool:
+        """Whether what is reported of some matches depends on others: after-match and output policies."""
+        return self.after_match.skip is not Skip.REUSE or self.output.takes_away
+
+    @property
+    def compares_matches(self) -> bool:
+        """Whether a policy compares matches with others, or with what else could have been bound."""
+        return self.selection is not Selection.ANY or self.ranks_matches
 
     @property
     def variables(self) -> dict[str, Kind]:

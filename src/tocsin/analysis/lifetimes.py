@@ -47,7 +47,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.absences import AbsentDistances, largest, plus
 from tocsin.analysis.durations import format_bound, table
 from tocsin.analysis.temporal import Closure, Network
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Skip
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,9 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
             if blocker.is_possible:
                 found[blocker.absence.variable] += _after_blocker(closure, blocker)
     longest = {name: largest(bounds) for name, bounds in found.items()}
-    if _compares_matches(query) or query.every_us is not None:
+    if query.compares_matches or query.every_us is not None:
         span = largest(longest[name] for name in query.variables)
-        per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
-        if per_end and (negated or query.after_match.skip is not Skip.REUSE):
+        if query.output.is_per_end and (negated or query.after_match.skip is not Skip.REUSE):
             span = None if span is None else 2 * span
         _keep_from_start(query, network, longest, plus(span, query.every_us or 0))
     if query.timeouts and query.window_us is not None:
@@ -135,14 +134,6 @@ def _after_blocker(closure: Closure, blocker: AbsentDistances) -> Iterator[int |
         yield blocker.reach.get(other)
     for each in closure.absent:
         yield closure.deadline_of_blocker(each.absence, blocker)
-
-
-def _compares_matches(query: alg.Query) -> bool:
-    return (
-        query.selection is not Selection.ANY
-        or query.after_match.skip is not Skip.REUSE
-        or query.output not in (Output.ALL, Output.COUNT)
-    )
 
 
 def _keep_from_start(query: alg.Query, network: Network, longest: dict[str, int | None], span: int | None) -> None:

@@ -25,7 +25,7 @@ from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
 from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.program import MOST_LOOPS, may_be_empty, program
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 
 
@@ -96,7 +96,7 @@ class Kernel(Reach):
         residual = Residual(self.conditions.residual, self.conditions.residual_around, rows, self.sources)
         kept: Iterator[Matches] = (residual.kept(matches) for matches in found)
         is_distinct = not runner.program.is_ambiguous
-        if self._ranks or not is_distinct or self.conditions.unordered:
+        if self.query.ranks_matches or not is_distinct or self.conditions.unordered:
             # One portion: what is first, last or equal is known when all of a group is there.
             parts = [matches for matches in kept if len(matches)]
             kept = iter([concatenate(parts)] if parts else [])
@@ -114,10 +114,6 @@ class Kernel(Reach):
                 sources=self.sources,
                 next_test=test,
             )
-
-    @property
-    def _ranks(self) -> bool:
-        return self.query.after_match.skip is not Skip.REUSE or self.query.output not in (Output.ALL, Output.COUNT)
 
     def setting(self, rows: Rows) -> Setting:
         """What the functions for these rows share."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Selection, Skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,7 @@ class Reach:
 
 def reach_of(query: alg.Query) -> Reach:
     """What a task of a query must see."""
-    is_ranked = query.after_match.skip is not Skip.REUSE
-    per_end = query.output in (Output.FIRST_PER_END, Output.LAST_PER_END)
+    per_end = query.output.is_per_end
     gatherings = list(alg.gatherings_in(query.pattern))
     window = None if query.window_us is None else query.window_us - gathered_us(gatherings)
     around = list(alg.around_in(query.pattern))
@@ -59,14 +58,10 @@ def reach_of(query: alg.Query) -> Reach:
     is_back = per_end or looks_back
     return Reach(
         query=query,
-        needs_order=query.selection is not Selection.ANY
-        or is_ranked
-        or query.output not in (Output.ALL, Output.COUNT)
-        or bool(query.unordered)
-        or (bool(gatherings) and shows_order(query)),
+        needs_order=query.compares_matches or bool(query.unordered) or (bool(gatherings) and shows_order(query)),
         counts_every_event=query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS),
         crosses_partitions=query.selection is Selection.CONTIGUOUS and bool(query.partition.attributes),
-        can_slice=window is not None and not is_ranked,
+        can_slice=window is not None and query.after_match.skip is Skip.REUSE,
         span_us=window,
         # A match of span < W that starts in the slice ends before `hi + W`; one that ends in it starts after `lo − W`.
         # An absence before a match looks W back from its end, one after it W ahead of its start: no further than that;

@@ -106,6 +106,16 @@ class Output(Enum):
     LONGEST = "longest"
     COUNT = "count"
 
+    @property
+    def is_per_end(self) -> bool:
+        """Whether matches of one last event are compared."""
+        return self in (Output.FIRST_PER_END, Output.LAST_PER_END)
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether some of the kept matches are not reported, because of others."""
+        return self not in (Output.ALL, Output.COUNT)
+
 
 @dataclass(frozen=True)
 class Window:

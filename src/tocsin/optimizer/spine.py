@@ -9,7 +9,6 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
 
 PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent, alg.Filter, alg.Within)
 
@@ -21,12 +20,7 @@ def is_plain(query: alg.Query) -> bool:
 
 def is_free(query: alg.Query) -> bool:
     """Whether a match depends on its own events only: no policy compares it with others, and none is a time-out."""
-    return (
-        query.selection is Selection.ANY
-        and query.after_match.skip is Skip.REUSE
-        and query.output in (Output.ALL, Output.COUNT)
-        and not query.timeouts
-    )
+    return not query.compares_matches and not query.timeouts
 
 
 def where_of(query: alg.Query) -> tuple[ex.Expression, ...]:

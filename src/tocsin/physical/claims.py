@@ -194,7 +194,7 @@ def _no_automaton(query: alg.Query) -> str | None:
         return "The selection policy `next` asks which other events could have been bound; an automaton does not know."
     if query.selection is Selection.CONTIGUOUS and query.partition.attributes:
         return "`contiguous` counts the events of all partitions, and an automaton reads one."
-    if query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT) or query.timeouts:
+    if query.ranks_matches or query.timeouts:
         return "An automaton finds every match, and knows no policies."
     return automata.refusal(query.pattern)
 

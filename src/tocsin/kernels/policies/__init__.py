@@ -17,7 +17,7 @@ from tocsin.kernels.policies.duplicates import first_of_equals
 from tocsin.kernels.policies.flat import Flat, flatten
 from tocsin.kernels.policies.output import reported
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Selection, Skip
 
 
 def apply(
@@ -50,7 +50,7 @@ def apply(
         `NextTest(rows, query, sources)`, when several calls share it.
     """
     selects = not selected and query.selection is not Selection.ANY
-    ranks = query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT)
+    ranks = query.ranks_matches
     if not len(matches) or (distinct and not selects and not ranks):
         return matches
     view = flatten(matches, rows, needs_order=selects or ranks)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.trends.machine import Machine, NotAWordError, machine
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Selection
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -30,7 +30,7 @@ def refusal(query: alg.Query) -> str | None:
     """Why matches must be built to answer a query, or None; the types of attributes may still say no (`trend`)."""
     if not query.over_all_matches:
         return "a row per match is asked for"
-    if query.after_match.skip is not Skip.REUSE or query.output not in (Output.ALL, Output.COUNT) or query.timeouts:
+    if query.ranks_matches or query.timeouts:
         return "a policy compares whole matches"
     try:
         words = machine(query.core)

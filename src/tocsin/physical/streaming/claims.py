@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
-from tocsin.language.ast import Output, Skip
 from tocsin.physical.claims import unsupported
 
 STRATEGIES = ("auto", "kernel", "automaton", "trend", "join")
@@ -27,16 +26,9 @@ def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | No
             where=where,
             hint="say for which windows it is told: `EVERY 10 MINUTES`.",
         )
-    if query.every_us is not None and query.output in (Output.FIRST_PER_END, Output.LAST_PER_END):
+    if query.every_us is not None and query.output.is_per_end:
         return UnsupportedError(
             f"EVERY together with OUTPUT {query.output.value} does not run on a stream yet.",
-            where=query.places.get("output"),
-            hint=HINT,
-        )
-    if query.after_match.skip is not Skip.REUSE and query.output in (Output.FIRST_PER_END, Output.LAST_PER_END):
-        return UnsupportedError(
-            f"AFTER MATCH SKIP {query.after_match.skip.value.upper()} together with OUTPUT {query.output.value} "
-            "does not run on a stream yet.",
             where=query.places.get("output"),
             hint=HINT,
         )

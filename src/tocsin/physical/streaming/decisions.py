@@ -25,12 +25,11 @@ from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import Output, Skip
 from tocsin.physical.sliced.kernels import AnyKernel
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 OF_ALL_MATCHES = {Output.FIRST_PER_START, Output.LAST_PER_START, Output.LONGEST}
-PER_END = {Output.FIRST_PER_END, Output.LAST_PER_END}
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ class Decisions:
     is_eager
         Whether a match can be given as soon as its last event is in.
     after_start_us, after_end_us
-        When matches are decided that are compared with others: this long after their start, or their end.
+        When matches are decided that are compared with others: this long after their start, or their end. With both,
+        a policy keeps them after the first time, and they are given after the second.
     absences
         What may be decided after the end of a match.
     lives_us
@@ -74,15 +74,15 @@ class Decisions:
         if self.after_start_us is not None:
             starts = matches.start
             if self.every_us is not None:
-                starts = _later(starts - starts % self.every_us, self.every_us - 1)
-            return _later(starts, self.after_start_us)
+                starts = later(starts - starts % self.every_us, self.every_us - 1)
+            return later(starts, self.after_start_us)
         if self.after_end_us is not None:
-            return _later(matches.end, self.after_end_us)
+            return later(matches.end, self.after_end_us)
         found = matches.end
         for absence in self.absences:
             found = np.maximum(found, _deadline(absence, matches, rows.ts))
         if self.window_us is not None and matches.missing is not None:
-            found = np.where(matches.missing > 0, _later(matches.start, self.window_us - 1), found)
+            found = np.where(matches.missing > 0, later(matches.start, self.window_us - 1), found)
         return found
 
     def closed(self, watermark: int) -> int:
@@ -121,12 +121,12 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     longest = max(lives, default=0)
     span = max((life for name in query.variables if (life := known[name]) is not None), default=0) - (every_us or 0)
     skips = query.after_match.skip is not Skip.REUSE
-    after_start = span if skips or query.output in OF_ALL_MATCHES or every_us is not None else None
-    # Events are kept twice as long then, so that the first of a match is there when its end is decided (D64).
-    after_end = span // 2 if query.output in PER_END and absences else None
-    compares = query.selection is not Selection.ANY or skips or query.output not in (Output.ALL, Output.COUNT)
+    # Events are kept twice as long for these, so that the first of a match is there when its end is decided (D64).
+    after_end = span // 2 if query.output.is_per_end and (absences or skips) else None
+    waits = skips or query.output in OF_ALL_MATCHES or every_us is not None
+    after_start = (span if after_end is None else after_end) if waits else None
     return Decisions(
-        is_eager=eager and not absences and not compares and every_us is None,
+        is_eager=eager and not absences and not query.compares_matches and every_us is None,
         after_start_us=after_start,
         after_end_us=after_end,
         absences=absences,
@@ -153,16 +153,16 @@ def _limit(bound: alg.Bound, matches: Matches, ts: Integers) -> Integers:
     offset = bound.offset_us - bound.strict
     match bound.anchor:
         case alg.Whole():
-            return _later(matches.start if bound.anchor is alg.Whole.START else matches.end, offset)
+            return later(matches.start if bound.anchor is alg.Whole.START else matches.end, offset)
         case alg.FirstOf(variables):
             times = _extreme(variables, matches, ts, np.minimum, AFTER_ALL)
-            return np.where(times == AFTER_ALL, times, _later(times, offset))
+            return np.where(times == AFTER_ALL, times, later(times, offset))
         case alg.LastOf(variables):
             times = _extreme(variables, matches, ts, np.maximum, BEFORE_ALL)
-            return np.where(times == BEFORE_ALL, AFTER_ALL, _later(times, offset))
+            return np.where(times == BEFORE_ALL, AFTER_ALL, later(times, offset))
 
 
-def _later(times: Integers, by_us: int) -> Integers:
+def later(times: Integers, by_us: int) -> Integers:
     """Times plus a length, as far as there is time."""
     if by_us < 0:
         return np.where(times < BEFORE_ALL - by_us, BEFORE_ALL, times + by_us)

@@ -98,7 +98,9 @@ class Step:
     def skipping(self) -> Skipping | None:
         """What an after-match policy keeps; None: everything."""
         query = self.kernel.query
-        return None if query.after_match.skip is Skip.REUSE else Skipping(query.after_match, query.output)
+        if query.after_match.skip is Skip.REUSE:
+            return None
+        return Skipping(query.after_match, query.output, self.decisions.after_end_us)
 
     @cached_property
     def search(self) -> AnyKernel:
@@ -216,16 +218,17 @@ class _Search:
     def _due(self, rows: Rows, before: int, now: int) -> Iterator[Matches]:
         """Matches that are decided by now and were not before."""
         skipping = self.step.skipping
+        since = before if skipping is None else skipping.since(before)
         parts = []
         for some in self._found(rows):
-            due = self.step.decisions.is_due(some, rows, before, now)
+            due = self.step.decisions.is_due(some, rows, since, now)
             if due.any():
                 parts.append(some if due.all() else take(some, due))
         if skipping is None or not parts:
             yield from parts
             return
         bits = integers(array_of(self.table, BITS))
-        chosen, spent = skipping.chosen(concatenate(parts), rows, bits & 3 == SPENT)
+        chosen, spent = skipping.chosen(concatenate(parts), rows, bits & 3 == SPENT, before, now)
         place = self.table.column_names.index(BITS)
         self.table = self.table.set_column(place, BITS, pa.array(np.where(spent, bits & ~3 | SPENT, bits)))
         yield chosen
