@@ -1,0 +1,47 @@
+"""Programs on the steps of a shard: any cut and any order give the reference, each match once, and no glitches."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.rules.support import compiled
+from tests.rules.test_engines import plain, tables_of
+from tests.rules.test_sharing import PROGRAMS
+from tests.streaming.programs import LiveProgram
+from tests.streaming.support import arrivals, cut
+
+import tocsin
+from tocsin import reference
+from tocsin.testing.streams import SECOND, Streams, streams
+
+
+def fed(live: LiveProgram, seed: int, lateness_us: int) -> LiveProgram:
+    """All events in some order and some cut, and then the end of time."""
+    chance = random.Random(seed)
+    for batch in cut(arrivals(live.ts, lateness_us, chance), chance):
+        live.take(batch)
+    live.end()
+    return live
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(row["match_id"] for row in rows)
+
+
+def assert_as_the_reference(program: tocsin.Rules, rows: Streams, seed: int) -> None:
+    lateness = random.Random(seed).choice([0, 1, 2, 20]) * SECOND
+    live = fed(LiveProgram(program, tables_of(rows), lateness_us=lateness), seed, lateness)
+    for name, expected in reference.evaluate(program, rows).items():
+        assert sorted(live.found[name]) == ids(expected), name
+    assert live.late == 0
+    assert live.state.rows is None or live.state.rows.num_rows == 0
+
+
+@settings(max_examples=150)
+@given(text=PROGRAMS, rows=streams(max_events=9), seed=st.integers(0, 2**32))
+def test_any_cut_and_any_order_of_a_program_give_the_reference(text: str, rows: Streams, seed: int) -> None:
+    assert_as_the_reference(compiled(text), rows, seed)
