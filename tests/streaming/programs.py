@@ -1,4 +1,4 @@
-"""Programs on streams without Spark: the rows of all inputs in any order and any cut, given to the steps of one shard."""
+"""Programs on streams without Spark: rows in any order and any cut, given to the steps of one shard."""
 
 from __future__ import annotations
 

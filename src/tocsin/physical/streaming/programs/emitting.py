@@ -5,7 +5,6 @@ Values are computed row by row in Python: emitted events are few beside those th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +112,9 @@ class Insertion:
                 found.setdefault(wanted, []).append(array_of(table, given))
         packing = self.readers[0].layout.packing
         found[names.BITS] = [pa.array(_packed(integers(array_of(table, names.BITS)), layouts[0].packing, packing))]
-        return pa.Table.from_arrays([_column(found.get(field.name, ()), field, len(table)) for field in schema], schema=schema)
+        return pa.Table.from_arrays(
+            [_column(found.get(field.name, ()), field, len(table)) for field in schema], schema=schema
+        )
 
 
 def _pairs(wanted: Layout, given: Layout) -> Iterator[tuple[str, str]]:

@@ -239,7 +239,9 @@ class Plan:
         readers = [number for number, rule in enumerate(self.asked.rules) if derived & set(rule.reads)]
         if not readers:
             return None
-        types = dict.fromkeys(name for number in readers for name in alg.event_types(self.kernels[number].query.pattern))
+        types = dict.fromkeys(
+            name for number in readers for name in alg.event_types(self.kernels[number].query.pattern)
+        )
         return Insertion(
             self.sources,
             tuple(Reader(self.kernels[number], needs[number], layouts[number]) for number in readers),
@@ -252,7 +254,11 @@ class Plan:
         said = []
         for rule, made, delay in zip(self.asked.rules, self.kernels, self.delays, strict=True):
             emits = [
-                (emit.type, print_expression(emit.at), *((name, print_expression(value)) for name, value in emit.values))
+                (
+                    emit.type,
+                    print_expression(emit.at),
+                    *((name, print_expression(value)) for name, value in emit.values),
+                )
                 for emit in self.asked.emits(rule)
             ]
             said.append((rule.name, to_text(made.query), delay, emits))

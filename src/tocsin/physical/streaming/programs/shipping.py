@@ -1,4 +1,4 @@
-"""The columns that travel for a program on streams: one row for each event, whatever number of rules and strata read it.
+"""The columns that travel for a program on streams: one row for each event, however many rules read it.
 
 As for rules that are searched for together in a batch, with three differences: rows of which nothing is needed travel
 too, with their time alone; keys are columns, so that workers can write them; and rules in which positions matter are
@@ -70,9 +70,7 @@ class StreamShipper(JointShipper):
         ]
         return reduce(lambda one, other: one.union(other), frames)
 
-    def _every_row(
-        self, frame: DataFrame, parts: Sequence[tuple[Column, Part]], number: int, stream: int
-    ) -> DataFrame:
+    def _every_row(self, frame: DataFrame, parts: Sequence[tuple[Column, Part]], number: int, stream: int) -> DataFrame:
         passes = [(is_own & self.every.filter(part), F.lit(at)) for at, (is_own, part) in enumerate(parts)]
         judged = with_columns(frame, F.cases(passes).alias(WHICH))
         which, values = F.col(WHICH), [self.every.values(part, self.packing) for _, part in parts]

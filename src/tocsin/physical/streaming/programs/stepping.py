@@ -24,7 +24,7 @@ import pyarrow as pa
 from tocsin.kernels.hashes import match_halves
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Integers, Matches, Rows
+from tocsin.kernels.model import Matches, Rows
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.layout import BITS, EVENT, FLAGS_AT, Layout, variable
@@ -214,7 +214,9 @@ class _Stratum:
             own = rows_of(self.table, rule.kernel, rule.layout, None)
             yield from self._given(rule, rule.kernel.find(own, most=self.step.most), own)
 
-    def _given(self, rule: LiveRule, found: Iterator[Matches] | list[Matches], rows: Rows) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
+    def _given(
+        self, rule: LiveRule, found: Iterator[Matches] | list[Matches], rows: Rows
+    ) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
         before, now = rule.watermark(self.before), rule.watermark(self.now)
         due = []
         for portion in (portion for some in found for portion in portions(some)):
