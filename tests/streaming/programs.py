@@ -54,7 +54,7 @@ class LiveProgram:
         self.table, layouts = shipped_together(
             flagging(plan.sources, plan.kernels),
             plan.kernels,
-            [Events(name, table.cast(schemas[name]), "ts") for name, table in given.items()],
+            [Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts") for name, table in given.items()],
             needs,
             [None] * len(needs),
             by_values=True,
@@ -69,10 +69,13 @@ class LiveProgram:
         self.events: list[dict[str, Any]] = []
         self.most_remembered = self.late = 0
 
-    def take(self, rows: Sequence[int], latest: int | None = None) -> list[tuple[str, str]]:
-        """A micro-batch, with what it gives; the state goes through bytes, as it does in a checkpoint."""
+    def take(self, rows: Sequence[int], latest: int | None = None, *, stalls: bool = False) -> list[tuple[str, str]]:
+        """A micro-batch, with what it gives; the state goes through bytes, as it does in a checkpoint.
+
+        With `stalls` another source has told nothing yet, so that time stands.
+        """
         arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
-        told = [int(self.ts[row]) for row in rows] + ([] if latest is None else [latest])
+        told = [int(self.ts[row]) for row in rows if not stalls] + ([] if latest is None else [latest])
         self.state, batches, _, report = self.step.run(
             State.from_bytes(self.state.to_bytes(PLAN), PLAN),
             [(max(told),)] if told else [],

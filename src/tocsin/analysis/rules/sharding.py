@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Rule
+from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import equal_around, keys
 from tocsin.analysis.types import Kind
@@ -44,13 +44,32 @@ class Sharding:
         """One line."""
         if self.key:
             return (
-                f"many shards, by {', '.join(self.key)}: every rule keeps to one key, and what it emits carries it on"
+                f"many shards, by {', '.join(self.key)}: every rule keeps to it, and what it emits carries it on"
             )
         return f"one shard: {self.reason}"
 
 
-def sharding(rules: Sequence[Rule], schemas: Mapping[str, Schema]) -> Sharding:
-    """The key of some rules, those included that emit what they read; `schemas` are those of all types they read."""
+def sharding(program: Program, rules: Sequence[Rule], schemas: Mapping[str, Schema]) -> Sharding:
+    """The key of some rules of a program, those included that emit what they read.
+
+    Parameters
+    ----------
+    program
+        The program.
+    rules
+        The rules that run together.
+    schemas
+        The attributes of all event types that they read.
+
+    Examples
+    --------
+    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+    >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("b", ("k",)))
+    >>> rules = [Rule("R", alg.Query(alg.Filter(alg.All((a, b)), same)))]
+    >>> schemas = {name: Schema.of(name, {"k": "string"}) for name in "AB"}
+    >>> sharding(Program(tuple(rules)), rules, schemas).key
+    ('k',)
+    """
     read = {name for rule in rules for name in rule.reads}
     common: dict[str, None] | None = None
     for rule in rules:
@@ -58,7 +77,7 @@ def sharding(rules: Sequence[Rule], schemas: Mapping[str, Schema]) -> Sharding:
             return Sharding(
                 (), f"`select {rule.query.selection.value}` of rule {rule.name} looks at events of all keys"
             )
-        own = [name for name in _keys(rule.query, schemas) if _is_exact(name, rule.reads, schemas)]
+        own = [name for name in _keys(program, rule.query) if _is_exact(name, rule.reads, schemas)]
         if not own:
             return Sharding((), f"no attribute is the same in all events of rule {rule.name}")
         found = {name: None for name in own if common is None or name in common}
@@ -80,14 +99,15 @@ def sharding(rules: Sequence[Rule], schemas: Mapping[str, Schema]) -> Sharding:
     return Sharding(tuple(is_one_type))
 
 
-def _keys(query: alg.Query, schemas: Mapping[str, Schema]) -> list[str]:
+def _keys(program: Program, query: alg.Query) -> list[str]:
+    """The attributes on which all events around a match agree."""
     around = list(alg.around_in(query.pattern))
     hidden = {each.variable for each in around}
     single = {name: kind for name, kind in query.variables.items() if name not in hidden}
     if len(single) == 1:
-        ((_, kind),) = single.items()
-        schema = schemas.get(kind.types[0] or "")
-        names = [] if kind.iterated or schema is None else list(schema.attributes)
+        (kind,) = single.values()
+        template = program.templates.get(kind.types[0] or "")
+        names = [] if kind.iterated or template is None else [each.name for each in template.attributes]
     else:
         classes = keys(query).classes
         paths = dict.fromkeys(path for each in classes for _, path in each.members if len(path) == 1)

@@ -218,7 +218,7 @@ class _Live:
 
     def _key(self) -> tuple[str, ...]:
         schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
-        return sharding(self.asked.rules, schemas).key
+        return sharding(self.asked.timed, self.asked.rules, schemas).key
 
     # --- the result -------------------------------------------------------------------------------
 
