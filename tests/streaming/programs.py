@@ -54,7 +54,10 @@ class LiveProgram:
         self.table, layouts = shipped_together(
             flagging(plan.sources, plan.kernels),
             plan.kernels,
-            [Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts") for name, table in given.items()],
+            [
+                Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts")
+                for name, table in given.items()
+            ],
             needs,
             [None] * len(needs),
             by_values=True,

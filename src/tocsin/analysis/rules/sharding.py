@@ -43,9 +43,7 @@ class Sharding:
     def __str__(self) -> str:
         """One line."""
         if self.key:
-            return (
-                f"many shards, by {', '.join(self.key)}: every rule keeps to it, and what it emits carries it on"
-            )
+            return f"many shards, by {', '.join(self.key)}: every rule keeps to it, and what it emits carries it on"
         return f"one shard: {self.reason}"
 
 
