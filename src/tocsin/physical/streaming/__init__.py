@@ -11,4 +11,5 @@ clocks       how far time has come, by the sources' own events
 decisions    when a match is decided, and how long an event matters
 shards       how keys are spread
 windows      aggregates over all matches, told for windows of time
+programs     the same for programs of rules: all strata in one step
 """
