@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from tocsin import errors
@@ -29,6 +28,7 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
 from tocsin.physical.compat import is_streaming
 from tocsin.physical.inputs import Inputs
+from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
@@ -193,7 +193,7 @@ def given_by(
     found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
     if options.with_late:
         schema = schema.add(names.EVENT, T.StringType())
-    return found.mapInArrow(Unpacking(to_arrow_schema(schema)), schema)
+    return found.mapInArrow(Unpacking(arrow_schema(schema)), schema)
 
 
 def source_types(inputs: Inputs) -> list[tuple[str, ...]]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
@@ -27,6 +26,7 @@ from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
 from tocsin.physical.schemas import attributes_of
+from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
 from tocsin.physical.sliced.joint import Member, Mixed, Searched
@@ -206,9 +206,9 @@ class _Live:
             layouts,
             [member.needs for member in self.members],
             self.places,
-            {name: to_arrow_schema(one.schema) for name, one in self.streams.streams.items()},
+            {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
             tuple(options.lateness_us[types[0]] for types in self.sources),
-            result=None if result is None else to_arrow_schema(result),
+            result=None if result is None else arrow_schema(result),
             idle_ms=options.idle_ms,
         )
         said = (self.plan.text(), layouts, shards)
