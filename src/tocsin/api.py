@@ -216,9 +216,7 @@ class Pattern:
             check_rates(rates, self.query.pattern)
         streaming: dict[str, Any] = {}
         with collecting(problems):
-            streaming = stream_options(
-                lateness=lateness, shards=shards, heartbeats=heartbeats, late=late, idle_timeout=idle_timeout
-            )
+            streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
         errors.raise_all(problems)
         if statistics is None and rates:
             statistics = Statistics.of(rates=rates)

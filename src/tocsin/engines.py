@@ -93,18 +93,10 @@ def program_run(
 
 
 def program_asked(
-    program: Program,
-    inputs: Any,
-    *,
-    engine: str,
-    time: str | Mapping[str, str],
-    tie: str | Iterable[str] | None,
-    type: str,
-    id: str | None,
-    **streaming: Any,
+    program: Program, inputs: Any, engine: str, columns: Mapping[str, Any], streaming: Mapping[str, Any]
 ) -> Run[Any] | LiveRun:
-    """The same, on batches or on streams, as the inputs are; `streaming` is what `stream_options` gives."""
-    run = program_run(program, inputs, engine=engine, time=time, tie=tie, type=type, id=id)
+    """The same on batches or on streams, as the inputs are; `streaming` is what `stream_options` gives."""
+    run = program_run(program, inputs, engine=engine, **columns)
     if engine == "local":
         return run
     from tocsin.physical.engine import Options

@@ -126,7 +126,6 @@ def microseconds(duration: str | dt.timedelta | None) -> int:
 
 
 def stream_options(
-    *,
     lateness: str | dt.timedelta | None,
     shards: int | None,
     heartbeats: Any,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tocsin.physical.programs.run import Run
-    from tocsin.physical.streaming.programs.run import LiveRun
 
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"
@@ -178,17 +176,9 @@ class Rules:
         [{'ts': 5, 'x': 2}]
         """
         self._require([rule])
-        return self._run(
-            inputs,
-            {"time": time, "tie": tie, "type": type, "id": id, "engine": engine},
-            {
-                "lateness": lateness,
-                "shards": shards,
-                "heartbeats": heartbeats,
-                "late": late,
-                "idle_timeout": idle_timeout,
-            },
-        ).matches(rule)
+        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        return program_asked(self.program, inputs, engine, columns, streaming).matches(rule)
 
     def match(
         self,
@@ -239,17 +229,9 @@ class Rules:
         """
         names = [each.name for each in self.program.rules] if rules is None else list(rules)
         self._require(names)
-        return self._run(
-            inputs,
-            {"time": time, "tie": tie, "type": type, "id": id, "engine": engine},
-            {
-                "lateness": lateness,
-                "shards": shards,
-                "heartbeats": heartbeats,
-                "late": late,
-                "idle_timeout": idle_timeout,
-            },
-        ).together(names)
+        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        return program_asked(self.program, inputs, engine, columns, streaming).together(names)
 
     def _require(self, wanted: Iterable[str]) -> None:
         names = [each.name for each in self.program.rules]
@@ -310,17 +292,9 @@ class Rules:
                 f"No rule emits `{template}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
-        return self._run(
-            inputs,
-            {"time": time, "tie": tie, "type": type, "id": id, "engine": engine},
-            {
-                "lateness": lateness,
-                "shards": shards,
-                "heartbeats": heartbeats,
-                "late": late,
-                "idle_timeout": idle_timeout,
-            },
-        ).events(template)
+        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        return program_asked(self.program, inputs, engine, columns, streaming).events(template)
 
     def check(
         self,
@@ -401,6 +375,3 @@ class Rules:
     def _repr_html_(self) -> str:
         marked = KEYWORDS.sub(r"<b>\1</b>", html.escape(self.text.strip(), quote=False))
         return f"<pre>{marked}</pre>"
-
-    def _run(self, inputs: Any, columns: Mapping[str, Any], streaming: Mapping[str, Any]) -> Run[Any] | LiveRun:
-        return program_asked(self.program, inputs, **columns, **stream_options(**streaming))
