@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -73,31 +74,49 @@ def referenced(asked: tocsin.Rules, rows: dict[str, list[dict[str, Any]]]) -> di
     return {name: sorted(row.match_id for row in own) for name, own in found.items() if own}
 
 
-@pytest.mark.parametrize(("text", "store", "partitions"), [(KEYED, "rocksdb", 2), (LOOSE, "default", 1)])
+def given(frame: DataFrame, *, by_type: bool) -> DataFrame | dict[str, DataFrame]:
+    """One DataFrame with a type column, or one for each type."""
+    if not by_type:
+        return frame
+    return {name: frame.where(f"type = '{name}'").drop("type") for name in "ABE"}
+
+
+@pytest.mark.parametrize(
+    ("text", "store", "partitions", "split", "id"),
+    [(KEYED, "rocksdb", 2, False, None), (LOOSE, "default", 1, True, None), (LOOSE, "rocksdb", 2, False, "x")],
+    ids=["keyed", "loose", "with_id"],
+)
 def test_requirement_46_a_stream_gives_the_matches_of_the_batch_over_a_restart(
-    spark: SparkSession, tmp_path: Path, text: str, store: str, partitions: int
+    spark: SparkSession, tmp_path: Path, text: str, store: str, partitions: int, split: bool, id: str | None
 ) -> None:
     """Keyed in two shards, without a key in one; events of a type that rules emit come from outside too."""
     chance = random.Random(text)
     rows, asked = busy(chance, 40, "AABBE"), program(text)
     with settings(spark, store=store, partitions=partitions):
         folder = Folder(spark, tmp_path, COLUMNS)
+
+        def run() -> list[dict[str, Any]]:
+            stream = folder.read()
+            beats = stream.where("type = 'clock'").select("ts") if split else None
+            matches = asked.match(given(stream, by_type=split), lateness="2 seconds", heartbeats=beats, id=id)
+            return observed(folder.run(matches))
+
         order = arrivals([row["ts"] for row in rows], 2 * S, chance)
         ends = [0, *sorted(chance.sample(range(1, len(rows)), 2)), len(rows)]
-        batches = [[rows[place] for place in order[begin:end]] for begin, end in pairwise(ends)]
-        for batch in batches[:2]:
-            folder.add(batch)
-        folder.run(asked.match(folder.read(), lateness="2 seconds"))
-        for batch in [*batches[2:], [{"type": "clock", "ts": FAR}]]:
-            folder.add(batch)
-        query = folder.run(asked.match(folder.read(), lateness="2 seconds"))  # a restart from the checkpoint
+        first, second, third = ([rows[place] for place in order[begin:end]] for begin, end in pairwise(ends))
+        folder.add(first)
+        folder.add(second)
+        run()
+        folder.add(third)
+        folder.add([{"type": "clock", "ts": FAR}])
+        told = run()  # a restart from the checkpoint
         found = folder.written()
-        batch = [row.asDict(recursive=True) for row in asked.match(_whole(spark, rows)).collect()]
-        told = observed(query)
-    assert ids(found) == ids(batch)
-    assert _plain(found) == _plain(batch)
+        batch = asked.match(given(_whole(spark, rows), by_type=split), id=id)
+        expected = [row.asDict(recursive=True) for row in batch.collect()]
+    assert _plain(found) == _plain(expected)
     assert set(ids(found)) == {rule.name for rule in asked.program.rules}
-    assert ids(found) == _of_whole(asked, rows)
+    if id is None:
+        assert ids(found) == _of_whole(asked, rows, "ABE" if split else asked.program.emitted)
     assert told[-1]["remembered"] == 0  # requirement 32
     assert sum(one["late"] for one in told) == 0
 
@@ -110,13 +129,12 @@ def _plain(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(repr(sorted(row.items(), key=lambda item: item[0])) for row in rows)
 
 
-def _of_whole(asked: tocsin.Rules, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The ids of the reference: events of types that only come from outside have the type column too."""
-    emitted = asked.program.emitted
-    given = by_type(rows, "ABE")
-    for name in emitted:
-        given[name] = [{column: value for column, value in row.items() if column != "type"} for row in given[name]]
-    return referenced(asked, given)
+def _of_whole(asked: tocsin.Rules, rows: list[dict[str, Any]], bare: Iterable[str]) -> dict[str, list[str]]:
+    """The ids of the reference; events of the `bare` types have no type column."""
+    rows_of = by_type(rows, "ABE")
+    for name in bare:
+        rows_of[name] = [{column: row[column] for column in row if column != "type"} for row in rows_of[name]]
+    return referenced(asked, rows_of)
 
 
 def test_the_shipped_fraud_program_streams_as_it_runs_in_a_batch(spark: SparkSession, tmp_path: Path) -> None:

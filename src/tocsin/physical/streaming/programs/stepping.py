@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from operator import or_
+from itertools import groupby
+from operator import itemgetter, or_
 
 import numpy as np
 import pyarrow as pa
@@ -202,21 +203,16 @@ class _Stratum:
         known: dict[object, Held_] = {}
         for members in self.together:
             rows = rows_of_all(self.table, members, known)
-            kernels: dict[int, list[Matches]] = {}
-            for place, some in members.together.find(rows, most=self.step.most):
-                kernels.setdefault(place, []).append(some)
-            for place, found in kernels.items():
-                rule = by_number.pop(members.numbers[place])
-                yield from self._given(rule, found, rows[place])
-            for number in members.numbers:
-                by_number.pop(number, None)
-        for rule in by_number.values():
+            found = members.together.find(rows, most=self.step.most)
+            for place, some in groupby(found, key=itemgetter(0)):
+                rule = by_number[members.numbers[place]]
+                yield from self._given(rule, (matches for _, matches in some), rows[place])
+        shared = {number for members in self.together for number in members.numbers}
+        for rule in (rule for rule in self.rules if rule.number not in shared):
             own = rows_of(self.table, rule.kernel, rule.layout, None)
             yield from self._given(rule, rule.kernel.find(own, most=self.step.most), own)
 
-    def _given(
-        self, rule: LiveRule, found: Iterator[Matches] | list[Matches], rows: Rows
-    ) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
+    def _given(self, rule: LiveRule, found: Iterator[Matches], rows: Rows) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
         before, now = rule.watermark(self.before), rule.watermark(self.now)
         due = []
         for portion in (portion for some in found for portion in portions(some)):
