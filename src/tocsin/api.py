@@ -27,7 +27,7 @@ from tocsin.language.builder import Draft
 from tocsin.language.monoids import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import check_columns, check_rates, collecting, microseconds
+from tocsin.options import check_columns, check_rates, collecting, stream_options
 from tocsin.physical.claims import unsupported
 from tocsin.physical.joins.plan import common_clock
 from tocsin.reports import CheckReport, Report, query_html, sections
@@ -214,12 +214,9 @@ class Pattern:
         problems: list[errors.TocsinError] = []
         with collecting(problems):
             check_rates(rates, self.query.pattern)
-        late_us = None
+        streaming: dict[str, Any] = {}
         with collecting(problems):
-            late_us = None if lateness is None else microseconds(lateness)
-        idle_us = None
-        with collecting(problems):
-            idle_us = None if idle_timeout is None else microseconds(idle_timeout)
+            streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
         errors.raise_all(problems)
         if statistics is None and rates:
             statistics = Statistics.of(rates=rates)
@@ -238,15 +235,7 @@ class Pattern:
         if refusal is not None:
             raise refusal
         options: dict[str, Any] = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
-        options |= {
-            "lateness_us": late_us,
-            "shards": shards,
-            "emit": emit,
-            "heartbeats": heartbeats,
-            "late": late,
-            "idle_us": idle_us,
-        }
-        made = prepared(self.query, inputs, **columns, strategy=strategy, **options)
+        made = prepared(self.query, inputs, **columns, strategy=strategy, emit=emit, **options, **streaming)
         if form == "compact":
             return made.compact(self.query)
         if made.choice.warning is not None:

@@ -14,6 +14,7 @@ from tocsin.options import check_columns
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
     from tocsin.physical.programs.run import Run
+    from tocsin.physical.streaming.programs.run import LiveRun
 
 ENGINES = ("spark", "local")
 FORMS = ("matches", "compact")
@@ -89,6 +90,20 @@ def program_run(
     with _needing_spark():
         from tocsin.physical.programs.spark import Spark
     return Run(program, Spark(inputs, program.read, type), columns)
+
+
+def program_asked(
+    program: Program, inputs: Any, engine: str, columns: Mapping[str, Any], streaming: Mapping[str, Any]
+) -> Run[Any] | LiveRun:
+    """The same on batches or on streams, as the inputs are; `streaming` is what `stream_options` gives."""
+    run = program_run(program, inputs, engine=engine, **columns)
+    if engine == "local":
+        return run
+    from tocsin.physical.engine import Options
+    from tocsin.physical.streaming.programs.run import LiveRun, has_streams
+
+    options = Options(**streaming)
+    return LiveRun(program, inputs, run.columns, options) if has_streams(inputs) else run
 
 
 @contextmanager

@@ -125,6 +125,30 @@ def microseconds(duration: str | dt.timedelta | None) -> int:
     return found
 
 
+def stream_options(
+    lateness: str | dt.timedelta | None,
+    shards: int | None,
+    heartbeats: Any,
+    late: bool,
+    idle_timeout: str | dt.timedelta | None,
+) -> dict[str, Any]:
+    """What users ask of streams, as engines take it.
+
+    Raises
+    ------
+    InvalidOptionError
+        For the length of time that is none, or a `QueryErrors` with both.
+    """
+    problems: list[errors.TocsinError] = []
+    late_us = idle_us = None
+    with collecting(problems):
+        late_us = None if lateness is None else microseconds(lateness)
+    with collecting(problems):
+        idle_us = None if idle_timeout is None else microseconds(idle_timeout)
+    errors.raise_all(problems)
+    return {"lateness_us": late_us, "shards": shards, "heartbeats": heartbeats, "late": late, "idle_us": idle_us}
+
+
 def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, Mapping[str, Any]]:
     """The attributes of each event type: told type by type, or by one DataFrame or schema for all."""
     from tocsin.physical.compat import is_dataframe, is_schema

@@ -14,18 +14,17 @@ from tocsin import errors
 from tocsin.algebra.programs import Program
 from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.translate import translate
-from tocsin.engines import program_run
+from tocsin.engines import program_asked
 from tocsin.explain.rules import RulesReport, checked_program, program_parts
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.registered import Function, functions_of, tables_of
-from tocsin.options import check_columns
+from tocsin.options import check_columns, stream_options
 from tocsin.reports import Report, sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tocsin.physical.programs.run import Run
 
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"
@@ -138,6 +137,11 @@ class Rules:
         type: str = "type",
         id: str | None = None,
         engine: str = "spark",
+        lateness: str | dt.timedelta | None = None,
+        shards: int | None = None,
+        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
+        late: bool = False,
+        idle_timeout: str | dt.timedelta | None = None,
     ) -> Any:
         """Find every match of one rule, on the inputs and on what other rules emit. Nothing runs until you use it.
 
@@ -148,11 +152,14 @@ class Rules:
         inputs, time, tie, type, id, engine
             As for `Pattern.match`. Events of types that rules emit may come from outside too, with the columns of
             their template. `time` as a mapping may leave such types out: their time is then called `timestamp`.
+        lateness, shards, heartbeats, late, idle_timeout
+            For streams, as for `Pattern.match`. A match is given when nothing can change it any more; one that rests on
+            emitted events when all of these are known too.
 
         Returns
         -------
         DataFrame
-            `match_id`, `start`, `end`, and one struct per variable.
+            `match_id`, `start`, `end`, and one struct per variable; a streaming one on streaming DataFrames.
 
         Raises
         ------
@@ -169,7 +176,9 @@ class Rules:
         [{'ts': 5, 'x': 2}]
         """
         self._require([rule])
-        return self._run(inputs, time, tie, type, id, engine).matches(rule)
+        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        return program_asked(self.program, inputs, engine, columns, streaming).matches(rule)
 
     def match(
         self,
@@ -181,6 +190,11 @@ class Rules:
         type: str = "type",
         id: str | None = None,
         engine: str = "spark",
+        lateness: str | dt.timedelta | None = None,
+        shards: int | None = None,
+        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
+        late: bool = False,
+        idle_timeout: str | dt.timedelta | None = None,
     ) -> Any:
         """Find every match of several rules in one plan, which shares what they have in common. Nothing runs yet.
 
@@ -189,7 +203,7 @@ class Rules:
 
         Parameters
         ----------
-        inputs, time, tie, type, id, engine
+        inputs, time, tie, type, id, engine, lateness, shards, heartbeats, late, idle_timeout
             As for `matches`.
         rules
             The names of the rules; all of them when left out.
@@ -215,7 +229,9 @@ class Rules:
         """
         names = [each.name for each in self.program.rules] if rules is None else list(rules)
         self._require(names)
-        return self._run(inputs, time, tie, type, id, engine).together(names)
+        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        return program_asked(self.program, inputs, engine, columns, streaming).together(names)
 
     def _require(self, wanted: Iterable[str]) -> None:
         names = [each.name for each in self.program.rules]
@@ -239,6 +255,11 @@ class Rules:
         type: str = "type",
         id: str | None = None,
         engine: str = "spark",
+        lateness: str | dt.timedelta | None = None,
+        shards: int | None = None,
+        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
+        late: bool = False,
+        idle_timeout: str | dt.timedelta | None = None,
     ) -> Any:
         """Find the events of a template that the program emits: one for each match and `emit`, equal or not.
 
@@ -246,7 +267,7 @@ class Rules:
         ----------
         template
             The name of the template.
-        inputs, time, tie, type, id, engine
+        inputs, time, tie, type, id, engine, lateness, shards, heartbeats, late, idle_timeout
             As for `matches`.
 
         Returns
@@ -271,7 +292,9 @@ class Rules:
                 f"No rule emits `{template}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
-        return self._run(inputs, time, tie, type, id, engine).events(template)
+        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        return program_asked(self.program, inputs, engine, columns, streaming).events(template)
 
     def check(
         self,
@@ -352,6 +375,3 @@ class Rules:
     def _repr_html_(self) -> str:
         marked = KEYWORDS.sub(r"<b>\1</b>", html.escape(self.text.strip(), quote=False))
         return f"<pre>{marked}</pre>"
-
-    def _run(self, inputs: Any, time: Any, tie: Any, type: Any, id: Any, engine: str) -> Run[Any]:
-        return program_run(self.program, inputs, engine=engine, time=time, tie=tie, type=type, id=id)

@@ -11,7 +11,7 @@ from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
 from tocsin.algebra.text import to_text
 from tocsin.analysis.arrivals import Arrivals, as_float
-from tocsin.analysis.durations import table
+from tocsin.analysis.durations import format_us, table
 from tocsin.analysis.keys import Keys, common_keys, keys
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.limits import parse_limit, require_within
@@ -21,6 +21,7 @@ from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.rules.emits import is_assignable
 from tocsin.analysis.rules.rates import with_derived
 from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.rules.sharding import sharding
 from tocsin.analysis.rules.state import ProgramState, program_state
 from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport, size_report
@@ -29,6 +30,7 @@ from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, collecting, microseconds, schemas_of
 from tocsin.physical.programs.claims import refusals
+from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.reports import sections
 
 
@@ -126,12 +128,15 @@ class RulesReport:
 def engines_text(program: Program) -> str:
     """Which rules run where; a rule above one that does not run does not run either."""
     refused, elsewhere = refusals(program, "spark"), refusals(program, "local")
-    if not elsewhere:
-        return "Spark, local and reference run every rule, on batches; no engine runs them on streams yet."
-    return "\n".join(
+    running = (rule for rule in program.rules if rule.name not in refused)
+    live = {rule.name: reason for rule in running if (reason := refused_on_streams(rule)) is not None}
+    if not elsewhere and not live:
+        return "Spark, local and reference run every rule, Spark also on streams."
+    lines = [
         f"rule {name}, {'reference' if name in refused else 'on Spark'} only: {refused.get(name, reason).message}"
         for name, reason in elsewhere.items()
-    )
+    ]
+    return "\n".join([*lines, *(f"rule {name}, not on streams: {reason.message}" for name, reason in live.items())])
 
 
 def has_distances(network: Network) -> bool:
@@ -169,7 +174,18 @@ def program_parts(program: Program) -> dict[str, str]:
         parts[f"Rule {rule.name}"] = plan + several
     if len(program.rules) > 1:
         parts["Shared"] = sharing_text(program)
+    parts["Streams"] = streams_text(program)
     return parts
+
+
+def streams_text(program: Program) -> str:
+    """How a live program is split, and how late what it emits comes; as far as the templates tell."""
+    declared = {name: schema_of(template) for name, template in program.templates.items()}
+    late = {name: delay.late_us for name, delay in delays(program).items() if delay.late_us}
+    lines = [str(sharding(program, program.rules, declared))]
+    return "\n".join(
+        [*lines, *(f"{name} comes up to {format_us(by_us)} after its time" for name, by_us in late.items())]
+    )
 
 
 def checked_program(

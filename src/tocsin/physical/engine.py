@@ -116,6 +116,19 @@ class Options:
                 raise errors.InvalidOptionError(f"`{name}={given!r}` is not a positive integer.", hint="leave it out.")
 
 
+def stream_options(asked: Options, inputs: Inputs) -> streams.Options:
+    """What a user asks of streams, checked against them."""
+    return streams.Options(
+        streams.lateness_of(inputs, asked.lateness_us),
+        asked.shards,
+        asked.emit == "auto",
+        asked.max_matches_per_start,
+        heartbeats_of(asked.heartbeats, inputs),
+        asked.late,
+        None if asked.idle_us is None else max(asked.idle_us // 1000, 1),
+    )
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A query that fits its inputs."""
@@ -235,15 +248,7 @@ class Prepared:
         refusal = refused_on_streams(self.query, self.options.strategy)
         if refusal is not None:
             raise refusal
-        asked = streams.Options(
-            streams.lateness_of(self.inputs, self.options.lateness_us),
-            self.options.shards,
-            self.options.emit == "auto",
-            self.options.max_matches_per_start,
-            heartbeats_of(self.options.heartbeats, self.inputs),
-            self.options.late,
-            None if self.options.idle_us is None else max(self.options.idle_us // 1000, 1),
-        )
+        asked = stream_options(self.options, self.inputs)
         if self.options.strategy == "join":
             return joined.matches(self.query, self._joins(), self.inputs, asked)
         if not self.query.over_all_matches:

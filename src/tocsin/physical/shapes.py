@@ -140,6 +140,11 @@ class SparkTypes:
         return SIMPLE[dtype.kind]
 
 
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The columns that a worker's own rows have on their way to Spark."""
+    return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in schema.fields])
+
+
 def arrow_type(dtype: T.DataType) -> pa.DataType:
     """The type that values of a worker's own have on their way to Spark.
 

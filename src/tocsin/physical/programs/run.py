@@ -91,19 +91,19 @@ class Run(Generic[Frame]):
         """The matches of a rule."""
         rule = self.program.rule(name)
         assert rule is not None
-        self._check([rule])
+        self.check([rule])
         return self.matched(rule, rule.query)
 
     def together(self, names: Sequence[str]) -> Frame:
         """The matches of several rules in one frame."""
         wanted = [rule for rule in self.program.rules if rule.name in names]
-        self._check(wanted)
-        _check_columns(wanted)
+        self.check(wanted)
+        check_columns(wanted)
         return self.engine.together(self, wanted)
 
     def events(self, template: str) -> Frame:
         """The events of a template that rules emit."""
-        self._check([rule for rule in self.program.rules if any(emit.type == template for emit in rule.emits)])
+        self.check([rule for rule in self.program.rules if any(emit.type == template for emit in rule.emits)])
         return self.engine.union(template, list(self._emitted(template)))
 
     # --- what comes before ---
@@ -119,7 +119,7 @@ class Run(Generic[Frame]):
         """Whether a rule reads what rules emit: events that have neither an id of the user's nor a tie."""
         return any(name in self.program.emitted for name in rule.reads)
 
-    def _check(self, wanted: Sequence[Rule]) -> None:
+    def check(self, wanted: Sequence[Rule]) -> None:
         """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
         rules = self.needed(wanted)
         errors.raise_all([reason for rule in rules if (reason := refused(rule, self.engine.name)) is not None])
@@ -224,7 +224,7 @@ def bounded(query: alg.Query) -> alg.Query:
     return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
 
 
-def _check_columns(rules: Sequence[Rule]) -> None:
+def check_columns(rules: Sequence[Rule]) -> None:
     """Refuse rules that cannot be columns of one frame."""
     taken = {name: f"the column `{name}`" for name in RESULT}
     problems: list[errors.TocsinError] = []

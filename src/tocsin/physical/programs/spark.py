@@ -76,11 +76,6 @@ class Spark:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
             options = replace(made.options, strategy="join")
             made = replace(made, options=options)
-        if made.inputs.is_streaming:
-            raise errors.UnsupportedError(
-                "Rules on streaming DataFrames do not run yet.",
-                hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
-            )
         return made.matches()
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:

@@ -16,34 +16,31 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
 from tocsin.analysis.schema import bind
 from tocsin.kernels.kernel import Kernel, kernel
-from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.pipeline import optimize
-from tocsin.physical import identity
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
 from tocsin.physical.programs.claims import column, emitting, is_shared
 from tocsin.physical.programs.run import RESULT, Run, columns_of
+from tocsin.physical.programs.shown import bindings_in, shown
 from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper
 from tocsin.physical.sliced.groups import has_other_keys
-from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.together import HALVES, RULE
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
-from tocsin.physical.values import Kind, Value, null
+from tocsin.physical.values import Kind, null
 
 if TYPE_CHECKING:
     from tocsin.physical.programs.spark import Spark
@@ -159,11 +156,6 @@ class Strata:
             given = self.engine.inputs
             id = columns.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
             found = resolve(given, outside, time=columns.time, tie=columns.tie, type=columns.type, id=id)
-            if found.is_streaming:
-                raise errors.UnsupportedError(
-                    "Several rules on streaming DataFrames do not run together yet.",
-                    hint="read the same data as a batch, with `spark.read` instead of `spark.readStream`.",
-                )
             streams |= found.streams
             parts += parts_of(found, others=False)
         derived = [name for name in reads if name not in streams]
@@ -175,39 +167,20 @@ class Strata:
             known = [*(self._selected(one) for one in emitted if one.template == name), *origins]
             every = self.engine.union(name, known if given is None or given in origins else [*known, given])
             streams[name] = stream_of(name, every, schema_of(every), None, columns.time[name])
-            parts += [part_of(replace(streams[name], frame=_in_types(one, streams[name].schema))) for one in origins]
+            parts += [part_of(replace(streams[name], frame=in_types(one, streams[name].schema))) for one in origins]
         inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, columns.id)
         if self.engine.whole is None or not derived:
             return inputs, parts, []
         of_whole = [part for part in parts if part.type_column is not None]
-        mixed = self._whole(of_whole, [streams[name] for name in derived])
+        mixed = mixed_whole(
+            self.engine.whole, of_whole, [streams[name] for name in derived], columns.type, self.time_kind
+        )
         return inputs, [part for part in parts if part.type_column is None], [mixed]
 
     def _alone_emit(self, template: str) -> list[DataFrame]:
         """The events of a template that come from rules which are planned by themselves."""
         pairs = ((rule, emit) for rule in self.rules if rule not in self.joint for emit in rule.emits)
         return [self.run.emitted_by(rule, emit) for rule, emit in pairs if emit.type == template]
-
-    def _whole(self, parts: Sequence[Part], derived: Sequence[Stream]) -> joint.Mixed:
-        """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
-        whole = self.engine.whole
-        assert whole is not None
-        schema, column = schema_of(whole), self.run.columns.type
-        base = Part(whole, (), schema, "", self.time_kind, column, None, True)
-        kind = base.columns[column][0]
-        found = [(kind.isin([F.lit(name) for name in part.types]), part) for part in parts]
-        for stream in derived:
-            values = {
-                field.name: (
-                    _cast(*base.columns[field.name], field.dataType)
-                    if field.name in base.columns
-                    else null().cast(field.dataType),
-                    field.dataType,
-                )
-                for field in stream.schema.fields
-            }
-            found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
-        return joint.Mixed(base.renamed, tuple(found))
 
     # --- the tape ---------------------------------------------------------------------------------
 
@@ -273,31 +246,16 @@ class Strata:
 
     def _bindings(self, rule: Rule) -> dict[str, Binding | Bag]:
         assert self.searched is not None
-        held = self.searched.places[self._number(rule)]
-        shapes = {name: shape for name, (_, shape) in held.items()}
-        return bindings_of(rule.query, shapes, [place for place, _ in held.values()])
+        return bindings_in(self.searched, self._number(rule), rule)
 
     def _shown(self) -> DataFrame:
         """The matches with the columns that users see."""
         assert self.searched is not None
-        wanted = [rule for rule in self.wanted if rule in self.joint]
-        is_of = {rule.name: F.col(RULE) == self._number(rule) for rule in wanted}
-        frame = self.searched.frame
+        wanted = {self._number(rule): rule for rule in self.wanted if rule in self.joint}
+        searched = self.searched
         if len(wanted) < len(self.joint):
-            frame = where(frame, F.col(RULE).isin([self._number(rule) for rule in wanted]))
-        structs = {}
-        for rule in wanted:
-            compiler = Compiler(self._bindings(rule))
-            variables = (compiler.output(ex.Variable(name)).alias(name) for name in rule.query.variables)
-            structs[rule.name] = F.when(is_of[rule.name], F.struct(*variables))
-        return select(
-            frame,
-            F.cases((is_own, F.lit(name)) for name, is_own in is_of.items()).alias("rule"),
-            identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF)).alias("match_id"),
-            Value(F.col(names.START), self.time_kind, in_micros=True).output.alias("start"),
-            Value(F.col(names.END), self.time_kind, in_micros=True).output.alias("end"),
-            *(structs.get(rule.name, F.lit(None)).alias(rule.name) for rule in self.wanted),
-        )
+            searched = replace(searched, frame=where(searched.frame, F.col(RULE).isin(list(wanted))))
+        return shown(searched, wanted, self.wanted, self.time_kind)
 
     def _alone(self, rule: Rule) -> DataFrame:
         """The matches of a rule that is planned by itself."""
@@ -311,6 +269,27 @@ class Strata:
         )
 
 
+def mixed_whole(
+    whole: DataFrame, parts: Sequence[Part], derived: Sequence[Stream], type_column: str, time_kind: Kind
+) -> joint.Mixed:
+    """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
+    base = Part(whole, (), schema_of(whole), "", time_kind, type_column, None, True)
+    kind = base.columns[type_column][0]
+    found = [(kind.isin([F.lit(name) for name in part.types]), part) for part in parts]
+    for stream in derived:
+        values = {
+            field.name: (
+                _cast(*base.columns[field.name], field.dataType)
+                if field.name in base.columns
+                else null().cast(field.dataType),
+                field.dataType,
+            )
+            for field in stream.schema.fields
+        }
+        found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
+    return joint.Mixed(base.renamed, tuple(found))
+
+
 def _whole(value: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
     """A time; the mean of integer times in whole microseconds."""
     if isinstance(kind, T.DoubleType):
@@ -318,7 +297,8 @@ def _whole(value: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
     return value, kind
 
 
-def _in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:
+def in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:
+    """The columns of a frame in these types."""
     return select(frame, *(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
 
 

@@ -182,7 +182,7 @@ class Shipper(Flags):
             F.when(takes_part, self.bits(part, packing)).otherwise(F.bigint(0)).alias(names.BITS),
             F.when(~takes_part, clock).alias(names.CLOCK),
             F.lit(number).alias(names.SOURCE),
-            *([F.when(takes_part, _json(part)).alias(names.EVENT)] if self.stream == WITH_EVENTS else []),
+            *([F.when(takes_part, json_of(part)).alias(names.EVENT)] if self.stream == WITH_EVENTS else []),
         )
 
     # --- columns ----------------------------------------------------------------------------------
@@ -295,9 +295,9 @@ class Shipper(Flags):
 
         return {kind: (anonymous(each), value(each)) for kind, each in carried.expressions.items()}
 
-    def add(self, value: Callable[[Part], Column]) -> str:
+    def add(self, value: Callable[[Part], Column], name: str | None = None) -> str:
         """A new column."""
-        return self._add(self._new(), value)
+        return self._add(name or self._new(), value)
 
     def _held(self, part: Part, expression: ex.Expression, held: Held) -> Column:
         value = self.compiler(part, *ex.variables_in(expression)).value(expression)
@@ -345,7 +345,7 @@ class Shipper(Flags):
         return self._add(names.TYPE, value)
 
 
-def _json(part: Part) -> Column:
+def json_of(part: Part) -> Column:
     """A whole event: its type, where the DataFrame does not tell it, and all its columns."""
     own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
     return F.to_json(F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items())))

@@ -138,7 +138,7 @@ def search(
     of_group, keys = _groups([member.kernel for member in members])
     sources, kernels = common([member.kernel for member in members], of_group)
     renumbered = [replace(member, kernel=kernel) for member, kernel in zip(members, kernels, strict=True)]
-    shipper = _Shipper(renumbered, sources, inputs, parts, mixed)
+    shipper = JointShipper(renumbered, sources, inputs, parts, mixed)
     groups = []
     for number, key in enumerate(keys):
         own = [kernel for kernel, group in zip(kernels, of_group, strict=True) if group == number]
@@ -195,7 +195,7 @@ class _Merged:
         return held is self.held and same and (held is not Held.RANK or self.values.keys() == values.keys())
 
 
-class _Shipper:
+class JointShipper:
     """Decides what is shipped for several kernels: flags, times, keys and digests once, values that differ for each."""
 
     def __init__(
@@ -218,7 +218,7 @@ class _Shipper:
             Shipper(member.kernel, inputs, member.needs, with_digests=False, columns=columns, given=parts)
             for member in members
         ]
-        self.packing = self._packing(kernels)
+        self.packing = self.packing_of(kernels)
         gathered = [shipper.gathered(self.packing) for shipper in own]
         wants = [shipper.wants() for shipper in own]
         time, self.micros = self.every.time()
@@ -233,7 +233,7 @@ class _Shipper:
             Layout(
                 self.packing,
                 time,
-                () if self.packing.has_key else tuple(map(self._key, member.kernel.query.partition.attributes)),
+                () if self.packing.has_key else tuple(map(self.key, member.kernel.query.partition.attributes)),
                 tuple(self._carried(shipper, carried) for carried in member.kernel.carried),
                 counting(held, time),
                 digests[member.id],
@@ -243,11 +243,13 @@ class _Shipper:
         ]
         self.shapes = [shipper.shapes for shipper in own]
 
-    def _packing(self, kernels: Sequence[Kernel]) -> Packing:
+    def packing_of(self, kernels: Sequence[Kernel]) -> Packing:
+        """How the bits of rows are laid out."""
         wanting = max(sum(1 for attributes in kernel.wants.values() if attributes) for kernel in kernels)
         return self.every.packing(wanting)
 
-    def _key(self, attribute: str) -> str:
+    def key(self, attribute: str) -> str:
+        """The column of a key."""
         if attribute not in self.keys:
             self.keys[attribute] = self.every.key(attribute)
         return self.keys[attribute]
@@ -270,7 +272,7 @@ class _Shipper:
         """How rows are split for some kernels."""
         widths = [width_us(kernel) for kernel in kernels]
         assert all(width is not None for width in widths)  # else they are not searched for together
-        by: tuple[Column, ...] = tuple(F.col(self._key(name)) for name in key)
+        by: tuple[Column, ...] = tuple(F.col(self.key(name)) for name in key)
         if self.packing.has_key:
             by = (F.shiftright(F.col(names.BITS), names.KEY_AT),)
         return Group(

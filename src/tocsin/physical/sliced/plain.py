@@ -84,10 +84,13 @@ def shipped_together(
     events: Sequence[Events],
     needs: Sequence[Needs],
     ids: Sequence[str | None],
+    *,
+    by_values: bool = False,
 ) -> tuple[pa.Table, list[Layout]]:
     """One table of the events that can take part in a match of any kernel, and what its columns mean to each.
 
     `flags` has the sources of all (`tocsin.kernels.together.flagging`); `ids` are the columns that identify events.
+    `by_values` writes keys and texts as Spark does, for rows that are put beside Spark's.
     """
     every = _candidates(flags, events)
     digests = {id: every.digests(id) for id in dict.fromkeys(ids)}
@@ -98,10 +101,11 @@ def shipped_together(
             Layout(
                 _packing(flags),
                 names.TIME,
-                builder.keys(),
+                builder.key_values() if by_values else builder.keys(),
                 tuple(builder.carried(number) for number in range(len(kernel.carried))),
                 tuple(builder.gathered(name, wanted) for name, wanted in own.items()),
                 digests[id],
+                text=builder.order_texts() if by_values and kernel.needs_order else None,
                 wants={
                     kind: tuple((name, builder.attribute(name, [kind])) for name in wanted)
                     for kind, wanted in kernel.wants.items()
@@ -231,6 +235,11 @@ class _Columns:
         ]
         return (self._add(pa.array(found, pa.int64())),)
 
+    def key_values(self) -> tuple[str, ...]:
+        """The partition's attributes themselves."""
+        types = [group.type for group in self.events if group.type is not None]
+        return tuple(self.attribute(name, types) for name in self.kernel.query.partition.attributes)
+
     def carried(self, number: int) -> str:
         """A column of the kernel's `carried`."""
         carried = self.kernel.carried[number]
@@ -294,12 +303,21 @@ class _Columns:
 
     def texts(self) -> str:
         """The events as canonical text (R16)."""
+        found = [_json(row) for rows in self.rows for row in rows]
+        return self._add(pa.array(found, pa.string()), names.TEXT)
+
+    def order_texts(self) -> str:
+        """The same as `tocsin.physical.sliced.text` writes it: the values by name, without names and time."""
         found = [
-            json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_as_json)
-            for rows in self.rows
+            ",".join(_json(row[name]) for name in sorted(row) if name != group.time) + "}"
+            for group, rows in zip(self.events, self.rows, strict=True)
             for row in rows
         ]
-        return self._add(pa.array(found, pa.string()), names.TEXT)
+        return self._add(pa.array(found, pa.string()))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_as_json)
 
 
 def _ranked(values: list[Any]) -> pa.Array:

@@ -12,4 +12,5 @@ decisions    when a match is decided, and how long an event matters
 shards       how keys are spread
 windows      aggregates over all matches, told for windows of time
 joined       another way, by Spark's own joins of streams
+programs     the same for programs of rules: all strata in one step
 """

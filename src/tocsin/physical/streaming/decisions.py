@@ -44,7 +44,7 @@ class Decisions:
         When matches are decided that are compared with others: this long after their start, or their end. With both,
         a policy keeps them after the first time, and they are given after the second.
     absences
-        What may be decided after the end of a match.
+        What may be decided after the end of a match: absences, and what is gathered.
     lives_us
         How long an event matters that may be bound to each of the kernel's sources.
     longest_us
@@ -58,7 +58,7 @@ class Decisions:
     is_eager: bool
     after_start_us: int | None
     after_end_us: int | None
-    absences: tuple[alg.Absent, ...]
+    absences: tuple[alg.Around, ...]
     lives_us: tuple[int, ...]
     longest_us: int
     every_us: int | None = None
@@ -106,7 +106,7 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     Where they are counted (`counts`), they are words within a window, and nothing is absent.
     """
     query = kernel.query
-    absences = tuple(alg.absences_in(query.pattern))
+    absences = tuple(alg.around_in(query.pattern))
     every_us = query.every_us
     if isinstance(kernel, RunKernel) or counts:
         assert query.window_us is not None
@@ -137,8 +137,8 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     )
 
 
-def _deadline(absence: alg.Absent, matches: Matches, ts: Integers) -> Integers:
-    """The last time of an event that could block each match; `BEFORE_ALL` where the absence has no part in it."""
+def _deadline(absence: alg.Around, matches: Matches, ts: Integers) -> Integers:
+    """The last time of an event that could block each match, or be gathered; `BEFORE_ALL` where it has no part."""
     found = np.full(len(matches), AFTER_ALL, np.int64)
     for bound in absence.upper:
         found = np.minimum(found, _limit(bound, matches, ts))

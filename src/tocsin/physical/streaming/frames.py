@@ -12,12 +12,12 @@ events of all inputs, conditions on single events as bits     Spark
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from tocsin import errors
@@ -28,6 +28,7 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
 from tocsin.physical.compat import is_streaming
 from tocsin.physical.inputs import Inputs
+from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
@@ -132,17 +133,7 @@ def stepped(
     """What shards find in the events that are shipped to them, in rows of the schema; with `trend` they count."""
     partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     shards = _shards(kernel, shipment, options, partitions)
-    called = labels(shards, partitions)
     sources = source_types(inputs)
-    shipped = shipment.frame
-    for heartbeat in options.heartbeats:
-        shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
-    sharded = select(
-        shipped,
-        *map(F.col, shipment.columns),
-        shard_of(shipment.keys, shards).alias(packing.SHARD),
-    )
-    parcels = sharded.mapInArrow(Packing(shipment.layout, called, len(sources)), PARCELS)
     step = Step(
         kernel,
         shipment.layout,
@@ -154,6 +145,43 @@ def stepped(
         counting=None if trend is None else Counting(trend, shipment.layout, None),
     )
     shard = Shard(step, plan_of(kernel, shipment, shards))
+    return given_by(shard, shipment, labels(shards, partitions), sources, options, schema)
+
+
+def given_by(
+    shard: Shard,
+    shipment: Shipment,
+    labels: tuple[int, ...],
+    sources: Sequence[tuple[str, ...]],
+    options: Options,
+    schema: T.StructType,
+) -> DataFrame:
+    """What shards give for the events that are shipped to them.
+
+    Parameters
+    ----------
+    shard
+        What a shard does.
+    shipment
+        What travels; its keys say to which shard.
+    labels
+        What the shards are called.
+    sources
+        The event types that come from each DataFrame.
+    options
+        What the user asks of the stream.
+    schema
+        The columns of the result, without that of late events.
+    """
+    shipped = shipment.frame
+    for heartbeat in options.heartbeats:
+        shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
+    sharded = select(
+        shipped,
+        *map(F.col, shipment.columns),
+        shard_of(shipment.keys, len(labels)).alias(packing.SHARD),
+    )
+    parcels = sharded.mapInArrow(Packing(shipment.layout, labels, len(sources)), PARCELS)
     steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
         shard,
         STEPS,
@@ -165,7 +193,7 @@ def stepped(
     found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
     if options.with_late:
         schema = schema.add(names.EVENT, T.StringType())
-    return found.mapInArrow(Unpacking(to_arrow_schema(schema)), schema)
+    return found.mapInArrow(Unpacking(arrow_schema(schema)), schema)
 
 
 def source_types(inputs: Inputs) -> list[tuple[str, ...]]:
@@ -207,6 +235,11 @@ def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions:
     """How many shards there are: one without a key, or where matches of several keys have to be told apart."""
     if not shipment.keys or kernel.crosses_partitions or is_numbered_after(kernel):
         return 1
+    return shards_of(options, partitions)
+
+
+def shards_of(options: Options, partitions: int) -> int:
+    """How many shards keys are spread over."""
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 

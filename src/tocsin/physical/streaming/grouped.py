@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.state import State, rows_from_bytes
-from tocsin.physical.streaming.stepping import Step
+from tocsin.physical.streaming.stepping import Report
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -31,6 +31,22 @@ SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, BYTES, WATERMARK = (
 NUMBERS = (SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, BYTES, WATERMARK)
 
 
+class Steps(Protocol):
+    """What a shard does with its parcels: for a pattern, or for a program."""
+
+    @property
+    def idle_ms(self) -> int | None:
+        """After how long a silent source holds time back no more."""
+
+    def begin(self) -> State:
+        """A shard that has seen nothing."""
+
+    def run(
+        self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
+    ) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
+        """One step: the new state, batches of the result, the late events if they are to be shown, what happened."""
+
+
 @dataclass(frozen=True)
 class Shard:
     """The function that Spark calls for every shard of a micro-batch.
@@ -43,7 +59,7 @@ class Shard:
         The name of the plan that wrote the state.
     """
 
-    step: Step
+    step: Steps
     plan: str
 
     def __call__(

@@ -117,14 +117,7 @@ class Step:
         """One step: the new state, batches of matches, the late events if they are to be shown, and what happened."""
         before = state.clocks.watermark
         clocks = state.clocks.told(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
-        arrived = pa.concat_tables(new) if new else None
-        late = None
-        if arrived is not None:
-            is_late = self._times(arrived) < before
-            if is_late.any():
-                late, arrived = arrived.filter(pa.array(is_late)), arrived.filter(pa.array(~is_late))
-            if EVENT in arrived.column_names:  # only a late one is shown
-                arrived = arrived.drop_columns([EVENT])
+        arrived, late = split_late(new, self.layout.time, before)
         known = [table for table in (state.rows, arrived) if table is not None and table.num_rows]
         old = 0 if state.rows is None else state.rows.num_rows
         batches: list[pa.RecordBatch] = []
@@ -160,6 +153,19 @@ class Step:
         flags = (integers(array_of(table, BITS)) >> FLAGS_AT) & ((1 << self.layout.packing.sources) - 1)
         matters = self.decisions.matter(self._times(table), flags, watermark)
         return table if matters.all() else table.filter(pa.array(matters))
+
+
+def split_late(new: Sequence[pa.Table], time: str, before: int) -> tuple[pa.Table | None, pa.Table | None]:
+    """The new events that take part, and those that came too late."""
+    if not new:
+        return None, None
+    arrived, late = pa.concat_tables(new), None
+    is_late = integers(array_of(arrived, time)) < before
+    if is_late.any():
+        late, arrived = arrived.filter(pa.array(is_late)), arrived.filter(pa.array(~is_late))
+    if EVENT in arrived.column_names:  # only a late one is shown
+        arrived = arrived.drop_columns([EVENT])
+    return arrived, late
 
 
 class _Search:

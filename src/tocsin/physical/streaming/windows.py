@@ -14,7 +14,6 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.temporal import Network
@@ -23,6 +22,7 @@ from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.local import Result, grouped
 from tocsin.physical.overall import by_position, overall, window_of
+from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
 from tocsin.physical.sliced.counting import WINDOW
@@ -91,7 +91,7 @@ def _closed(
 ) -> DataFrame:
     fields = [T.StructField(field.name, field.dataType) for field in schema.fields]  # a late event has none of them
     schema = T.StructType([*fields, T.StructField(LATE, T.StringType())] if options.with_late else fields)
-    closing = Closing(rows, to_arrow_schema(schema))
+    closing = Closing(rows, arrow_schema(schema))
 
     def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
         return closing(table)

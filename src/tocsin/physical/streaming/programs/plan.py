@@ -1,0 +1,265 @@
+"""What a program asks of a stream, and what workers have to know of it: kernels, decisions, delays. Without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+import pyarrow as pa
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.algebra.text import to_text
+from tocsin.analysis.rules.delays import Delay, delays
+from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.temporal import network
+from tocsin.analysis.types import DataType
+from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.kernels.model import Source
+from tocsin.kernels.together import common
+from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.pipeline import optimize
+from tocsin.physical.programs.claims import emitting
+from tocsin.physical.sliced.layout import FLAGS_AT, MOST_BITS, Layout
+from tocsin.physical.sliced.needs import Needs, needed
+from tocsin.physical.sliced.together import Members, members_of
+from tocsin.physical.streaming.decisions import Decisions, decisions
+from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
+from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
+
+Attributes = Mapping[str, Mapping[str, "str | DataType"]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks of a program.
+
+    Attributes
+    ----------
+    program
+        The program as it was written, whose times are called `timestamp`.
+    timed
+        The same, bounded, and with the names that the data has for times.
+    rules
+        The rules that are needed, with these names.
+    shown
+        The names of those whose matches are the result.
+    template
+        The template whose events are the result instead.
+    time
+        The time column of each event type.
+    id
+        The column that identifies events from outside.
+    """
+
+    program: Program
+    timed: Program
+    rules: tuple[Rule, ...]
+    shown: tuple[str, ...]
+    template: str | None
+    time: Mapping[str, str]
+    id: str | None = None
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The event types that these rules read."""
+        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.reads))
+
+    def id_of(self, rule: Rule) -> str | None:
+        """The column that identifies the events of a rule: emitted ones have none."""
+        return None if any(name in self.timed.emitted for name in rule.reads) else self.id
+
+    def emits(self, rule: Rule) -> list[alg.Emit]:
+        """The events of a rule that somebody reads, or asks for."""
+        return [emit for emit in rule.emits if emit.type in self.reads or emit.type == self.template]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rules compiled for the events they get.
+
+    Attributes
+    ----------
+    asked
+        What is asked.
+    attributes
+        The attributes of every event type that the rules read.
+    """
+
+    asked: Asked
+    attributes: Attributes
+
+    @cached_property
+    def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
+        made = []
+        for rule in self.asked.rules:
+            bound = self._bound(rule.query)
+            made.append(kernel(replace(bound, query=optimize(bound.query, bound.schemas).query)))
+        sources, kernels = common(made)
+        room = MOST_BITS - FLAGS_AT - max(len(kernels[0].types) - 1, 1).bit_length()
+        if len(sources) > room:
+            raise errors.UnsupportedError(
+                f"The rules ask for {len(sources)} kinds of events, each a template with conditions of its own; one "
+                f"stream has room for {room}.",
+                hint="run the rules in several streams: `rules=[...]` names some of them.",
+            )
+        return sources, kernels
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The candidates of all rules."""
+        return self._compiled[0]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The rules compiled, in their order, with one numbering of candidates."""
+        return self._compiled[1]
+
+    def _bound(self, query: alg.Query) -> BoundQuery:
+        types = {name: self.attributes[name] for name in alg.event_types(query.pattern)}
+        return bind(query, types, time=self.asked.time)
+
+    def needs(self, number: int, attributes: Needs) -> dict[str, tuple[str, ...]]:
+        """What of the variables of a rule is in its matches: all that is shown, or what it emits."""
+        rule = self.asked.rules[number]
+        query = self.kernels[number].query
+        if rule.name not in self.asked.shown:
+            emitted = [emitting(rule, emit).returns for emit in self.asked.emits(rule)]
+            query = replace(query, returns=tuple(chain(*emitted)))
+        return needed(query, attributes)
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @cached_property
+    def delays(self) -> tuple[int, ...]:
+        """Of every rule, how far its watermark is behind that of the inputs."""
+        when = delays(self.asked.program)
+        return tuple(max(when.get(name, Delay()).late_us for name in rule.reads) for rule in self.asked.rules)
+
+    def decisions(self, number: int) -> Decisions:
+        """When the matches of a rule are decided."""
+        written = self.asked.program.rule(self.asked.rules[number].name)
+        assert written is not None
+        distances = network(written.query, TIMESTAMP)
+        distances.require_bounded()
+        return decisions(self.kernels[number], distances, eager=False)
+
+    # --- what workers know ------------------------------------------------------------------------
+
+    def step(
+        self,
+        layouts: Sequence[Layout],
+        needs: Sequence[Needs],
+        places: Sequence[tuple[int, ...]],
+        schemas: Mapping[str, pa.Schema],
+        lateness_us: tuple[int, ...],
+        *,
+        result: pa.Schema | None = None,
+        idle_ms: int | None = None,
+    ) -> ProgramStep:
+        """What a worker does.
+
+        Parameters
+        ----------
+        layouts, needs, places
+            Of every rule: what the columns of rows mean to it, what its matches hold, and where the result has that.
+        schemas
+            The columns of every event type that the rules read.
+        lateness_us
+            How late the events of each source may come.
+        result
+            The columns of the events that are asked for.
+        idle_ms
+            After how long a silent source holds time back no more.
+        """
+        asked = self.asked
+        live: dict[int, list[int]] = {}
+        for number, rule in enumerate(asked.rules):
+            live.setdefault(rule.stratum, []).append(number)
+        order = sorted(live)
+        return ProgramStep(
+            tuple(
+                tuple(self._live(number, layouts[number], places[number], schemas, result) for number in live[stratum])
+                for stratum in order
+            ),
+            tuple(self._together(live[stratum], layouts, places) for stratum in order),
+            self._insertion(layouts, needs, schemas),
+            asked.template,
+            lateness_us,
+            idle_ms=idle_ms,
+        )
+
+    def _live(
+        self,
+        number: int,
+        layout: Layout,
+        places: tuple[int, ...],
+        schemas: Mapping[str, pa.Schema],
+        result: pa.Schema | None,
+    ) -> LiveRule:
+        asked, rule = self.asked, self.asked.rules[number]
+        emissions = []
+        for emit in asked.emits(rule):
+            schema = result if result is not None and emit.type == asked.template else schemas[emit.type]
+            names = (asked.time[emit.type], *(name for name, _ in emit.values))
+            emissions.append(Emission(emit.type, self._bound(emitting(rule, emit)), names, schema))
+        return LiveRule(
+            number,
+            self.kernels[number],
+            layout,
+            self.decisions(number),
+            self.delays[number],
+            asked.id_of(rule) is not None,
+            places if rule.name in asked.shown else None,
+            tuple(emissions),
+        )
+
+    def _together(
+        self, numbers: Sequence[int], layouts: Sequence[Layout], places: Sequence[tuple[int, ...]]
+    ) -> tuple[Members, ...]:
+        """The rules that can be searched for together; where positions matter, each is alone."""
+        own = [number for number in numbers if not self.kernels[number].needs_order]
+        return members_of(
+            self.sources,
+            [self.kernels[number] for number in own],
+            own,
+            [layouts[number] for number in own],
+            [places[number] for number in own],
+            [None] * len(own),
+            [self.asked.id_of(self.asked.rules[number]) for number in own],
+        )
+
+    def _insertion(
+        self, layouts: Sequence[Layout], needs: Sequence[Needs], schemas: Mapping[str, pa.Schema]
+    ) -> Insertion | None:
+        derived = set(self.asked.timed.emitted)
+        readers = [number for number, rule in enumerate(self.asked.rules) if derived & set(rule.reads)]
+        if not readers:
+            return None
+        types = dict.fromkeys(
+            name for number in readers for name in alg.event_types(self.kernels[number].query.pattern)
+        )
+        return Insertion(
+            self.sources,
+            tuple(Reader(self.kernels[number], needs[number], layouts[number]) for number in readers),
+            {name: schemas[name] for name in types},
+            {name: self.asked.time[name] for name in types},
+        )
+
+    def text(self) -> str:
+        """All that makes the state of this plan another's."""
+        said = []
+        for rule, made, delay in zip(self.asked.rules, self.kernels, self.delays, strict=True):
+            emits = [
+                (
+                    emit.type,
+                    print_expression(emit.at),
+                    *((name, print_expression(value)) for name, value in emit.values),
+                )
+                for emit in self.asked.emits(rule)
+            ]
+            said.append((rule.name, to_text(made.query), delay, emits))
+        return repr((said, [(one.types, sorted(map(print_expression, one.conditions))) for one in self.sources]))

@@ -1,0 +1,288 @@
+"""Programs of rules on streaming DataFrames: one stateful operator for all strata. Nothing runs until it is started.
+
+The types of emitted events are those of the batch: they are asked of the same program on DataFrames without rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.algebra.programs import Program, Rule
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.rules.sharding import sharding
+from tocsin.physical.compat import is_dataframe, is_streaming, make_ready_for_python, schema_of
+from tocsin.physical.engine import Options, stream_options
+from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
+from tocsin.physical.programs.run import RESULT, Columns, Run, check_columns
+from tocsin.physical.programs.shown import shown
+from tocsin.physical.programs.spark import Spark
+from tocsin.physical.programs.strata import in_types, mixed_whole
+from tocsin.physical.schemas import attributes_of
+from tocsin.physical.shapes import arrow_schema
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
+from tocsin.physical.sliced.joint import Member, Mixed, Searched
+from tocsin.physical.sliced.matches import variable_type
+from tocsin.physical.sliced.parts import Part, part_of, parts_of
+from tocsin.physical.sliced.together import HALVES, RULE, placed
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
+from tocsin.physical.streaming import frames
+from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.programs.claims import refused_on_streams
+from tocsin.physical.streaming.programs.plan import Asked, Plan
+from tocsin.physical.streaming.programs.shipping import StreamShipper
+from tocsin.physical.streaming.shards import labels
+
+
+def has_streams(inputs: Any) -> bool:
+    """Whether any input is a streaming DataFrame."""
+    given = inputs.values() if isinstance(inputs, Mapping) else (inputs,)
+    return any(is_dataframe(frame) and is_streaming(frame) for frame in given)
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
+
+    Attributes
+    ----------
+    program, inputs, columns
+        The program, the user's DataFrames, and the names of their columns.
+    options
+        What the user asks of streams.
+    """
+
+    program: Program
+    inputs: Any
+    columns: Columns
+    options: Options
+
+    def matches(self, name: str) -> DataFrame:
+        """The matches of a rule."""
+        (rule,) = self._named([name])
+        self._check([rule])
+        found = self._live([rule]).matches()
+        late = [F.col(frames.LATE)] if self.options.late else []
+        variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
+        return select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
+
+    def together(self, names: Sequence[str]) -> DataFrame:
+        """The matches of several rules in one frame."""
+        wanted = self._named(names)
+        self._check(wanted)
+        check_columns(wanted)
+        return self._live(wanted).matches()
+
+    def events(self, template: str) -> DataFrame:
+        """The events of a template that rules emit."""
+        emitting = [rule for rule in self.twin.program.rules if any(emit.type == template for emit in rule.emits)]
+        self._check(emitting)
+        return self._live(emitting, template).events()
+
+    @cached_property
+    def twin(self) -> Run[DataFrame]:
+        """The same program on batches without rows, which tells the types of everything."""
+        return Run(self.program, Spark(_emptied(self.inputs), self.program.read, self.columns.type), self.columns)
+
+    def _named(self, names: Sequence[str]) -> list[Rule]:
+        return [rule for rule in self.twin.program.rules if rule.name in names]
+
+    def _check(self, wanted: Sequence[Rule]) -> None:
+        self.twin.check(wanted)
+        needed = self.twin.needed(wanted)
+        errors.raise_all([reason for rule in needed if (reason := refused_on_streams(rule)) is not None])
+
+    def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
+        # In the order of the text, so that a plan has one name whatever was asked first.
+        needed = self.twin.needed(wanted)
+        rules = tuple(rule for rule in self.twin.program.rules if rule in needed)
+        names_of = () if template is not None else tuple(rule.name for rule in wanted)
+        columns = self.columns
+        asked = Asked(self.program, self.twin.program, rules, names_of, template, columns.time, columns.id)
+        return _Live(self, asked, wanted)
+
+
+class _Live:
+    """The streaming DataFrame of some rules."""
+
+    def __init__(self, run: LiveRun, asked: Asked, wanted: Sequence[Rule]) -> None:
+        self.run, self.asked, self.wanted = run, asked, wanted
+        self.engine = Spark(run.inputs, run.program.read, run.columns.type)
+        self.outside = self._outside()
+        self.asked_of_streams = stream_options(run.options, self.outside)
+        self.derived = {name: self._derived(name) for name in asked.reads if name in asked.timed.emitted}
+        streams = {**self.outside.streams, **self.derived}
+        known = {name: streams[name] for name in asked.reads}
+        self.streams = Inputs(known, common_kind(known), True, run.columns.id, run.columns.tie)
+        self.plan = Plan(asked, {name: attributes_of(stream.schema) for name, stream in known.items()})
+        self.single, self.mixed = self._parts()
+
+    # --- inputs -----------------------------------------------------------------------------------
+
+    def _outside(self) -> Inputs:
+        """What comes from outside, events of types that rules emit too included."""
+        columns, emitted = self.run.columns, self.asked.timed.emitted
+        primitive = [name for name in self.asked.reads if name not in emitted]
+        options: dict[str, Any] = {"time": columns.time, "type": columns.type}
+        needs_id = any(self.asked.id_of(rule) is not None for rule in self.asked.rules)
+        found = resolve(self.run.inputs, primitive, **options, tie=columns.tie, id=columns.id if needs_id else None)
+        if self.engine.whole is not None:
+            return found
+        given = [name for name in self.asked.reads if name in emitted and name in self.run.inputs]
+        if not given:
+            return found
+        others = resolve(self.run.inputs, given, **options)
+        return replace(found, streams={**found.streams, **others.streams})
+
+    def _derived(self, name: str) -> Stream:
+        frame = self.run.twin.read(name)
+        return stream_of(name, frame, schema_of(frame), None, self.run.columns.time[name])
+
+    def _parts(self) -> tuple[list[Part], list[Mixed]]:
+        """The DataFrames to read, each once."""
+        emitted = self.asked.timed.emitted
+        primitive = {name: stream for name, stream in self.outside.streams.items() if name not in emitted}
+        parts = parts_of(replace(self.outside, streams=primitive), others=False) if primitive else []
+        if self.engine.whole is not None:
+            if not self.derived:
+                return parts, []
+            whole = mixed_whole(
+                self.engine.whole, parts, [*self.derived.values()], self.run.columns.type, self.streams.time_kind
+            )
+            return [], [whole]
+        for name in (name for name in self.outside.streams if name in emitted):
+            given = self.engine.given_events(self.run.program.templates[name], self.run.columns.time[name])
+            assert given is not None
+            stream = self.derived[name]
+            parts.append(part_of(replace(stream, frame=in_types(given, stream.schema))))
+        return parts, []
+
+    @property
+    def sources(self) -> list[tuple[str, ...]]:
+        """The event types that come from each DataFrame, in the order of the parts."""
+        if self.engine.whole is not None:
+            return [tuple(self.outside.streams)]
+        return [part.types for part in self.single]
+
+    # --- what travels -----------------------------------------------------------------------------
+
+    @cached_property
+    def shipper(self) -> StreamShipper:
+        """What is shipped of events."""
+        every = [*self.single, *(part for one in self.mixed for _, part in one.parts)]
+        members = []
+        for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
+            attributes = Shipper(kernel, self.streams, {}, with_digests=False, given=every).attributes
+            members.append(Member(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
+        self.members = members
+        return StreamShipper(members, self.plan.sources, self.streams, self.single, self.mixed)
+
+    def _found(self, result: T.StructType | None, schema: T.StructType) -> DataFrame:
+        """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
+        options, shipper = self.asked_of_streams, self.shipper
+        layouts = [
+            shipper.ordered(layout, () if self.run.twin.reads_derived(rule) else self.run.columns.tie)
+            if kernel.needs_order
+            else layout
+            for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
+        ]
+        key = tuple(F.col(shipper.key(name)) for name in self._key())
+        stream = WITH_EVENTS if options.with_late else WITH_CLOCK
+        frame = shipper.streamed(stream)
+        make_ready_for_python(frame)
+        shipment = Shipment(frame, tuple(shipper.columns(stream)), layouts[0], shipper.micros, key)
+        partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        shards = frames.shards_of(options, partitions) if key else 1
+        step = self.plan.step(
+            layouts,
+            [member.needs for member in self.members],
+            self.places,
+            {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
+            tuple(options.lateness_us[types[0]] for types in self.sources),
+            result=None if result is None else arrow_schema(result),
+            idle_ms=options.idle_ms,
+        )
+        said = (self.plan.text(), layouts, shards)
+        plan = hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+        shard = Shard(step, plan)
+        return frames.given_by(shard, shipment, labels(shards, partitions), self.sources, options, schema)
+
+    def _key(self) -> tuple[str, ...]:
+        schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
+        return sharding(self.asked.timed, self.asked.rules, schemas).key
+
+    # --- the result -------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> list[T.DataType]:
+        """The types of the columns that hold variables."""
+        return self._placed[0]
+
+    @property
+    def places(self) -> list[tuple[int, ...]]:
+        """Where the variables of every rule are."""
+        return self._placed[1]
+
+    @cached_property
+    def _placed(self) -> tuple[list[T.DataType], list[tuple[int, ...]]]:
+        held: list[T.DataType] = []
+        places = []
+        for rule, layout, shapes in zip(self.asked.rules, self.shipper.layouts, self.shipper.shapes, strict=True):
+            own = [variable_type(self.streams, gathered, shapes[gathered.name]) for gathered in layout.gathered]
+            places.append(placed(own, held) if rule.name in self.asked.shown else ())
+        return held, places
+
+    def matches(self) -> DataFrame:
+        """The matches, with the columns of a batch."""
+        schema = T.StructType().add(RULE, T.IntegerType())
+        for name in HALVES:
+            schema = schema.add(name, T.LongType())
+        for place, kind in enumerate(self.kinds):
+            schema = schema.add(names.variable(place), kind)
+        found = self._found(None, schema)
+        numbers = {rule.name: number for number, rule in enumerate(self.asked.rules)}
+        shapes = {
+            number: dict(zip(own, zip(self.places[number], own.values(), strict=True), strict=True))
+            for number, own in enumerate(self.shipper.shapes)
+            if self.asked.rules[number].name in self.asked.shown
+        }
+        late = [F.col(names.EVENT).alias(frames.LATE)] if self.asked_of_streams.with_late else []
+        return shown(
+            Searched(found, tuple(self.kinds), shapes),
+            {numbers[rule.name]: rule for rule in self.wanted},
+            self.wanted,
+            self.streams.time_kind,
+            *late,
+        )
+
+    def events(self) -> DataFrame:
+        """The events of the template that is asked for."""
+        assert self.asked.template is not None
+        schema = schema_of(self.run.twin.events(self.asked.template))
+        found = self._found(schema, T.StructType(list(schema.fields)))
+        if not self.asked_of_streams.with_late:
+            return found
+        return select(found, *(F.col(name).alias(name) for name in schema.names), F.col(names.EVENT).alias(frames.LATE))
+
+
+def _emptied(inputs: Any) -> Any:
+    """DataFrames without rows, with the columns of these; each is asked once."""
+    if is_dataframe(inputs):
+        return _empty(inputs)
+    if not isinstance(inputs, Mapping):
+        return inputs
+    made = {id(frame): _empty(frame) for frame in inputs.values() if is_dataframe(frame)}
+    return {name: made.get(id(frame), frame) for name, frame in inputs.items()}
+
+
+def _empty(frame: DataFrame) -> DataFrame:
+    return frame.sparkSession.createDataFrame([], schema_of(frame))

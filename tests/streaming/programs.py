@@ -1,0 +1,104 @@
+"""Programs on streams without Spark: rows in any order and any cut, given to the steps of one shard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from tests.streaming.support import LAST, PLAN
+
+import tocsin
+from tocsin.engines import program_run
+from tocsin.kernels.together import flagging
+from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.arrow import ArrowTypes
+from tocsin.physical.sliced.arrow import attributes_of as types_of
+from tocsin.physical.sliced.plain import Events, shipped_together
+from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.sliced.together import RULE
+from tocsin.physical.streaming.programs.plan import Asked, Plan
+from tocsin.physical.streaming.state import State
+
+
+class LiveProgram:
+    """One shard of a program, fed by hand. Rows of types that rules emit may come from outside too."""
+
+    def __init__(
+        self,
+        program: tocsin.Rules,
+        tables: Mapping[str, pa.Table],
+        *,
+        lateness_us: int = 0,
+        rules: Sequence[str] | None = None,
+        template: str | None = None,
+    ) -> None:
+        empty = {name: table.slice(0, 0) for name, table in tables.items()}
+        run = program_run(program.program, empty, engine="local", time="ts", tie=None, type="type", id=None)
+        emitting = [rule.name for rule in run.program.rules if any(emit.type == template for emit in rule.emits)]
+        shown = [rule.name for rule in run.program.rules] if rules is None else list(rules)
+        wanted = emitting if template is not None else shown
+        needed = run.needed([rule for rule in run.program.rules if rule.name in wanted])
+        asked = Asked(
+            program.program, run.program, tuple(needed), () if template else tuple(shown), template, run.columns.time
+        )
+        schemas = {name: run.read(name).schema for name in asked.reads}
+        plan = Plan(asked, {name: types_of(schema) for name, schema in schemas.items()})
+        given = {name: tables[name] if name in tables else schema.empty_table() for name, schema in schemas.items()}
+        walk = Walk(ArrowTypes(schemas))
+        needs = []
+        for number, kernel in enumerate(plan.kernels):
+            looks = walk.looks(kernel.query.pattern)
+            needs.append(plan.needs(number, {name: attributes_of(looks[name]) for name in kernel.query.variables}))
+        self.table, layouts = shipped_together(
+            flagging(plan.sources, plan.kernels),
+            plan.kernels,
+            [
+                Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts")
+                for name, table in given.items()
+            ],
+            needs,
+            [None] * len(needs),
+            by_values=True,
+        )
+        places = [tuple(range(len(layout.gathered))) for layout in layouts]
+        result = None if template is None else run.events(template).schema
+        self.rules = [rule.name for rule in needed]
+        self.step = plan.step(layouts, needs, places, schemas, (lateness_us,), result=result)
+        self.ts = integers(array_of(self.table, names.TIME))
+        self.state = self.step.begin()
+        self.found: dict[str, list[str]] = {name: [] for name in (shown if template is None else ())}
+        self.events: list[dict[str, Any]] = []
+        self.most_remembered = self.late = 0
+
+    def take(self, rows: Sequence[int], latest: int | None = None, *, stalls: bool = False) -> list[tuple[str, str]]:
+        """A micro-batch, with what it gives; the state goes through bytes, as it does in a checkpoint.
+
+        With `stalls` another source has told nothing yet, so that time stands.
+        """
+        arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
+        told = [int(self.ts[row]) for row in rows if not stalls] + ([] if latest is None else [latest])
+        self.state, batches, _, report = self.step.run(
+            State.from_bytes(self.state.to_bytes(PLAN), PLAN),
+            [(max(told),)] if told else [],
+            [arrived] if arrived is not None else [],
+        )
+        self.late += report.late
+        self.most_remembered = max(self.most_remembered, report.remembered)
+        given: list[tuple[str, str]] = []
+        for batch in batches:
+            if self.step.wanted is not None:
+                self.events += batch.to_pylist()
+                continue
+            columns = (batch.column(name).to_pylist() for name in (RULE, names.FIRST_HALF, names.SECOND_HALF))
+            given += [
+                (self.rules[rule], f"{a % 2**64:016x}{b % 2**64:016x}") for rule, a, b in zip(*columns, strict=True)
+            ]
+        for rule, match_id in given:
+            self.found[rule].append(match_id)
+        return given
+
+    def end(self) -> None:
+        """Time goes on until everything is decided."""
+        self.take([], LAST)

@@ -1,0 +1,121 @@
+"""Programs on the steps of a shard: any cut and any order give the reference, each match once, and no glitches."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.rules.support import compiled
+from tests.rules.test_engines import drawn_program as engine_program
+from tests.rules.test_engines import drawn_repetition, tables_of
+from tests.rules.test_gatherings import drawn_gathering, drawn_interchangeable, drawn_unordered
+from tests.rules.test_sharing import PROGRAMS
+from tests.rules.test_sharing import drawn_program as sharing_program
+from tests.streaming.programs import LiveProgram
+from tests.streaming.support import arrivals, cut
+
+import tocsin
+from tocsin import errors, reference
+from tocsin.testing.streams import SECOND, Streams, streams
+
+SEEDS = st.integers(0, 2**32)
+
+
+def fed(live: LiveProgram, seed: int, lateness_us: int) -> LiveProgram:
+    """All events in some order and some cut, and then the end of time."""
+    chance = random.Random(seed)
+    for batch in cut(arrivals(live.ts, lateness_us, chance), chance):
+        live.take(batch)
+    live.end()
+    return live
+
+
+def drawn(text: str) -> tocsin.Rules:
+    """The program, unless its distances contradict each other."""
+    try:
+        return compiled(text)
+    except errors.ContradictoryDistancesError:
+        assume(False)
+        raise
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(row["match_id"] for row in rows)
+
+
+def assert_as_the_reference(program: tocsin.Rules, rows: Streams, seed: int) -> None:
+    lateness = random.Random(seed).choice([0, 0, 1, 2, 20]) * SECOND
+    live = fed(LiveProgram(program, tables_of(rows), lateness_us=lateness), seed, lateness)
+    for name, expected in reference.evaluate(program, rows).items():
+        assert sorted(live.found[name]) == ids(expected), name
+    assert live.late == 0
+    assert live.state.rows is None or live.state.rows.num_rows == 0
+
+
+def busy(chance: random.Random, types: str = "ABC") -> Streams:
+    """Rows of few instants and values: much happens at once, and twice."""
+    return {
+        kind: [
+            {
+                "ts": chance.randrange(10) * SECOND,
+                "k": chance.choice(["p", "p", "q", None]),
+                "x": chance.choice([0, 1, 2, None]),
+                "v": chance.choice([0.5, 1.0, None]),
+            }
+            for _ in range(chance.randint(1, 5))
+        ]
+        for kind in types
+    }
+
+
+@given(text=PROGRAMS, rows=streams(max_events=9), seed=SEEDS)
+def test_any_cut_and_any_order_of_a_program_give_the_reference(text: str, rows: Streams, seed: int) -> None:
+    assert_as_the_reference(compiled(text), rows, seed)
+
+
+# One number draws all that follows: drawn one by one, few programs would meet many streams.
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_so_do_programs_on_busy_streams(seed: int) -> None:
+    chance = random.Random(seed)
+    assert_as_the_reference(compiled(sharing_program(chance.randrange(2**32))), busy(chance), seed)
+
+
+READS = """
+rule Read where d : D b : B { x <= d.x } when b in d [-2 s, 3 s]
+rule Miss where a : A no d : D { x = a.x } when no d in a [-1 s, 2 s]
+"""
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_gatherings_wait_until_all_that_they_gather_is_there(seed: int) -> None:
+    """And so does what reads the events that they emit."""
+    chance = random.Random(seed)
+    text = drawn_gathering(chance.randrange(2**32))
+    assert_as_the_reference(drawn(text + READS), busy(chance), seed)
+
+
+@given(seed=SEEDS)
+def test_unordered_keeps_the_first_of_each_set_whatever_the_cut(seed: int) -> None:
+    chance = random.Random(seed)
+    text = chance.choice([drawn_unordered, drawn_interchangeable])(chance.randrange(2**32))
+    assert_as_the_reference(drawn(text), busy(chance), seed)
+
+
+@given(seed=SEEDS)
+def test_repetitions_and_policies_give_the_reference(seed: int) -> None:
+    chance = random.Random(seed)
+    text = drawn_repetition(chance.randrange(2**32)).replace("select contiguous", "select next")
+    assert_as_the_reference(drawn(text), busy(chance), seed)
+
+
+@given(seed=SEEDS)
+def test_events_that_come_from_outside_and_from_rules_are_one_stream(seed: int) -> None:
+    chance = random.Random(seed)
+    text = engine_program(chance.randrange(2**32))
+    assert_as_the_reference(drawn(text), busy(chance, "ABCX"), seed)
