@@ -37,9 +37,10 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.streaming import grouped, packing
 from tocsin.physical.streaming.decisions import decisions
-from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.grouped import Shard, numbers_of
+from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
-from tocsin.physical.streaming.metrics import NAME, OBSERVED
+from tocsin.physical.streaming.metrics import NAME, observed
 from tocsin.physical.streaming.packing import Packing
 from tocsin.physical.streaming.shards import labels, shard_of
 from tocsin.physical.streaming.stepping import Step
@@ -54,11 +55,9 @@ PARCELS = T.StructType(
         T.StructField(packing.LATEST, T.BinaryType()),
         T.StructField(packing.BAD, T.LongType()),
         T.StructField(packing.SEEN, T.LongType()),
+        T.StructField(packing.ARRIVED, T.BinaryType()),
         T.StructField(packing.PARCEL, T.BinaryType()),
     ]
-)
-STEPS = T.StructType(
-    [T.StructField(grouped.FOUND, T.BinaryType()), *(T.StructField(name, T.LongType()) for name in grouped.NUMBERS)]
 )
 REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
 
@@ -83,6 +82,8 @@ class Options:
         Whether events that came too late are given too.
     idle_ms
         After how long a silent input holds time back no more.
+    guard, bound
+        What was declared of the rates of event types, and how many events the state may hold by them.
     """
 
     lateness_us: dict[str, int] = field(default_factory=dict)
@@ -92,6 +93,8 @@ class Options:
     heartbeats: tuple[Heartbeat, ...] = ()
     with_late: bool = False
     idle_ms: int | None = None
+    guard: Guard | None = None
+    bound: int | None = None
 
 
 def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
@@ -110,7 +113,9 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Opti
 def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:
     """The matches before RETURN; those that are only added up have no ids."""
     with_digests = not kernel.query.over_all_matches
-    shipment, shapes = ship(kernel, inputs, with_digests=with_digests, stream=what_travels(options))
+    shipment, shapes = ship(
+        kernel, inputs, with_digests=with_digests, stream=what_travels(options), rated=rated(options)
+    )
     schema = schema_of(kernel, inputs, shipment, shapes)
     return Found(stepped(kernel, inputs, distances, options, shipment, schema), shapes)
 
@@ -118,6 +123,11 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
 def what_travels(options: Options) -> int:
     """What of events that take no part is shipped."""
     return WITH_EVENTS if options.with_late else WITH_CLOCK
+
+
+def rated(options: Options) -> tuple[str, ...]:
+    """The types whose events are told apart, because they have a declared rate."""
+    return () if options.guard is None else options.guard.types
 
 
 def stepped(
@@ -130,9 +140,12 @@ def stepped(
     trend: Trend | None = None,
 ) -> DataFrame:
     """What shards find in the events that are shipped to them, in rows of the schema; with `trend` they count."""
+    guard = options.guard
     partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     shards = _shards(kernel, shipment, options, partitions)
-    called = labels(shards, partitions)
+    # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
+    # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
+    called = labels(shards, shards)
     sources = source_types(inputs)
     shipped = shipment.frame
     for heartbeat in options.heartbeats:
@@ -142,7 +155,7 @@ def stepped(
         *map(F.col, shipment.columns),
         shard_of(shipment.keys, shards).alias(packing.SHARD),
     )
-    parcels = sharded.mapInArrow(Packing(shipment.layout, called, len(sources)), PARCELS)
+    parcels = sharded.mapInArrow(Packing(shipment.layout, called, len(sources), guard), PARCELS)
     step = Step(
         kernel,
         shipment.layout,
@@ -153,16 +166,17 @@ def stepped(
         idle_ms=options.idle_ms,
         counting=None if trend is None else Counting(trend, shipment.layout, None),
     )
-    shard = Shard(step, plan_of(kernel, shipment, shards))
+    shard = Shard(step, plan_of(kernel, shipment, shards), guard)
+    numbers = (T.StructField(name, T.LongType()) for name in numbers_of(guard))
     steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
         shard,
-        STEPS,
+        T.StructType([T.StructField(grouped.FOUND, T.BinaryType()), *numbers]),
         REMEMBERED,
         "append",
         GroupStateTimeout.NoTimeout if options.idle_ms is None else GroupStateTimeout.ProcessingTimeTimeout,
     )
-    observed = steps.observe(NAME, *map(spark.expr, OBSERVED))
-    found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
+    told = steps.observe(NAME, *map(spark.expr, observed(guard, options.bound)))
+    found = select(where(told, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
     if options.with_late:
         schema = schema.add(names.EVENT, T.StringType())
     return found.mapInArrow(Unpacking(to_arrow_schema(schema)), schema)
