@@ -120,6 +120,17 @@ def test_an_input_per_type_and_folders_that_are_empty_yet(spark: SparkSession, s
     assert "differs from what the checkpoint" in message
 
 
+def test_a_restart_takes_the_columns_that_it_began_with(spark: SparkSession, shop: Shop) -> None:
+    shop.add("1.json", {**LOGIN, "amount": 1.5})
+    assert shop.run(*shop.written, "--once").exit_code == 0
+    (shop.folder / "1.json").unlink()  # into an archive; what is there now has integers, and a column more
+    shop.add("2.json", {**TRANSFER, "note": "of no use", "amount": 3})
+    result = shop.run(*shop.written, "--once")
+    assert result.exit_code == 0, result.output
+    assert shop.amounts(spark) == [3.0]
+    assert "double" in (shop.path / "checkpoint" / "tocsin-schemas.json").read_text()
+
+
 def test_acel_formulas_stream_too(spark: SparkSession, shop: Shop) -> None:
     formula = shop.path / "p.acel"
     formula.write_text("(Login AS l ; Transfer AS t) WITHIN 10 MINUTES RETURN t.amount")
@@ -190,7 +201,7 @@ def garbage(*names: str) -> Callable[[Path], None]:
 
 def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, shop: Shop) -> None:
     checkpoint, kept = shop.path / "checkpoint", shop.path / "kept"
-    shop.add("1.json", LOGIN)
+    shop.add("1.json", LOGIN, {**LOGIN, "user": "bela", "amount": 1.5})
     assert shop.run(*shop.written, "--once").exit_code == 0
     shop.add("2.json", TRANSFER)
     checkpoint.rename(kept)
@@ -208,7 +219,8 @@ def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, s
     shop.pattern.write_text(PATTERN.replace("10 MINUTES", "20 MINUTES"))
     assert "another query wrote it" in refused(shop.run(*shop.written, "--once"), "STATE_MISMATCH")
     shop.pattern.write_text(PATTERN)
-    assert shop.run(*shop.written, "--once").exit_code == 0
+    result = shop.run(*shop.written, "--once")
+    assert result.exit_code == 0, result.output
     assert shop.amounts(spark) == [2400.0]
 
 

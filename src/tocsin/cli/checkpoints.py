@@ -27,6 +27,7 @@ UNUSABLE = (
     "metadata from",
     "STREAMING_STATEFUL_OPERATOR",
 )
+SCHEMAS = "tocsin-schemas.json"
 NEW_ONE = "start with a new checkpoint directory; matches that began before are then not found."
 
 
@@ -64,6 +65,26 @@ def settings_of(path: str) -> dict[str, str]:
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         raise unusable(path, f"`{latest.relative_to(Path(files.local(path)))}` cannot be read.") from None
     return {name: str(said[name]) for name in (PARTITIONS, PROVIDER) if name in said}
+
+
+def schemas_in(path: str) -> dict[str, str]:
+    """The columns of the inputs that a checkpoint was made with, and a restart takes again; none when it is new."""
+    try:
+        found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
+        return {str(name): str(ddl) for name, ddl in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):
+        raise unusable(path, f"`{SCHEMAS}` cannot be read.") from None
+
+
+def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
+    """Keep the columns of the inputs: what is found in files later may differ."""
+    where = files.local(path)
+    where.mkdir(parents=True, exist_ok=True)
+    made = where / f".{SCHEMAS}"
+    made.write_text(json.dumps(dict(schemas), indent=2) + "\n", encoding="utf-8")
+    made.replace(where / SCHEMAS)
 
 
 @contextmanager

@@ -268,9 +268,9 @@ def sentence(error: Exception) -> str:
     text = str(getattr(error, "java_exception", None) or error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0].rpartition("terminated with exception: ")[2] if lines else type(error).__name__
-    if "Python Proxy" in first:  # raised while a micro-batch was written: what Spark says stands further down
-        deeper = re.search(r"\[(?!STREAM_FAILED)[A-Z_.]{8,}\] [^\n]+", text)
-        first = deeper[0] if deeper else first
+    if "Python Proxy" in first:  # raised while a micro-batch was written: what happened stands further down
+        deeper = re.search(r"\[(?!STREAM_FAILED)[A-Z_.]{8,}\] [^\n]+", text) or re.search(r"\w+: [^\n]+\Z", text)
+        first = deeper[0] if deeper else "a micro-batch failed."
     first = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", first)
     return first if first.endswith((".", "!")) else f"{first}."
 

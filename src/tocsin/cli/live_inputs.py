@@ -54,7 +54,7 @@ def schemas_of(given: list[str], paths: Mapping[str, str] | str) -> dict[str, st
 
 
 def _ddl(name: str, text: str) -> str:
-    return ", ".join(f"`{each.replace('`', '``')}` {kind}" for each, kind in read_schema(name, text).items())
+    return ", ".join(f"{_quoted(each)} {kind}" for each, kind in read_schema(name, text).items())
 
 
 def read_stream(
@@ -67,9 +67,20 @@ def read_stream(
     if most_files is not None:
         reader = reader.option("maxFilesPerTrigger", most_files)
     with files.reading(path):
-        known = spark.read.format(kind).options(**files.READ[kind]).load(place).schema if schema is None else schema
-        found = reader.schema(known).load(place)
-    return found.drop(BROKEN) if BROKEN in found.columns else found
+        if schema is None:
+            # Of a column that has only NULLs nobody knows the type: better none than a wrong one.
+            sample = spark.read.format(kind).options(**files.READ[kind], dropFieldIfAllNull=True).load(place)
+            schema = ddl_of(sample.drop(BROKEN) if BROKEN in sample.columns else sample)
+        return reader.schema(schema).load(place)
+
+
+def ddl_of(frame: DataFrame) -> str:
+    """The columns of a DataFrame, as text."""
+    return ", ".join(f"{_quoted(name)} {kind}" for name, kind in frame.dtypes)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def beats(spark: SparkSession, time: str, like: DataFrame) -> DataFrame:

@@ -93,7 +93,10 @@ def stream(asked: Asked) -> None:
         files.check_output(place, "append", paths)
     if asked.checkpoint is not None:
         checkpoints.check_checkpoint(asked.checkpoint, out, paths)
-    fixed = {} if asked.checkpoint is None else checkpoints.settings_of(asked.checkpoint)
+    fixed: dict[str, str] = {}
+    if asked.checkpoint is not None and not files.is_remote(asked.checkpoint):
+        fixed = checkpoints.settings_of(asked.checkpoint)
+        schemas = {**checkpoints.schemas_in(asked.checkpoint), **schemas}
     settings = _settings(asked, fixed)
     steps = terminal.Steps()
     with steps.step("Starting Spark"):
@@ -112,6 +115,9 @@ def stream(asked: Asked) -> None:
 
         watch = Watch(has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"))
         checkpoint = asked.checkpoint or stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-checkpoint-"))
+        if not files.is_remote(checkpoint):
+            frames = inputs if isinstance(inputs, dict) else {"": inputs}
+            checkpoints.keep_schemas(checkpoint, {name: live_inputs.ddl_of(one) for name, one in frames.items()})
         with files.running(every, writes=out), checkpoints.using(checkpoint):
             _run(spark, matches, asked, checkpoint, watch)
     terminal.err().print(watch.summary())

@@ -226,5 +226,6 @@ def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions:
 
 def plan_of(kernel: AnyKernel, shipment: Shipment, shards: int) -> str:
     """The name of a plan: two that have it can read each other's state."""
-    said = (to_text(kernel.query), shipment.layout, shards, [str(one) for one in kernel.sources])
+    types = [field.dataType.simpleString() for field in shipment.frame.schema.fields]
+    said = (to_text(kernel.query), shipment.layout, types, shards, [str(one) for one in kernel.sources])
     return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
