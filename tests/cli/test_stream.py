@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def test_paths_that_lead_nowhere_are_told(shop: Shop) -> None:
 
 
 def test_a_pattern_without_a_bound_or_without_room_is_refused(spark: SparkSession, shop: Shop) -> None:
-    shop.add("1.json", LOGIN)
+    shop.add("1.json", LOGIN, TRANSFER)
     rates = ("--rate", "Login=100/s", "--rate", "Transfer=1/s")
     assert "may keep" in refused(shop.run(*rates, "--max-state", "10kB"), "STATE_TOO_LARGE")
     shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) PARTITION BY user")
@@ -227,11 +228,18 @@ def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, s
 # --- as a process ---------------------------------------------------------------------------------
 
 
-def started(shop: Shop, *more: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(shop: Shop, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs, and is gone afterwards whatever happens."""
     environment = {**os.environ, "NO_COLOR": "1", "SPARK_LOCAL_DIRS": str(shop.path)}
     command = [sys.executable, "-m", "tocsin.cli", *shop.arguments(*more)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True)
+    settings: dict[str, Any] = {"text": True, "env": environment, "start_new_session": True}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, **settings) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -246,15 +254,12 @@ def test_a_stream_goes_on_until_it_is_stopped_and_a_restart_goes_on_from_there(
     spark: SparkSession, shop: Shop, sent: signal.Signals
 ) -> None:
     shop.add("1.json", LOGIN, {**LOGIN, "user": "bela"}, TRANSFER)
-    process = started(shop, *shop.written, "--trigger", "200 ms")
-    try:
+    with started(shop, *shop.written, "--trigger", "200 ms") as process:
         wait_until(lambda: any(shop.path.glob("out/batch=*/*.parquet")), process)
         shop.add("2.json", {**TRANSFER, "user": "bela", "amount": 1.5})
         wait_until(lambda: len(list(shop.path.glob("out/batch=*/*.parquet"))) == 2, process)
         os.killpg(process.pid, sent)  # as a terminal does: the JVM and the workers hear it too
         out, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
     assert process.returncode == 0, err
     assert out == ""
     assert "Traceback" not in err
@@ -278,12 +283,9 @@ def test_the_clock_on_the_wall_tells_an_absence(shop: Shop) -> None:
     """Without heartbeats nobody would know that no transfer has come: no event moves time on."""
     shop.pattern.write_text("PATTERN SEQ(Login l, NOT Transfer t) PARTITION BY user WITHIN 1 SECOND RETURN l.user\n")
     shop.add("1.json", {**LOGIN, "ts": "2026-03-02T08:00:00Z"})
-    process = started(shop, *shop.written, "--heartbeat", "--trigger", "200 ms")
-    try:
+    with started(shop, *shop.written, "--heartbeat", "--trigger", "200 ms") as process:
         wait_until(lambda: any(shop.path.glob("out/batch=*/*.parquet")), process)
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
     assert process.returncode == 0, err
     assert "; 1 match; " in err

@@ -262,7 +262,8 @@ def _run(spark: SparkSession, matches: DataFrame, asked: Asked, checkpoint: str,
     listener = tocsin.TocsinListener(watch.told, on_warning=watch.warn)
     spark.streams.addListener(listener)
     place = checkpoint if files.is_remote(checkpoint) else str(files.local(checkpoint).resolve())
-    trigger: dict[str, Any] = {"availableNow": True} if asked.once else {"processingTime": asked.trigger}
+    every_ms = microseconds(asked.trigger) // 1000
+    trigger: dict[str, Any] = {"availableNow": True} if asked.once else {"processingTime": f"{every_ms} milliseconds"}
     try:
         with watch.shown(), _asked_to_stop() as stop:
             writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", place)
