@@ -246,6 +246,7 @@ def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[str]) -> Non
     patience = time.monotonic() + 240
     while not is_so() and process.poll() is None and time.monotonic() < patience:
         time.sleep(0.2)
+    assert process.poll() is None, process.communicate()[1]
 
 
 @pytest.mark.spark
