@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import processes, session
 from benchmarks.settings import parse_size, size
+from tocsin.cli.checkpoints import PROVIDER, STORES
 
 PATTERN = """
     PATTERN SEQ(A a, B b, NOT C c) PARTITION BY k
@@ -40,7 +41,6 @@ LATENESS_US = 500_000
 EVERY_US = 1_000  # between two events, on average
 SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int32()), ("x", pa.int32()), ("n", pa.int64())])
 FAR = 10**15  # a time that decides everything
-STORES = {"default": "HDFSBackedStateStoreProvider", "rocksdb": "RocksDBStateStoreProvider"}
 SINKS = ("files", "once")
 PATIENCE_S = 600.0
 
@@ -103,8 +103,7 @@ def child(spec: dict[str, Any]) -> None:
             told["rows"] = pq.read_table(home / "out").num_rows
         (home / "compared.json").write_text(json.dumps(told))
         return
-    provider = f"org.apache.spark.sql.execution.streaming.state.{STORES[spec['store']]}"
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
+    spark.conf.set(PROVIDER, STORES[spec["store"]])
     events = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(spec["data"])
     matches = pattern.match(events, lateness=f"{LATENESS_US} us")
     writer = matches.writeStream.option("checkpointLocation", str(home / "checkpoint")).trigger(availableNow=True)

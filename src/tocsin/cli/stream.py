@@ -110,7 +110,7 @@ def stream(asked: Asked) -> None:
             inputs = _inputs(spark, asked, paths, schemas, _wanted(query, paths))
             first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
             _require_room(query, asked, inputs)
-            matches = query.match(inputs, **_options(asked, spark, first, settings))
+            matches = query.match(inputs, **_options(query, asked, spark, first, settings))
         from tocsin.cli.watching import Watch
 
         watch = Watch(has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"))
@@ -164,6 +164,12 @@ def _compiled(
 ) -> tocsin.Pattern | tocsin.Rules | None:
     """The pattern or program, unless it cannot run; None while the tables that a program asks are not read."""
     if is_program(asked.file, asked.language):
+        for option, is_given in (
+            ("--emit", asked.emit != "auto"),
+            ("--max-matches-per-start", asked.most != MOST_MATCHES_PER_START),
+        ):
+            if is_given:
+                raise InvalidOptionError(f"`{option}` is for patterns.", hint="leave it out.")
         return None if tables is None else checked_rules(compiled_rules(asked.file, [], tables=tables), paths)
     if asked.tables:
         raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
@@ -221,24 +227,29 @@ def _require_room(query: tocsin.Pattern | tocsin.Rules, asked: Asked, inputs: An
     query.check(inputs, rates, time=asked.time, type=asked.type_column, streaming=True, **demands)
 
 
-def _options(asked: Asked, spark: SparkSession, first: DataFrame, settings: Mapping[str, str]) -> dict[str, Any]:
-    """What `match` is asked for: patterns and programs have the same options."""
+def _options(
+    query: tocsin.Pattern | tocsin.Rules,
+    asked: Asked,
+    spark: SparkSession,
+    first: DataFrame,
+    settings: Mapping[str, str],
+) -> dict[str, Any]:
+    """What `match` is asked for."""
     options: dict[str, Any] = {
         "time": asked.time,
         "type": asked.type_column,
         "tie": asked.tie or None,
         "id": asked.id,
         "lateness": asked.lateness,
-        "emit": asked.emit,
         "idle_timeout": asked.idle_timeout,
         "heartbeats": live_inputs.beats(spark, asked.time, first) if asked.heartbeat else None,
         "late": asked.late is not None,
         "shards": int(settings[checkpoints.PARTITIONS]),
-        "rates": files.named_values(asked.rates, "--rate", "Login=100/s") or None,
     }
-    if asked.most != MOST_MATCHES_PER_START:
-        options["max_matches_per_start"] = asked.most
-    return options
+    if isinstance(query, tocsin.Rules):
+        return options
+    rates = files.named_values(asked.rates, "--rate", "Login=100/s") or None
+    return {**options, "emit": asked.emit, "rates": rates, "max_matches_per_start": asked.most}
 
 
 # --- running --------------------------------------------------------------------------------------
