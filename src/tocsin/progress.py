@@ -178,8 +178,9 @@ class TocsinListener(StreamingQueryListener):
         for name, events in progress.over.items():
             if events and self._is_first(progress.query, name):
                 self.on_warning(
-                    f"`{name}` comes faster than its declared rate: {events} events beyond it in micro-batch "
-                    f"{progress.batch} of {progress.query}. The state may grow beyond its bound; nothing is dropped."
+                    f"`{name}` comes faster than its declared rate: {events} event{'s'[: events > 1]} beyond it in "
+                    f"micro-batch {progress.batch} of {progress.query}. The state may grow beyond its bound; nothing "
+                    "is dropped."
                 )
         if progress.is_over_bound and self._is_first(progress.query, None):
             self.on_warning(

@@ -92,7 +92,7 @@ def test_a_restart_goes_on_and_late_events_go_beside_the_matches(spark: SparkSes
     shop.add("2.json", {**TRANSFER, "ts": "2026-03-02T08:05:00Z", "amount": 7.5}, {**LOGIN, "user": "old"})
     result = shop.run(*options)
     assert result.exit_code == 0, result.output
-    assert "`Transfer` comes faster than its declared rate: 1 events beyond it in micro-batch 1" in result.stderr
+    assert "`Transfer` comes faster than its declared rate: 1 event beyond it in micro-batch 1" in result.stderr
     assert "state 3 of 2 events" in result.stderr
     assert "1 of `Transfer` beyond the declared rate." in result.stderr
     assert shop.amounts(spark) == [7.5, 2400.0]
