@@ -10,8 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -228,25 +227,36 @@ def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, s
 # --- as a process ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def started(shop: Shop, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that runs, and is gone afterwards whatever happens."""
-    environment = {**os.environ, "NO_COLOR": "1", "SPARK_LOCAL_DIRS": str(shop.path)}
-    command = [sys.executable, "-m", "tocsin.cli", *shop.arguments(*more)]
-    pipe = subprocess.PIPE
-    settings: dict[str, Any] = {"text": True, "env": environment, "start_new_session": True}
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, **settings) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+class Process:
+    """A command that runs; what it says goes to files."""
 
+    def __init__(self, shop: Shop, *more: str) -> None:
+        self.out, self.err = shop.path / "stdout", shop.path / "stderr"
+        environment = {**os.environ, "NO_COLOR": "1", "SPARK_LOCAL_DIRS": str(shop.path)}
+        command = [sys.executable, "-m", "tocsin.cli", *shop.arguments(*more)]
+        with self.out.open("w") as out, self.err.open("w") as err:
+            self.process = subprocess.Popen(command, stdout=out, stderr=err, env=environment, start_new_session=True)
 
-def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    patience = time.monotonic() + 240
-    while not is_so() and process.poll() is None and time.monotonic() < patience:
-        time.sleep(0.2)
-    assert process.poll() is None, process.communicate()[1]
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def wait_for(self, words: str) -> None:
+        """Wait until it says something."""
+        patience = time.monotonic() + 240
+        while words not in self.err.read_text() and self.process.poll() is None and time.monotonic() < patience:
+            time.sleep(0.2)
+        assert words in self.err.read_text()
+
+    def stopped(self, sent: signal.Signals) -> str:
+        """What it has said, after a signal to it and to all that it has started, as a terminal sends it."""
+        os.killpg(self.process.pid, sent)
+        assert self.process.wait(timeout=120) == 0, self.err.read_text()
+        assert self.out.read_text() == ""
+        return self.err.read_text()
 
 
 @pytest.mark.spark
@@ -255,18 +265,14 @@ def test_a_stream_goes_on_until_it_is_stopped_and_a_restart_goes_on_from_there(
     spark: SparkSession, shop: Shop, sent: signal.Signals
 ) -> None:
     shop.add("1.json", LOGIN, {**LOGIN, "user": "bela"}, TRANSFER)
-    with started(shop, *shop.written, "--trigger", "200 ms") as process:
-        wait_until(lambda: any(shop.path.glob("out/batch=*/*.parquet")), process)
+    with Process(shop, *shop.written, "--trigger", "200 ms") as process:
+        process.wait_for("batch 0  ")
         shop.add("2.json", {**TRANSFER, "user": "bela", "amount": 1.5})
-        wait_until(lambda: len(list(shop.path.glob("out/batch=*/*.parquet"))) == 2, process)
-        os.killpg(process.pid, sent)  # as a terminal does: the JVM and the workers hear it too
-        out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert out == ""
-    assert "Traceback" not in err
-    *_, summary, place = err.splitlines()
-    assert summary.startswith("4 events in "), err
-    assert "; 2 matches; 0 late" in summary
+        process.wait_for("batch 1  ")
+        said = process.stopped(sent)
+    assert "Traceback" not in said
+    *_, summary, place = said.splitlines()
+    assert summary.startswith("4 events in 2 micro-batches; 2 matches; 0 late"), said
     assert place == f"Written to {shop.path / 'out'} as parquet."
     shop.add("3.json", {**TRANSFER, "ts": "2026-03-02T08:09:00Z", "amount": 3.5})
     again = subprocess.run(
@@ -280,13 +286,28 @@ def test_a_stream_goes_on_until_it_is_stopped_and_a_restart_goes_on_from_there(
 
 
 @pytest.mark.spark
+def test_a_micro_batch_that_fails_is_told_without_a_stack(shop: Shop) -> None:
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tocsin.cli", *shop.arguments(*shop.written, "--once")]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    shop.add("1.json", LOGIN, TRANSFER)
+    assert run().returncode == 0
+    shop.pattern.write_text(PATTERN.replace("10 MINUTES", "20 MINUTES"))
+    shop.add("2.json", LOGIN)
+    refusal = run()
+    assert refusal.returncode == 1
+    assert refusal.stdout == ""
+    message, hint = refusal.stderr.splitlines()
+    assert message.startswith("[STATE_MISMATCH] The state in the checkpoint cannot be used: another query wrote it")
+    assert hint.startswith("Hint: start with a new checkpoint directory")
+
+
+@pytest.mark.spark
 def test_the_clock_on_the_wall_tells_an_absence(shop: Shop) -> None:
     """Without heartbeats nobody would know that no transfer has come: no event moves time on."""
     shop.pattern.write_text("PATTERN SEQ(Login l, NOT Transfer t) PARTITION BY user WITHIN 1 SECOND RETURN l.user\n")
     shop.add("1.json", {**LOGIN, "ts": "2026-03-02T08:00:00Z"})
-    with started(shop, *shop.written, "--heartbeat", "--trigger", "200 ms") as process:
-        wait_until(lambda: any(shop.path.glob("out/batch=*/*.parquet")), process)
-        os.kill(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert "; 1 match; " in err
+    with Process(shop, *shop.written, "--heartbeat", "--trigger", "200 ms") as process:
+        process.wait_for("  matches 1  ")
+        assert "; 1 match; " in process.stopped(signal.SIGINT)

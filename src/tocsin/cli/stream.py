@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import tempfile
@@ -79,6 +80,8 @@ class Asked:
 def stream(asked: Asked) -> None:
     """Everything that can be refused is refused before Spark starts, but for what needs the columns of files."""
     _check(asked)
+    # What fails in a micro-batch is told once, and clearly; the bridge to the JVM would show its stack too.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     paths = files.input_paths(asked.inputs)
     every = [paths] if isinstance(paths, str) else list(paths.values())
     for path in every:
@@ -264,8 +267,9 @@ def _configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
     try:
         yield
     finally:
-        for name, old in before.items():
-            spark.conf.set(name, str(old))
+        with files.spark_errors():  # a signal to all processes may have ended the JVM
+            for name, old in before.items():
+                spark.conf.set(name, str(old))
 
 
 def _run(spark: SparkSession, matches: DataFrame, asked: Asked, checkpoint: str, watch: Watch) -> None:
@@ -279,16 +283,20 @@ def _run(spark: SparkSession, matches: DataFrame, asked: Asked, checkpoint: str,
         with watch.shown(), _asked_to_stop() as stop:
             writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", place)
             query = writer.foreachBatch(_sink(asked)).trigger(**trigger).start()
-            while query.isActive and not stop.wait(0.2):
-                pass
-            is_stopped = stop.is_set()
-            query.stop()
-            _wait_for_last(query, watch)
-        failure = query.exception()
-        if failure is not None and not is_stopped:
-            raise failure
+            with files.spark_errors() as fault:
+                while query.isActive and not stop.wait(0.2):
+                    pass
+                failure = None if stop.is_set() else query.exception()
+                query.stop()
+                _wait_for_last(query, watch)
+                if failure is not None:
+                    raise failure
+            # A supervisor signals all processes: the JVM may be gone before it can be asked to stop.
+            if fault.error is not None and not stop.is_set():
+                raise fault.error
     finally:
-        spark.streams.removeListener(listener)
+        with files.spark_errors():
+            spark.streams.removeListener(listener)
 
 
 def _sink(asked: Asked) -> Callable[[DataFrame, int], None]:
