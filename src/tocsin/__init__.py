@@ -10,7 +10,9 @@ pattern on plain Python rows, slowly. `tocsin.rules` compiles a program of rules
 Importing Tocsin imports neither Spark nor NumPy.
 """
 
-from tocsin import reference
+from typing import TYPE_CHECKING, Any
+
+from tocsin import reference, sinks
 from tocsin.api import Pattern, pattern
 from tocsin.errors import TocsinError, TocsinWarning
 from tocsin.language import builder
@@ -20,14 +22,19 @@ from tocsin.language.registered import function
 from tocsin.optimizer.statistics import Statistics
 from tocsin.rule_api import Rules, rules
 
+if TYPE_CHECKING:
+    from tocsin.progress import Progress, TocsinListener
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Monoid",
     "Pattern",
+    "Progress",
     "Rules",
     "Statistics",
     "TocsinError",
+    "TocsinListener",
     "TocsinWarning",
     "absent",
     "all_of",
@@ -41,4 +48,14 @@ __all__ = [
     "reference",
     "rules",
     "seq",
+    "sinks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs Spark is imported when it is asked for."""
+    if name in ("Progress", "TocsinListener"):
+        from tocsin import progress
+
+        return getattr(progress, name)
+    raise AttributeError(f"module `tocsin` has no attribute `{name}`")

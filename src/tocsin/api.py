@@ -17,6 +17,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.compile import compiled
+from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.temporal import network
 from tocsin.engines import check_choice, matched_locally, prepared
 from tocsin.explain.check import Demands, checked
@@ -161,7 +162,7 @@ class Pattern:
             told apart by counting them, which costs a shuffle of the matches.
         rates
             Events per second of each type, `{"Login": "100/s"}`: the choice of a plan counts with them when there are
-            no statistics.
+            no statistics. A stream tells when an input sends more, and how much it may remember by them.
         strategy
             `"auto"` chooses; `"kernel"` runs every pattern; `"join"` and `"sliding-window"` are Spark's own joins, for
             patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time;
@@ -235,6 +236,7 @@ class Pattern:
         if refusal is not None:
             raise refusal
         options: dict[str, Any] = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
+        options["rates"] = parse_rates(rates)
         made = prepared(self.query, inputs, **columns, strategy=strategy, emit=emit, **options, **streaming)
         if form == "compact":
             return made.compact(self.query)

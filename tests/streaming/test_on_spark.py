@@ -173,6 +173,18 @@ def test_the_state_of_another_query_is_refused(spark: SparkSession, tmp_path: Pa
         assert len(folder.written()) == 1
 
 
+def test_the_state_of_events_with_other_types_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 us")
+    with settings(spark):
+        folder = Folder(spark, tmp_path)
+        folder.add([{"type": "A", "ts": 1, "x": 1}])
+        folder.run(pattern.match(folder.read(), lateness="0 us"))
+        folder.add([{"type": "B", "ts": 2, "x": 1}])
+        folder.schema = folder.schema.replace("x bigint", "x string")
+        with pytest.raises(Exception, match="STATE_MISMATCH"):
+            folder.run(pattern.match(folder.read(), lateness="0 us"))
+
+
 def test_shards_lie_in_partitions_of_their_own(spark: SparkSession) -> None:
     for partitions in (1, 2, 5, 8):
         called = labels(2 * partitions, partitions)

@@ -61,6 +61,25 @@ Strategy = Annotated[
     str,
     typer.Option("--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` tells what auto takes."),
 ]
+Tie = Annotated[
+    list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")
+]
+Id = Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")]
+MostMatches = Annotated[
+    int, typer.Option("--max-matches-per-start", metavar="NUMBER", help="Stop when one event begins more matches.")
+]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option("--table", metavar="NAME=PATH", help="A reference table that rules ask, as in `registered`."),
+]
+Rates = Annotated[
+    list[str] | None,
+    typer.Option("--rate", "-r", metavar="TYPE=RATE", help="The largest rate of a type, as in `Login=100/s`."),
+]
+MaxState = Annotated[
+    str | None, typer.Option("--max-state", metavar="SIZE", help="Refuse what may keep more: `4GB`, `64 kB per key`.")
+]
+LiveKeys = Annotated[int | None, typer.Option("--live-keys", help="How many keys are live at once, for rates per key.")]
 Functions = Annotated[
     list[str] | None,
     typer.Option(
@@ -86,19 +105,11 @@ def run(
     format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
     mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
     type_column: TypeColumn = "type",
-    tie: Annotated[
-        list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")
-    ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")] = None,
+    tie: Tie = None,
+    id: Id = None,
     strategy: Strategy = "auto",
-    max_matches_per_start: Annotated[
-        int,
-        typer.Option("--max-matches-per-start", metavar="NUMBER", help="Stop when one event begins more matches."),
-    ] = MOST_MATCHES_PER_START,
-    table: Annotated[
-        list[str] | None,
-        typer.Option("--table", metavar="NAME=PATH", help="A reference table that rules ask, as in `registered`."),
-    ] = None,
+    max_matches_per_start: MostMatches = MOST_MATCHES_PER_START,
+    table: Tables = None,
     language: Language = None,
 ) -> None:
     r"""Find the matches of a pattern, or of all rules of a program, in files.
@@ -138,6 +149,122 @@ def run(
 
 @app.command()
 @terminal.failing_clearly
+def stream(
+    file: PatternFile,
+    input: Inputs = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", "-c", metavar="DIR", help="Where Spark keeps how far it is; a restart goes on."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where the matches go; without it, or `-`, see them as JSON."),
+    ] = None,
+    format: Annotated[str, typer.Option("--format", "-f", help="parquet or json.")] = "parquet",
+    late: Annotated[
+        str | None, typer.Option("--late", metavar="DIR", help="Where events go that came too late.")
+    ] = None,
+    lateness: Annotated[str, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = "0 seconds",
+    once: Annotated[bool, typer.Option("--once", help="Take what is there, and stop.")] = False,
+    trigger: Annotated[str, typer.Option("--trigger", help="How often to look for new files.")] = "1 second",
+    emit: Annotated[
+        str, typer.Option("--emit", help="auto: as soon as nothing can change a match; watermark: in order of time.")
+    ] = "auto",
+    heartbeat: Annotated[
+        bool, typer.Option("--heartbeat", help="Let the clock on the wall move time on, where inputs are silent.")
+    ] = False,
+    idle_timeout: Annotated[
+        str | None, typer.Option("--idle-timeout", help="Wait no longer for an input that is silent: `1 minute`.")
+    ] = None,
+    time: Time = "ts",
+    type_column: TypeColumn = "type",
+    tie: Tie = None,
+    id: Id = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema", "-s", metavar="TYPE=SCHEMA", help="The columns, where files that are there do not tell them."
+        ),
+    ] = None,
+    input_format: Annotated[
+        str | None, typer.Option("--input-format", help="parquet, csv or json, for folders that are still empty.")
+    ] = None,
+    max_files: Annotated[
+        int | None, typer.Option("--max-files", help="How many files of an input a micro-batch may take.")
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option("--shards", help="How many parts keys are spread over; by default one per core.")
+    ] = None,
+    state_store: Annotated[
+        str | None, typer.Option("--state-store", help="default (in memory) or rocksdb (on disk).")
+    ] = None,
+    rate: Rates = None,
+    max_state: MaxState = None,
+    live_keys: LiveKeys = None,
+    max_matches_per_start: MostMatches = MOST_MATCHES_PER_START,
+    table: Tables = None,
+    language: Language = None,
+) -> None:
+    r"""Match folders to which files are added, until you stop it with Ctrl-C.
+
+    See matches as they are found:
+
+        tocsin stream takeover.sase --input Login=logins/ --input Transfer=sent/ --lateness "1 minute"
+
+    Write them, each once, also across restarts and crashes; late events go beside them:
+
+        tocsin stream takeover.sase --input events/ --lateness "1 minute" \
+                                    --checkpoint checkpoint/ --out matches/ --late late/
+
+    Take what has come since the last time, and stop, as from cron:
+
+        tocsin stream takeover.sase --input events/ --checkpoint checkpoint/ --out matches/ --once
+
+    Be told when a source sends more than was declared, and refuse to start with too little room:
+
+        tocsin stream takeover.sase --input events/ --rate Login=100/s --rate Transfer=20/s --max-state 1GB
+
+    Files should be moved into a folder when they are complete. A line that cannot be read is counted as an event
+    without a time; it stops nothing.
+    """
+    from tocsin.cli.stream import Asked
+    from tocsin.cli.stream import stream as command
+
+    command(
+        Asked(
+            file,
+            input or [],
+            checkpoint=checkpoint,
+            out=out,
+            format=format,
+            late=late,
+            schemas=schema or [],
+            input_format=input_format,
+            max_files=max_files,
+            time=time,
+            type_column=type_column,
+            tie=tie or [],
+            id=id,
+            lateness=lateness,
+            emit=emit,
+            idle_timeout=idle_timeout,
+            heartbeat=heartbeat,
+            once=once,
+            trigger=trigger,
+            shards=shards,
+            state_store=state_store,
+            rates=rate or [],
+            max_state=max_state,
+            live_keys=live_keys,
+            tables=table or [],
+            most=max_matches_per_start,
+            language=language,
+        )
+    )
+
+
+@app.command()
+@terminal.failing_clearly
 def check(
     file: PatternFile,
     input: Inputs = None,
@@ -145,21 +272,13 @@ def check(
         list[str] | None,
         typer.Option("--schema", "-s", metavar="TYPE=SCHEMA", help="`attr type, attr type`, or a JSON file."),
     ] = None,
-    rate: Annotated[
-        list[str] | None,
-        typer.Option("--rate", "-r", metavar="TYPE=RATE", help="The largest rate of a type, as in `Login=100/s`."),
-    ] = None,
+    rate: Rates = None,
     time: Time = "ts",
     type_column: TypeColumn = "type",
     lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
     streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
-    max_state: Annotated[
-        str | None,
-        typer.Option("--max-state", metavar="SIZE", help="Refuse what may keep more: `4GB`, `64 kB per key`."),
-    ] = None,
-    live_keys: Annotated[
-        int | None, typer.Option("--live-keys", help="How many keys are live at once, for rates per key.")
-    ] = None,
+    max_state: MaxState = None,
+    live_keys: LiveKeys = None,
     format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
     function: Functions = None,
     language: Language = None,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 
@@ -36,6 +36,19 @@ WRITTEN_TIMES = {
 }
 # Left to itself Spark takes "12:30", "2026-01" and even the account "12345" for times.
 READ_TIMES = "yyyy-M-d['T'][ ]H:mm[:ss[.SSSSSSSSS]][ ][XXX][XX][X][VV]"
+READ: dict[str, dict[str, Any]] = {
+    "parquet": {},
+    "json": {"inferTimestamp": True, "timestampFormat": READ_TIMES},
+    # A quoted value may hold line breaks, so that a file cannot be split into lines and is read by one task.
+    "csv": {
+        "header": True,
+        "inferSchema": True,
+        "enforceSchema": False,
+        "escape": '"',
+        "multiLine": True,
+        "timestampFormat": READ_TIMES,
+    },
+}
 NESTED = ("struct", "array", "map", "variant")
 
 
@@ -170,23 +183,9 @@ def _is_data(path: Path, root: Path) -> bool:
 
 def read(spark: SparkSession, path: str) -> DataFrame:
     """A DataFrame of the events in a file or directory."""
-    reader = spark.read.option("mode", "FAILFAST")
     kind = format_of(path)
     with reading(path):
-        if kind == "csv":
-            # A quoted value may hold line breaks, so that a file cannot be split into lines and is read by one task.
-            return reader.csv(
-                path,
-                header=True,
-                inferSchema=True,
-                enforceSchema=False,
-                escape='"',
-                multiLine=True,
-                timestampFormat=READ_TIMES,
-            )
-        if kind == "json":
-            return reader.option("inferTimestamp", "true").json(path, timestampFormat=READ_TIMES)
-        return reader.parquet(path)
+        return spark.read.format(kind).options(**READ[kind], mode="FAILFAST").load(path)
 
 
 # What Spark says of a file that it cannot read, and of a place it cannot write to.
@@ -213,7 +212,7 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
         return
     text = str(error)
     # Raised on a worker, of which only the text is left.
-    for kind in (errors.TooManyMatchesError, errors.NotTimeClusteredError):
+    for kind in (errors.TooManyMatchesError, errors.NotTimeClusteredError, errors.StateMismatchError):
         told = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
         if told is not None:
             hint = told[2].replace("`max_matches_per_start=`", "`--max-matches-per-start`")
@@ -222,9 +221,9 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
         raise _unreadable(paths, error) from error
     if writes is not None and any(word in text for word in UNWRITABLE):
         raise errors.OutputNotWritableError(
-            f"The result cannot be written to `{writes}`: {_sentence(error)}", hint="nothing was changed there."
+            f"The result cannot be written to `{writes}`: {sentence(error)}", hint="nothing was changed there."
         ) from error
-    raise errors.MatchFailedError(f"Spark could not finish: {_sentence(error)}") from error
+    raise errors.MatchFailedError(f"Spark could not finish: {sentence(error)}") from error
 
 
 @dataclass
@@ -259,18 +258,20 @@ def _unreadable(paths: Sequence[str], error: Exception) -> errors.InputNotReadab
         "json": "every line must be one object, from `{` to `}`.",
     }
     return errors.InputNotReadableError(
-        f"{' or '.join(f'`{path}`' for path in guilty)} cannot be read: {_sentence(error)}",
+        f"{' or '.join(f'`{path}`' for path in guilty)} cannot be read: {sentence(error)}",
         hint=hints.get(format_of(guilty[0])),
     )
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
     """What Spark says for people: the first line, without the names of classes and conditions before it."""
     text = str(getattr(error, "java_exception", None) or error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = (
-        re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", lines[0]) if lines else type(error).__name__
-    )
+    first = lines[0].rpartition("terminated with exception: ")[2] if lines else type(error).__name__
+    if "Python Proxy" in first:  # raised while a micro-batch was written: what happened stands further down
+        deeper = re.search(r"\[(?!STREAM_FAILED)[A-Z_.]{8,}\] [^\n]+", text) or re.search(r"\w+: [^\n]+\Z", text)
+        first = deeper[0] if deeper else "a micro-batch failed."
+    first = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", first)
     return first if first.endswith((".", "!")) else f"{first}."
 
 
@@ -305,7 +306,7 @@ def _writing(path: str) -> Iterator[None]:
 
 def _check_local_output(path: str, where: Path, mode: str, inputs: Mapping[str, str] | str) -> None:
     for read_from in [inputs] if isinstance(inputs, str) else inputs.values():
-        if not is_remote(read_from) and _overlap(where, local(read_from)):
+        if not is_remote(read_from) and overlap(where, local(read_from)):
             raise errors.OutputNotWritableError(
                 f"The output `{path}` is also an input.", hint="write the matches somewhere else."
             )
@@ -330,7 +331,8 @@ def _check_local_output(path: str, where: Path, mode: str, inputs: Mapping[str, 
     Path(tempfile.mkdtemp(prefix=".tocsin-", dir=parent)).rmdir()
 
 
-def _overlap(one: Path, other: Path) -> bool:
+def overlap(one: Path, other: Path) -> bool:
+    """Whether one path is the other, or lies in it."""
     one, other = one.resolve(), other.resolve()
     return one == other or one in other.parents or other in one.parents
 

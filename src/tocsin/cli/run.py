@@ -40,13 +40,9 @@ class Counted:
 
     def sentence(self) -> str:
         """For people."""
-        read = "events read" if self.events is None else f"{_several(self.events, 'event')} read"
+        read = "events read" if self.events is None else f"{terminal.several(self.events, 'event')} read"
         bad = f", {self.without_time:,} of them without a time" if self.without_time else ""
-        return f"{read}{bad}; {_several(self.matches or 0, 'match', 'matches')}."
-
-
-def _several(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+        return f"{read}{bad}; {terminal.several(self.matches or 0, 'match', 'matches')}."
 
 
 @dataclass

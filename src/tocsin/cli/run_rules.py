@@ -44,7 +44,7 @@ def run_rules(
         raise InvalidOptionError("`--strategy` is for patterns; rules are searched for together.", hint="leave it out.")
     given_tables = files.named_values(tables, "--table", "registered=recipients.csv")
     paths = files.input_paths(inputs)
-    program = None if given_tables else _checked(compiled_rules(file, []), paths)
+    program = None if given_tables else checked_rules(compiled_rules(file, []), paths)
     every = [paths] if isinstance(paths, str) else list(paths.values())
     for path in (*every, *given_tables.values()):
         files.check_exists(path)
@@ -56,8 +56,8 @@ def run_rules(
     progress = task_progress(spark)
     with steps.step("Reading", progress):
         if program is None:
-            rows = {name: _rows(spark, path) for name, path in given_tables.items()}
-            program = _checked(compiled_rules(file, [], tables=rows), paths)
+            rows = {name: table_rows(spark, path) for name, path in given_tables.items()}
+            program = checked_rules(compiled_rules(file, [], tables=rows), paths)
         frames = files.read(spark, paths) if isinstance(paths, str) else _read(spark, program, paths)
         options: dict[str, Any] = {"time": time, "type": type_column, "tie": tie or None, "id": id}
         found = program.match(frames, **options)
@@ -80,7 +80,7 @@ def run_rules(
         terminal.err().print(f"Written to {out} as {format}: rules/, events/ and {SUMMARY}.")
 
 
-def _checked(program: tocsin.Rules, paths: Mapping[str, str] | str) -> tocsin.Rules:
+def checked_rules(program: tocsin.Rules, paths: Mapping[str, str] | str) -> tocsin.Rules:
     """The program, unless Spark does not run it or an input is missing."""
     raise_all(list(refusals(program.program, "spark").values()))
     missing = [] if isinstance(paths, str) else [name for name in sources(program.program) if name not in paths]
@@ -96,7 +96,7 @@ def _checked(program: tocsin.Rules, paths: Mapping[str, str] | str) -> tocsin.Ru
     return program
 
 
-def _rows(spark: SparkSession, path: str) -> list[dict[str, Any]]:
+def table_rows(spark: SparkSession, path: str) -> list[dict[str, Any]]:
     """The rows of a reference table, which travel to the workers with the conditions that ask it."""
     with files.reading(path):
         return [row.asDict() for row in files.read(spark, path).collect()]

@@ -88,6 +88,17 @@ def _report(error: TocsinError) -> None:
     err().print(text)
 
 
+def several(number: int, one: str, many: str | None = None) -> str:
+    """A number and what it counts.
+
+    Examples
+    --------
+    >>> several(1, "event"), several(2000, "match", "matches")
+    ('1 event', '2,000 matches')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def warn(warnings: Sequence[TocsinWarning]) -> None:
     """Show the warnings of a pattern."""
     for warning in warnings:

@@ -12,7 +12,10 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.rates import Rate
 from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network, network
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
@@ -51,6 +54,7 @@ from tocsin.physical.sliced.describe import describe_clustered, describe_runs, d
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
 from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.physical.values import Kind
 
@@ -85,6 +89,8 @@ class Options:
         Whether late events are given too.
     idle_us
         After how long by the clock on the wall a silent stream holds time back no more.
+    rates
+        What was declared of the rates of event types; a stream is held to it.
     """
 
     strategy: str = "auto"
@@ -97,6 +103,7 @@ class Options:
     heartbeats: Any = None
     late: bool = False
     idle_us: int | None = None
+    rates: Mapping[str, Rate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -251,11 +258,33 @@ class Prepared:
         asked = stream_options(self.options, self.inputs)
         if self.options.strategy == "join":
             return joined.matches(self.query, self._joins(), self.inputs, asked)
+        if self.options.rates:
+            late_us = max(asked.lateness_us.values())
+            asked = replace(asked, guard=guard_of(self.options.rates, late_us), bound=self._most_events(late_us))
         if not self.query.over_all_matches:
             return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
-        if self.options.strategy in ("auto", "trend") and self.trend is not None:
+        if self._is_counted:
+            assert self.trend is not None
             return windows.counted(self.trend, self.inputs, self.distances, asked, self.bound)
         return windows.found(self.stream_kernel, self.inputs, self.distances, asked, self.bound)
+
+    @property
+    def _is_counted(self) -> bool:
+        """Whether the aggregates of a stream are counted, without finding a match."""
+        return self.query.over_all_matches and self.options.strategy in ("auto", "trend") and self.trend is not None
+
+    def _most_events(self, lateness_us: int) -> int | None:
+        """The most events that a stream remembers by the declared rates; None: not known."""
+        least_us = 0
+        if self._is_counted or isinstance(self.stream_kernel, RunKernel):  # all events are kept alike
+            least_us = (self.query.window_us or 1) - 1 + (self.query.every_us or 0)
+        return size_report(
+            self.query,
+            lifetimes(self.query, self.distances),
+            self.options.rates,
+            lateness_us=lateness_us,
+            least_us=least_us,
+        ).events
 
     @property
     def stream_kernel(self) -> Kernel | RunKernel:

@@ -95,6 +95,8 @@ class Shipper(Flags):
         What the events of each variable may have.
     shapes
         The types of what is needed of it.
+    rated
+        Event types whose events a stream counts, numbered from 1.
     """
 
     kernel: AnyKernel
@@ -104,6 +106,7 @@ class Shipper(Flags):
     stream: int = 0
     columns: list[_Column] = field(default_factory=list)
     given: Sequence[Part] | None = None
+    rated: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.parts = (
@@ -181,9 +184,17 @@ class Shipper(Flags):
             *(F.when(takes_part, column.value(part)).alias(column.name) for column in self.columns),
             F.when(takes_part, self.bits(part, packing)).otherwise(F.bigint(0)).alias(names.BITS),
             F.when(~takes_part, clock).alias(names.CLOCK),
-            F.lit(number).alias(names.SOURCE),
+            self._source(part, number).alias(names.SOURCE),
             *([F.when(takes_part, json_of(part)).alias(names.EVENT)] if self.stream == WITH_EVENTS else []),
         )
+
+    def _source(self, part: Part, number: int) -> Column:
+        """Which DataFrame a row comes from, and of which type with a rate it is, if it is."""
+        codes = {name: number | place << names.TYPE_AT for place, name in enumerate(self.rated, start=1)}
+        if part.type_column is None:
+            return F.lit(codes.get(part.name or "", number))
+        known = [(part.columns[part.type_column][0] == name, F.lit(code)) for name, code in codes.items()]
+        return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)
 
     # --- columns ----------------------------------------------------------------------------------
 

@@ -160,13 +160,13 @@ def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, wi
 
 
 def ship(
-    kernel: AnyKernel, inputs: Inputs, *, with_digests: bool, stream: int = 0
+    kernel: AnyKernel, inputs: Inputs, *, with_digests: bool, stream: int = 0, rated: Sequence[str] = ()
 ) -> tuple[Shipment, dict[str, Shape]]:
     """What travels, and the variables and attributes that the query's outputs need."""
     attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
     is_identified = not with_digests and not kernel.query.over_all_matches
     needs = shown(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
-    shipper = Shipper(kernel, inputs, needs, with_digests=with_digests, stream=stream)
+    shipper = Shipper(kernel, inputs, needs, with_digests=with_digests, stream=stream, rated=rated)
     shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
     return shipment, shipper.shapes

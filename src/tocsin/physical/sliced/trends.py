@@ -6,6 +6,8 @@ step is a Spark aggregation that collects these rows, and Python's integers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -35,11 +37,11 @@ def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataF
     return answers(trend, inputs, rows.mapInArrow(Counting(trend, shipment.layout, width), schema))
 
 
-def ship(trend: Trend, inputs: Inputs, *, stream: int = 0) -> tuple[Shipment, T.StructType]:
+def ship(trend: Trend, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] = ()) -> tuple[Shipment, T.StructType]:
     """What travels, and the columns of what is counted: those of group keys, the window, and the totals."""
     query = trend.kernel.query
     needs = needs_of(keys_of(query, trend.machine))
-    shipper = Shipper(trend.kernel, inputs, needs, with_digests=False, stream=stream)
+    shipper = Shipper(trend.kernel, inputs, needs, with_digests=False, stream=stream, rated=rated)
     shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
     dtypes = [shipper.shapes[name][one] for name, attributes in needs.items() for one in attributes]

@@ -10,6 +10,8 @@ state        what a shard remembers between micro-batches, as versioned bytes
 clocks       how far time has come, by the sources' own events
 decisions    when a match is decided, and how long an event matters
 shards       how keys are spread
+guard        which sources send more than was declared of them
+metrics      what a micro-batch tells of itself
 windows      aggregates over all matches, told for windows of time
 joined       another way, by Spark's own joins of streams
 programs     the same for programs of rules: all strata in one step

@@ -38,9 +38,10 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.streaming import grouped, packing
 from tocsin.physical.streaming.decisions import decisions
-from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.grouped import Shard, numbers_of
+from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
-from tocsin.physical.streaming.metrics import NAME, OBSERVED
+from tocsin.physical.streaming.metrics import NAME, observed
 from tocsin.physical.streaming.packing import Packing
 from tocsin.physical.streaming.shards import labels, shard_of
 from tocsin.physical.streaming.stepping import Step
@@ -55,11 +56,9 @@ PARCELS = T.StructType(
         T.StructField(packing.LATEST, T.BinaryType()),
         T.StructField(packing.BAD, T.LongType()),
         T.StructField(packing.SEEN, T.LongType()),
+        T.StructField(packing.ARRIVED, T.BinaryType()),
         T.StructField(packing.PARCEL, T.BinaryType()),
     ]
-)
-STEPS = T.StructType(
-    [T.StructField(grouped.FOUND, T.BinaryType()), *(T.StructField(name, T.LongType()) for name in grouped.NUMBERS)]
 )
 REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
 
@@ -84,6 +83,8 @@ class Options:
         Whether events that came too late are given too.
     idle_ms
         After how long a silent input holds time back no more.
+    guard, bound
+        What was declared of the rates of event types, and how many events the state may hold by them.
     """
 
     lateness_us: dict[str, int] = field(default_factory=dict)
@@ -93,6 +94,8 @@ class Options:
     heartbeats: tuple[Heartbeat, ...] = ()
     with_late: bool = False
     idle_ms: int | None = None
+    guard: Guard | None = None
+    bound: int | None = None
 
 
 def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
@@ -111,7 +114,9 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Opti
 def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:
     """The matches before RETURN; those that are only added up have no ids."""
     with_digests = not kernel.query.over_all_matches
-    shipment, shapes = ship(kernel, inputs, with_digests=with_digests, stream=what_travels(options))
+    shipment, shapes = ship(
+        kernel, inputs, with_digests=with_digests, stream=what_travels(options), rated=rated(options)
+    )
     schema = schema_of(kernel, inputs, shipment, shapes)
     return Found(stepped(kernel, inputs, distances, options, shipment, schema), shapes)
 
@@ -119,6 +124,11 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
 def what_travels(options: Options) -> int:
     """What of events that take no part is shipped."""
     return WITH_EVENTS if options.with_late else WITH_CLOCK
+
+
+def rated(options: Options) -> tuple[str, ...]:
+    """The types whose events are told apart, because they have a declared rate."""
+    return () if options.guard is None else options.guard.types
 
 
 def stepped(
@@ -144,14 +154,14 @@ def stepped(
         idle_ms=options.idle_ms,
         counting=None if trend is None else Counting(trend, shipment.layout, None),
     )
-    shard = Shard(step, plan_of(kernel, shipment, shards))
-    return given_by(shard, shipment, labels(shards, partitions), sources, options, schema)
+    shard = Shard(step, plan_of(kernel, shipment, shards), options.guard)
+    return given_by(shard, shipment, shards, sources, options, schema)
 
 
 def given_by(
     shard: Shard,
     shipment: Shipment,
-    labels: tuple[int, ...],
+    shards: int,
     sources: Sequence[tuple[str, ...]],
     options: Options,
     schema: T.StructType,
@@ -164,8 +174,8 @@ def given_by(
         What a shard does.
     shipment
         What travels; its keys say to which shard.
-    labels
-        What the shards are called.
+    shards
+        How many there are.
     sources
         The event types that come from each DataFrame.
     options
@@ -173,24 +183,29 @@ def given_by(
     schema
         The columns of the result, without that of late events.
     """
+    guard = shard.guard
     shipped = shipment.frame
     for heartbeat in options.heartbeats:
         shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
     sharded = select(
         shipped,
         *map(F.col, shipment.columns),
-        shard_of(shipment.keys, len(labels)).alias(packing.SHARD),
+        shard_of(shipment.keys, shards).alias(packing.SHARD),
     )
-    parcels = sharded.mapInArrow(Packing(shipment.layout, labels, len(sources)), PARCELS)
+    # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
+    # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
+    called = labels(shards, shards)
+    parcels = sharded.mapInArrow(Packing(shipment.layout, called, len(sources), guard), PARCELS)
+    numbers = (T.StructField(name, T.LongType()) for name in numbers_of(guard))
     steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
         shard,
-        STEPS,
+        T.StructType([T.StructField(grouped.FOUND, T.BinaryType()), *numbers]),
         REMEMBERED,
         "append",
         GroupStateTimeout.NoTimeout if options.idle_ms is None else GroupStateTimeout.ProcessingTimeTimeout,
     )
-    observed = steps.observe(NAME, *map(spark.expr, OBSERVED))
-    found = select(where(observed, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
+    told = steps.observe(NAME, *map(spark.expr, observed(guard, options.bound)))
+    found = select(where(told, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
     if options.with_late:
         schema = schema.add(names.EVENT, T.StringType())
     return found.mapInArrow(Unpacking(arrow_schema(schema)), schema)
@@ -245,5 +260,15 @@ def shards_of(options: Options, partitions: int) -> int:
 
 def plan_of(kernel: AnyKernel, shipment: Shipment, shards: int) -> str:
     """The name of a plan: two that have it can read each other's state."""
-    said = (to_text(kernel.query), shipment.layout, shards, [str(one) for one in kernel.sources])
+    sources = [str(one) for one in kernel.sources]
+    return named(to_text(kernel.query), shipment.layout, types_in(shipment.frame), shards, sources)
+
+
+def types_in(frame: DataFrame) -> list[str]:
+    """The types of the columns that are shipped."""
+    return [field.dataType.simpleString() for field in frame.schema.fields]
+
+
+def named(*said: object) -> str:
+    """A short name for all that a state depends on."""
     return hashlib.sha256(repr(said).encode()).hexdigest()[:32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.clocks import from_bytes
+from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.state import State, rows_from_bytes
 from tocsin.physical.streaming.stepping import Report
 
@@ -47,6 +48,11 @@ class Steps(Protocol):
         """One step: the new state, batches of the result, the late events if they are to be shown, what happened."""
 
 
+def numbers_of(guard: Guard | None) -> tuple[str, ...]:
+    """The numbers that a step reports: with declared rates, one more for each type that has one."""
+    return (*NUMBERS, *(f"over_{number}" for number in range(len(guard.types) if guard is not None else 0)))
+
+
 @dataclass(frozen=True)
 class Shard:
     """The function that Spark calls for every shard of a micro-batch.
@@ -57,25 +63,33 @@ class Shard:
         What a step does.
     plan
         The name of the plan that wrote the state.
+    guard
+        What was declared of the rates of event types.
     """
 
     step: Steps
     plan: str
+    guard: Guard | None = None
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         """One row for each batch of matches, and one that reports."""
         before = State.from_bytes(state.get[0], self.plan) if state.exists else self.step.begin()
-        latest, rows, seen, bad = [], [], 0, 0
+        latest, rows, arrived, seen, bad = [], [], [], 0, 0
         for frame in frames:
             latest += [from_bytes(told) for told in frame[packing.LATEST]]
             rows += [table for parcel in frame[packing.PARCEL] if (table := rows_from_bytes(parcel)) is not None]
+            arrived += list(frame[packing.ARRIVED])
             seen += int(frame[packing.SEEN].sum())
             bad += int(frame[packing.BAD].sum())
         idle_ms = self.step.idle_ms
         now_ms = 0 if idle_ms is None else state.getCurrentProcessingTimeMs()
         after, batches, late, report = self.step.run(before, latest, rows, now_ms)
+        over: list[int] = []
+        if self.guard is not None:
+            counted, over = self.guard.told(before.arrived, arrived)
+            after = replace(after, arrived=self.guard.open(counted, report.watermark))
         written = after.to_bytes(self.plan)
         state.update((written,))
         if idle_ms is not None:
@@ -83,9 +97,10 @@ class Shard:
         numbers = [seen, bad, report.events, report.late, report.matches, report.remembered, len(written)]
         # No NULLs: pandas, which joins what shards give, does not know of which type a column of them is.
         found = [*batches, *(late.to_batches() if late is not None else ())]
-        table = [[_to_bytes(batch), *([0] * len(NUMBERS))] for batch in found]
-        table.append([b"", *numbers, report.watermark])
-        yield pd.DataFrame(table, columns=[FOUND, *NUMBERS])
+        names = numbers_of(self.guard)
+        table = [[_to_bytes(batch), *([0] * len(names))] for batch in found]
+        table.append([b"", *numbers, report.watermark, *over])
+        yield pd.DataFrame(table, columns=[FOUND, *names])
 
 
 def _to_bytes(batch: pa.RecordBatch) -> bytes:

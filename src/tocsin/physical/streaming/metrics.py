@@ -10,13 +10,18 @@ matches      matches that were given, before HAVING
 remembered   events in the state afterwards
 bytes        the size of the state afterwards
 watermark    how far time has come, in microseconds
+largest      events in the state of the largest shard
+bound        the most events that may be in the state, by the declared rates; where they are known
+over         for each type with a declared rate, events beyond it; where there are any
 """
 
 from __future__ import annotations
 
 from tocsin.physical.streaming import grouped
+from tocsin.physical.streaming.guard import Guard
 
 NAME = "tocsin"
+LARGEST, BOUND, OVER = "largest", "bound", "over"
 SUMS = (
     grouped.SEEN,
     grouped.BAD,
@@ -30,4 +35,29 @@ SUMS = (
 OBSERVED = (
     *(f"coalesce(sum({name}), 0) AS {name}" for name in SUMS),
     f"max(CASE WHEN length({grouped.FOUND}) = 0 THEN {grouped.WATERMARK} END) AS {grouped.WATERMARK}",
+    f"coalesce(max({grouped.REMEMBERED}), 0) AS {LARGEST}",
 )
+
+
+def observed(guard: Guard | None = None, bound: int | None = None) -> tuple[str, ...]:
+    r"""The metrics of a stream, as SQL; with declared rates also what they bound.
+
+    Examples
+    --------
+    >>> observed(bound=7)[-1]
+    '7L AS bound'
+    >>> print(observed(Guard(("Log'in",), (10,), (1,)))[-1])
+    named_struct('Log\'in', coalesce(sum(over_0), 0)) AS over
+    """
+    found = list(OBSERVED)
+    if bound is not None:
+        found.append(f"{bound}L AS {BOUND}")
+    if guard is not None:
+        names = grouped.numbers_of(guard)[-len(guard.types) :]
+        pairs = (f"{_quoted(kind)}, coalesce(sum({name}), 0)" for kind, name in zip(guard.types, names, strict=True))
+        found.append(f"named_struct({', '.join(pairs)}) AS {OVER}")
+    return tuple(found)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

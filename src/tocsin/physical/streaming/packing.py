@@ -13,14 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Integers
-from tocsin.physical.sliced.layout import BITS, CLOCK, SOURCE, Layout
+from tocsin.physical.sliced.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT, Layout
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.clocks import NEVER, to_bytes
+from tocsin.physical.streaming.guard import UNRATED, Guard
 from tocsin.physical.streaming.state import rows_to_bytes
 
 SHARD = "__tocsin_shard"
-LATEST, BAD, SEEN, PARCEL = "latest", "bad", "seen", "rows"
-COLUMNS = (SHARD, LATEST, BAD, SEEN, PARCEL)
+LATEST, BAD, SEEN, ARRIVED, PARCEL = "latest", "bad", "seen", "arrived", "rows"
+COLUMNS = (SHARD, LATEST, BAD, SEEN, ARRIVED, PARCEL)
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,14 @@ class Packing:
         What the shards are called.
     sources
         How many sources there are.
+    guard
+        What was declared of the rates of event types.
     """
 
     layout: Layout
     labels: tuple[int, ...]
     sources: int
+    guard: Guard | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The parcels of one task."""
@@ -53,7 +57,12 @@ class Packing:
         clock = array_of(table, CLOCK)
         bad = int(np.count_nonzero(~takes_part & np.asarray(clock.is_null())))
         rows = table.filter(pa.array(takes_part)) if not takes_part.all() else table
-        latest = self._latest(table, rows, takes_part, clock)
+        times = self._times(rows, takes_part, clock)
+        source = np.asarray(array_of(table, SOURCE))
+        latest = self._latest(times, source & SOURCE_MASK)
+        arrived = b""
+        if self.guard is not None:
+            arrived = self.guard.counted(times, np.where(times == NEVER, UNRATED, source >> TYPE_AT))
         shard = np.asarray(array_of(rows, SHARD))
         rows = rows.drop_columns([SHARD, CLOCK, SOURCE])
         # Whether a column may be NULL differs from plan to plan; the state must not.
@@ -66,19 +75,23 @@ class Packing:
                 pa.array([to_bytes(latest)] * count, pa.binary()),
                 pa.array([bad] + [0] * (count - 1), pa.int64()),
                 pa.array([table.num_rows] + [0] * (count - 1), pa.int64()),
+                pa.array([arrived] + [b""] * (count - 1), pa.binary()),
                 pa.array(found, pa.binary()),
             ],
             names=list(COLUMNS),
         )
 
-    def _latest(self, table: pa.Table, rows: pa.Table, takes_part: Integers, clock: pa.Array) -> list[int]:
-        """The latest time of each source, of rows that take part and of those that do not."""
+    def _times(self, rows: pa.Table, takes_part: Integers, clock: pa.Array) -> Integers:
+        """The times of all rows, of those that take part and of those that do not; `NEVER` where there is none."""
         times = np.asarray(clock.fill_null(NEVER)) if clock.null_count else np.asarray(clock)
         times = np.where(takes_part, NEVER, times)
         times[takes_part] = integers(array_of(rows, self.layout.time))
+        return times
+
+    def _latest(self, times: Integers, source: Integers) -> list[int]:
+        """The latest time of each source."""
         if self.sources == 1:
             return [int(times.max())]
-        source = np.asarray(array_of(table, SOURCE))
         return [int(times[source == number].max(initial=NEVER)) for number in range(self.sources)]
 
     def _split(self, rows: pa.Table, shard: Integers) -> Iterator[pa.Table]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -35,10 +36,13 @@ class State:
         How far time had come.
     rows
         The events that still matter; None: none.
+    arrived
+        How many events there are in the stretches of time of the rate guard; of one shard only.
     """
 
     clocks: Clocks
     rows: pa.Table | None = None
+    arrived: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     def to_bytes(self, plan: str) -> bytes:
         """These, and the name of the plan."""
@@ -47,6 +51,7 @@ class State:
             "latest": self.clocks.latest,
             "watermark": self.clocks.watermark,
             "heard": self.clocks.heard_ms,
+            "arrived": [[*stretch, events] for stretch, events in self.arrived.items()],
         }
         text = json.dumps(said, separators=(",", ":")).encode()
         return HEAD.pack(MAGIC, VERSION, len(text)) + text + rows_to_bytes(self.rows)
@@ -75,7 +80,8 @@ class State:
             rows = rows_from_bytes(written[HEAD.size + length :])
         except pa.ArrowException:
             raise _unusable("its events cannot be read") from None
-        return State(Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"])), rows)
+        clocks = Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"]))
+        return State(clocks, rows, {(number, stretch): events for number, stretch, events in said.get("arrived", ())})
 
 
 def _unusable(why: str) -> StateMismatchError:

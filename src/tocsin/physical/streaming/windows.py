@@ -29,7 +29,7 @@ from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sql.frames import with_columns
-from tocsin.physical.streaming.frames import LATE, Options, search, stepped, what_travels
+from tocsin.physical.streaming.frames import LATE, Options, rated, search, stepped, what_travels
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Closing:
 
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: Options, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
-    shipment, fields = trends.ship(trend, inputs, stream=what_travels(options))
+    shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
     frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
     schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
     return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)

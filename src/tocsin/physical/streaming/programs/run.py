@@ -5,7 +5,6 @@ The types of emitted events are those of the batch: they are asked of the same p
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,7 +39,6 @@ from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.physical.streaming.programs.plan import Asked, Plan
 from tocsin.physical.streaming.programs.shipping import StreamShipper
-from tocsin.physical.streaming.shards import labels
 
 
 def has_streams(inputs: Any) -> bool:
@@ -211,10 +209,8 @@ class _Live:
             result=None if result is None else arrow_schema(result),
             idle_ms=options.idle_ms,
         )
-        said = (self.plan.text(), layouts, shards)
-        plan = hashlib.sha256(repr(said).encode()).hexdigest()[:32]
-        shard = Shard(step, plan)
-        return frames.given_by(shard, shipment, labels(shards, partitions), self.sources, options, schema)
+        shard = Shard(step, frames.named(self.plan.text(), layouts, frames.types_in(frame), shards))
+        return frames.given_by(shard, shipment, shards, self.sources, options, schema)
 
     def _key(self) -> tuple[str, ...]:
         schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}

@@ -1,0 +1,105 @@
+"""The checkpoint of a live stream: where Spark keeps how far it is, and what a restart has to take over from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tocsin.cli import files
+from tocsin.errors import OutputNotWritableError, StateMismatchError
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+STORES = {
+    "default": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+# What Spark says of a checkpoint that it cannot read: of its logs, and of the state in it.
+UNUSABLE = (
+    "CANNOT_LOAD_STATE_STORE",
+    "STATE_STORE",
+    "INVALID_CHECKPOINT",
+    "LOG_FILE",
+    "log file",
+    "StreamMetadata",
+    "metadata from",
+    "STREAMING_STATEFUL_OPERATOR",
+)
+SCHEMAS = "tocsin-schemas.json"
+NEW_ONE = "start with a new checkpoint directory; matches that began before are then not found."
+
+
+def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str) -> None:
+    """Refuse a checkpoint that cannot be written, or an output that belongs to another one, before Spark starts."""
+    try:
+        files.check_output(path, "append", inputs)
+    except OutputNotWritableError as error:
+        raise OutputNotWritableError(
+            f"The checkpoint cannot be kept there. {error.message}", hint="choose a directory you may write to."
+        ) from None
+    if out is None or files.is_remote(out) or files.is_remote(path):
+        return
+    where, checkpoint = files.local(out), files.local(path)
+    if files.overlap(where, checkpoint):
+        raise OutputNotWritableError(
+            f"The output `{out}` and the checkpoint `{path}` lie in each other.", hint="choose separate directories."
+        )
+    is_new = not (checkpoint / "offsets").is_dir()
+    if is_new and where.is_dir() and any(where.iterdir()):
+        raise OutputNotWritableError(
+            f"`{out}` holds something already, and the checkpoint `{path}` is new: it would replace it.",
+            hint="choose another output, or give the checkpoint that it was written with.",
+        )
+
+
+def settings_of(path: str) -> dict[str, str]:
+    """What Spark has fixed with a checkpoint of this machine, and a restart cannot change; nothing when it is new."""
+    logs = [] if files.is_remote(path) else list((files.local(path) / "offsets").glob("[0-9]*"))
+    if not logs:
+        return {}
+    latest = max(logs, key=lambda each: int(each.name) if each.name.isdigit() else -1)
+    try:
+        said = json.loads(latest.read_text(encoding="utf-8").splitlines()[1])["conf"]
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
+        raise unusable(path, f"`{latest.relative_to(Path(files.local(path)))}` cannot be read.") from None
+    return {name: str(said[name]) for name in (PARTITIONS, PROVIDER) if name in said}
+
+
+def schemas_in(path: str) -> dict[str, str]:
+    """The columns of the inputs that a checkpoint was made with, and a restart takes again; none when it is new."""
+    try:
+        found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
+        return {str(name): str(ddl) for name, ddl in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):
+        raise unusable(path, f"`{SCHEMAS}` cannot be read.") from None
+
+
+def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
+    """Keep the columns of the inputs: what is found in files later may differ."""
+    where = files.local(path)
+    where.mkdir(parents=True, exist_ok=True)
+    made = where / f".{SCHEMAS}"
+    made.write_text(json.dumps(dict(schemas), indent=2) + "\n", encoding="utf-8")
+    made.replace(where / SCHEMAS)
+
+
+@contextmanager
+def using(path: str) -> Iterator[None]:
+    """A fault of Spark that is the checkpoint's, told as such."""
+    with files.spark_errors() as fault:
+        yield
+    if fault.error is None:
+        return
+    text = str(fault.error)
+    if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
+        raise unusable(path, files.sentence(fault.error)) from fault.error
+    raise fault.error
+
+
+def unusable(path: str, why: str) -> StateMismatchError:
+    """A checkpoint that is damaged, or another query's."""
+    return StateMismatchError(f"The checkpoint `{path}` cannot be used: {why}", hint=NEW_ONE)

@@ -1,0 +1,344 @@
+"""`tocsin stream`: match folders to which files are added, until somebody stops it or all is read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import tempfile
+import threading
+import time as clock
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import tocsin
+from tocsin import sinks
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import sources
+from tocsin.cli import checkpoints, files, live_inputs, terminal
+from tocsin.cli.programs import compiled_rules, is_program
+from tocsin.cli.run import check_types, compiled
+from tocsin.cli.run_rules import checked_rules, table_rows
+from tocsin.cli.session import start
+from tocsin.errors import InvalidOptionError, did_you_mean
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.options import microseconds
+from tocsin.physical.claims import counts_other_types
+from tocsin.physical.streaming.claims import refused_on_streams
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from tocsin.cli.watching import Watch
+
+STREAM_FORMATS = ("parquet", "json")
+CONSOLE = "-"
+PATIENCE_S = 10.0  # for what Spark tells of the last micro-batch
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `tocsin stream`; see its help."""
+
+    file: str
+    inputs: list[str]
+    checkpoint: str | None = None
+    out: str | None = None
+    format: str = "parquet"
+    late: str | None = None
+    schemas: list[str] = field(default_factory=list)
+    input_format: str | None = None
+    max_files: int | None = None
+    time: str = "ts"
+    type_column: str = "type"
+    tie: list[str] = field(default_factory=list)
+    id: str | None = None
+    lateness: str = "0 seconds"
+    emit: str = "auto"
+    idle_timeout: str | None = None
+    heartbeat: bool = False
+    once: bool = False
+    trigger: str = "1 second"
+    shards: int | None = None
+    state_store: str | None = None
+    rates: list[str] = field(default_factory=list)
+    max_state: str | None = None
+    live_keys: int | None = None
+    tables: list[str] = field(default_factory=list)
+    most: int = MOST_MATCHES_PER_START
+    language: str | None = None
+
+    @property
+    def shows(self) -> bool:
+        """Whether matches are printed and not written."""
+        return self.out in (None, CONSOLE)
+
+
+def stream(asked: Asked) -> None:
+    """Everything that can be refused is refused before Spark starts, but for what needs the columns of files."""
+    _check(asked)
+    # What fails in a micro-batch is told once, and clearly; the bridge to the JVM would show its stack too.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    paths = files.input_paths(asked.inputs)
+    every = [paths] if isinstance(paths, str) else list(paths.values())
+    for path in every:
+        live_inputs.check_folder(path, asked.input_format)
+    schemas = live_inputs.schemas_of(asked.schemas, paths)
+    given_tables = files.named_values(asked.tables, "--table", "registered=recipients.csv")
+    for path in given_tables.values():
+        files.check_exists(path)
+    query = _compiled(asked, paths, None if given_tables else {})
+    out = None if asked.shows else asked.out
+    for place in filter(None, (out, asked.late)):
+        files.check_output(place, "append", paths)
+    if asked.checkpoint is not None:
+        checkpoints.check_checkpoint(asked.checkpoint, out, paths)
+    fixed: dict[str, str] = {}
+    if asked.checkpoint is not None and not files.is_remote(asked.checkpoint):
+        fixed = checkpoints.settings_of(asked.checkpoint)
+        schemas = {**checkpoints.schemas_in(asked.checkpoint), **schemas}
+    settings = _settings(asked, fixed)
+    steps = terminal.Steps()
+    with steps.step("Starting Spark"):
+        spark = start()
+    with ExitStack() as stack:
+        stack.enter_context(_configured(spark, settings))
+        with steps.step("Reading"):
+            if query is None:
+                query = _compiled(asked, paths, {name: table_rows(spark, at) for name, at in given_tables.items()})
+                assert query is not None
+            inputs = _inputs(spark, asked, paths, schemas, _wanted(query, paths))
+            first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
+            _require_room(query, asked, inputs)
+            matches = query.match(inputs, **_options(query, asked, spark, first, settings))
+        from tocsin.cli.watching import Watch
+
+        watch = Watch(has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"))
+        checkpoint = asked.checkpoint or stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-checkpoint-"))
+        if not files.is_remote(checkpoint):
+            frames = inputs if isinstance(inputs, dict) else {"": inputs}
+            checkpoints.keep_schemas(checkpoint, {name: live_inputs.ddl_of(one) for name, one in frames.items()})
+        with files.running(every, writes=out), checkpoints.using(checkpoint):
+            _run(spark, matches, asked, checkpoint, watch)
+    terminal.err().print(watch.summary())
+    if out is not None:
+        terminal.err().print(f"Written to {out} as {asked.format}.")
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def _check(asked: Asked) -> None:
+    """Refuse options that do not go together."""
+    for given, known, what in (
+        (asked.format, STREAM_FORMATS, "format"),
+        (asked.state_store or "default", checkpoints.STORES, "state store"),
+    ):
+        if given not in known:
+            raise InvalidOptionError(f"There is no {what} `{given}`.", hint=did_you_mean(given, known, f"{what}s"))
+    if asked.checkpoint is None and not asked.shows:
+        raise InvalidOptionError(
+            "There is no checkpoint, and `--out` writes what has to be written once.",
+            hint="add `--checkpoint DIR`: Spark keeps there how far it is, and a restart goes on from there.",
+        )
+    if asked.late is not None and asked.shows:
+        raise InvalidOptionError("`--late` writes beside the matches.", hint="add `--out DIR` and `--checkpoint DIR`.")
+    if asked.once and (asked.heartbeat or asked.idle_timeout is not None):
+        name = "--heartbeat" if asked.heartbeat else "--idle-timeout"
+        raise InvalidOptionError(
+            f"`{name}` goes by the clock on the wall, and `--once` stops when all is read.", hint="give one of them."
+        )
+    for name, number in (
+        ("shards", asked.shards),
+        ("max-files", asked.max_files),
+        ("max-matches-per-start", asked.most),
+    ):
+        if number is not None and number < 1:
+            raise InvalidOptionError(f"`--{name} {number}` is no number from 1 on.", hint="leave it out.")
+    microseconds(asked.trigger)
+    microseconds(asked.lateness)
+
+
+def _compiled(
+    asked: Asked, paths: Mapping[str, str] | str, tables: Mapping[str, Any] | None
+) -> tocsin.Pattern | tocsin.Rules | None:
+    """The pattern or program, unless it cannot run; None while the tables that a program asks are not read."""
+    if is_program(asked.file, asked.language):
+        for option, is_given in (
+            ("--emit", asked.emit != "auto"),
+            ("--max-matches-per-start", asked.most != MOST_MATCHES_PER_START),
+        ):
+            if is_given:
+                raise InvalidOptionError(f"`{option}` is for patterns.", hint="leave it out.")
+        return None if tables is None else checked_rules(compiled_rules(asked.file, [], tables=tables), paths)
+    if asked.tables:
+        raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
+    pattern = compiled(asked.file, asked.language)
+    refusal = refused_on_streams(pattern.query, "auto")
+    if refusal is not None:
+        raise refusal
+    check_types(pattern, paths)
+    return pattern
+
+
+def _settings(asked: Asked, fixed: Mapping[str, str]) -> dict[str, str]:
+    """The session's settings: those that the checkpoint was made with, and else as asked."""
+    wanted = {checkpoints.PARTITIONS: str(asked.shards or os.cpu_count() or 2)}
+    if asked.state_store is not None or not fixed:
+        wanted[checkpoints.PROVIDER] = checkpoints.STORES[asked.state_store or "default"]
+    names = {checkpoints.PARTITIONS: asked.shards, checkpoints.PROVIDER: asked.state_store}
+    for name, given in names.items():
+        if given is not None and name in fixed and fixed[name] != wanted[name]:
+            option = "--shards" if name == checkpoints.PARTITIONS else "--state-store"
+            raise InvalidOptionError(
+                f"`{option} {given}` differs from what the checkpoint `{asked.checkpoint}` was made with.",
+                hint="leave it out, or start with a new checkpoint directory.",
+            )
+    return {**wanted, **fixed}
+
+
+def _wanted(query: tocsin.Pattern | tocsin.Rules, paths: Mapping[str, str] | str) -> list[str]:
+    """The types whose inputs are read."""
+    if isinstance(query, tocsin.Rules):
+        return [name for name in paths if name in query.program.read or name in sources(query.program)]
+    # Neighbours may be events of every input, named by the pattern or not (R17); else they need not be read.
+    return list(paths) if counts_other_types(query.query) else list(alg.event_types(query.query.pattern))
+
+
+def _inputs(
+    spark: SparkSession, asked: Asked, paths: Mapping[str, str] | str, schemas: Mapping[str, str], wanted: list[str]
+) -> DataFrame | dict[str, DataFrame]:
+    def read(name: str, path: str) -> DataFrame:
+        return live_inputs.read_stream(
+            spark, path, schema=schemas.get(name), format=asked.input_format, most_files=asked.max_files
+        )
+
+    return read("", paths) if isinstance(paths, str) else {name: read(name, paths[name]) for name in wanted}
+
+
+def _require_room(query: tocsin.Pattern | tocsin.Rules, asked: Asked, inputs: Any) -> None:
+    """Refuse what has no bound, or may keep more than there is room for."""
+    rates = files.named_values(asked.rates, "--rate", "Login=100/s") or None
+    demands: dict[str, Any] = {"max_state": asked.max_state, "live_keys": asked.live_keys, "lateness": asked.lateness}
+    if isinstance(query, tocsin.Rules):
+        if rates or asked.max_state is not None:
+            query.check(None, rates, time=asked.time, type=asked.type_column, streaming=True, **demands)
+        return
+    query.check(inputs, rates, time=asked.time, type=asked.type_column, streaming=True, **demands)
+
+
+def _options(
+    query: tocsin.Pattern | tocsin.Rules,
+    asked: Asked,
+    spark: SparkSession,
+    first: DataFrame,
+    settings: Mapping[str, str],
+) -> dict[str, Any]:
+    """What `match` is asked for."""
+    options: dict[str, Any] = {
+        "time": asked.time,
+        "type": asked.type_column,
+        "tie": asked.tie or None,
+        "id": asked.id,
+        "lateness": asked.lateness,
+        "idle_timeout": asked.idle_timeout,
+        "heartbeats": live_inputs.beats(spark, asked.time, first) if asked.heartbeat else None,
+        "late": asked.late is not None,
+        "shards": int(settings[checkpoints.PARTITIONS]),
+    }
+    if isinstance(query, tocsin.Rules):
+        return options
+    rates = files.named_values(asked.rates, "--rate", "Login=100/s") or None
+    return {**options, "emit": asked.emit, "rates": rates, "max_matches_per_start": asked.most}
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """The session with these settings; it may be that of a notebook or of tests, which get theirs back."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with files.spark_errors():  # a signal to all processes may have ended the JVM
+            for name, old in before.items():
+                spark.conf.set(name, str(old))
+
+
+def _run(spark: SparkSession, matches: DataFrame, asked: Asked, checkpoint: str, watch: Watch) -> None:
+    """Run the query until it ends or is asked to, and show what it tells."""
+    listener = tocsin.TocsinListener(watch.told, on_warning=watch.warn)
+    spark.streams.addListener(listener)
+    place = checkpoint if files.is_remote(checkpoint) else str(files.local(checkpoint).resolve())
+    every_ms = microseconds(asked.trigger) // 1000
+    trigger: dict[str, Any] = {"availableNow": True} if asked.once else {"processingTime": f"{every_ms} milliseconds"}
+    try:
+        with watch.shown(), _asked_to_stop() as stop:
+            writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", place)
+            query = writer.foreachBatch(_sink(asked)).trigger(**trigger).start()
+            with files.spark_errors() as fault:
+                while query.isActive and not stop.wait(0.2):
+                    pass
+                failure = None if stop.is_set() else query.exception()
+                query.stop()
+                _wait_for_last(query, watch)
+                if failure is not None:
+                    raise failure
+            # A supervisor signals all processes: the JVM may be gone before it can be asked to stop.
+            if fault.error is not None and not stop.is_set():
+                raise fault.error
+    finally:
+        with files.spark_errors():
+            spark.streams.removeListener(listener)
+
+
+def _sink(asked: Asked) -> Callable[[DataFrame, int], None]:
+    if asked.shows:
+        return _print
+    assert asked.out is not None
+    options = files.WRITTEN_TIMES if asked.format == "json" else {}
+    late = None if asked.late is None else _absolute(asked.late)
+    return sinks.once(_absolute(asked.out), format=asked.format, late=late, **options)
+
+
+def _absolute(path: str) -> str:
+    return path if files.is_remote(path) else str(files.local(path).resolve())
+
+
+def _print(frame: DataFrame, batch: int) -> None:
+    """Every match as one line of JSON."""
+    from pyspark.sql import functions as F
+
+    for row in frame.select(F.to_json(F.struct("*"), files.WRITTEN_TIMES).alias("match")).collect():
+        print(row["match"], flush=True)
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and a supervisor's SIGTERM set: to stop is how a stream ends, and no failure."""
+    stop = threading.Event()
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    for each in before:
+        signal.signal(each, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _wait_for_last(query: StreamingQuery, watch: Watch) -> None:
+    """Listeners hear of a micro-batch a little later than the query knows it."""
+    last = query.lastProgress
+    patience = clock.monotonic() + PATIENCE_S
+    while last is not None and (watch.last is None or watch.last.batch < last["batchId"]):
+        if clock.monotonic() > patience:
+            return
+        clock.sleep(0.05)

@@ -1,0 +1,138 @@
+"""What is seen of a running stream: a small table that stays in its place, or plain lines without a terminal."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.analysis.sizes import format_bytes
+from tocsin.cli import terminal
+from tocsin.cli.terminal import several
+from tocsin.progress import Progress
+
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def about(seconds: float) -> str:
+    """A length of time in a unit that gives two digits or more.
+
+    Examples
+    --------
+    >>> about(9.4), about(600), about(90_000), about(22_408_631)
+    ('9 s', '10 min', '25 h', '259 d')
+    """
+    return next((f"{seconds / size:.0f} {unit}" for unit, size in UNITS if seconds >= 2 * size), f"{seconds:.0f} s")
+
+
+class Watch:
+    """Shows the progress of one query and adds it up.
+
+    Attributes
+    ----------
+    last
+        What the last micro-batch told.
+    """
+
+    def __init__(self, *, has_clock_times: bool) -> None:
+        self.has_clock_times = has_clock_times
+        self.last: Progress | None = None
+        self.batches = self.seen = self.bad = self.late = self.matches = self.most = 0
+        self.over: dict[str, int] = {}
+        self._live: Live | None = None
+        self._lock = threading.Lock()  # Spark calls from a thread of its own
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show what is told while this lasts."""
+        console = terminal.err()
+        if not console.is_terminal:
+            yield
+            return
+        with Live(self._table(), console=console, refresh_per_second=4, transient=True) as live:
+            self._live = live
+            try:
+                yield
+            finally:
+                self._live = None
+
+    def told(self, progress: Progress) -> None:
+        """Take what a micro-batch tells."""
+        with self._lock:
+            self.last = progress
+            self.batches += 1
+            self.seen += progress.seen
+            self.bad += progress.bad
+            self.late += progress.late
+            self.matches += progress.matches
+            self.most = max(self.most, progress.remembered)
+            for name, events in progress.over.items():
+                self.over[name] = self.over.get(name, 0) + events
+            if self._live is not None:
+                self._live.update(self._table())
+            elif not terminal.err().is_terminal and (progress.seen or progress.matches):
+                terminal.err().print(self._line(progress), markup=False)
+
+    def warn(self, text: str) -> None:
+        """Show a warning, above the table if there is one."""
+        console = self._live.console if self._live is not None else terminal.err()
+        console.print(Text(text, style="yellow"))
+
+    def summary(self) -> str:
+        """What the query has done since it started."""
+        said = [
+            several(self.seen, "event") + " in " + several(self.batches, "micro-batch", "micro-batches"),
+            several(self.matches, "match", "matches"),
+            f"{self.late:,} late, {self.bad:,} without a time",
+        ]
+        if self.last is not None:
+            bound = "" if self.last.bound is None else f" (bound: {self.last.bound:,})"
+            said.append(f"{self.last.remembered:,} remembered now, {self.most:,} at the peak{bound}")
+        said += [f"{events:,} of `{name}` beyond the declared rate" for name, events in self.over.items() if events]
+        return "; ".join(said) + "."
+
+    def _line(self, progress: Progress) -> str:
+        return "  ".join(f"{name} {value}" for name, value in self._facts(progress).items())
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        if self.last is None:
+            table.add_row(Text("waiting for the first micro-batch", style="dim"))
+            return table
+        total = {"events": self.seen, "matches": self.matches, "late": self.late, "bad": self.bad}
+        for name, value in self._facts(self.last).items():
+            style = "yellow" if name == "state" and self.last.is_over_bound else ""
+            sum_of_all = f"{total[name]:,} in all" if name in total else ""
+            table.add_row(Text(name, style="bold"), Text(value, style=style), Text(sum_of_all, style="dim"))
+        return table
+
+    def _facts(self, progress: Progress) -> dict[str, str]:
+        bound = "" if progress.bound is None else f" of {progress.bound:,}"
+        return {
+            "batch": f"{progress.batch:,}",
+            "events": f"{progress.seen:,} ({progress.events_per_second:,.0f}/s)",
+            "matches": f"{progress.matches:,}",
+            "late": f"{progress.late:,}",
+            "bad": f"{progress.bad:,}",
+            "state": f"{progress.remembered:,}{bound} events, {format_bytes(progress.bytes)}",
+            "watermark": self._watermark(progress),
+            "took": f"{progress.duration_ms:,} ms",
+        }
+
+    def _watermark(self, progress: Progress) -> str:
+        if progress.watermark is None:
+            return "none yet"
+        try:
+            at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=progress.watermark)
+        except OverflowError:  # beyond the years that Python knows
+            return f"{progress.watermark}"
+        if not self.has_clock_times:
+            return f"{progress.watermark}"
+        lag = progress.lag_seconds or 0.0
+        behind = f" ({about(lag)} behind)" if lag >= 0 else ""
+        return f"{at.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}{behind}"

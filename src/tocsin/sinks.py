@@ -1,0 +1,90 @@
+"""Where the matches of a stream go, each once: functions for `foreachBatch`.
+
+Spark may run a micro-batch again after a crash, with the same number and the same rows. So its rows lie in a partition
+that has its number, and replace what is there: what an attempt before has left, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tocsin import errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LATE = "late"  # the column that `match(…, late=True)` adds
+
+
+def once(
+    path: str, *, format: str = "parquet", late: str | None = None, column: str = "batch", **options: str
+) -> Callable[[DataFrame, int], None]:
+    """Write every micro-batch exactly once below a directory, as the partition `batch=<number>`.
+
+    Any reader of partitioned files reads it, also while the query runs; there is no log beside the files that a reader
+    would have to know. One directory belongs to one checkpoint: a new checkpoint numbers micro-batches from 0, and
+    would replace what an earlier one has written.
+
+    Parameters
+    ----------
+    path
+        The directory.
+    format
+        The format of the files, as Spark calls it.
+    late
+        A second directory for late events: the result of `match(…, late=True)` is split. Without it, late events are
+        rows among the matches.
+    column
+        What the partition is called.
+    options
+        Options of Spark's writer.
+
+    Returns
+    -------
+    function
+        For `DataStreamWriter.foreachBatch`.
+
+    Raises
+    ------
+    InvalidInputError
+        From the function: when a column has the name of the partition, or late events are asked for and not there.
+
+    Examples
+    --------
+    >>> matches = p.match(events, lateness="1 minute", late=True)  # doctest: +SKIP
+    >>> matches.writeStream.foreachBatch(once("matches", late="late")).start()  # doctest: +SKIP
+    """
+
+    def write(frame: DataFrame, batch: int, to: str) -> None:
+        from pyspark.sql import functions as F
+
+        numbered = frame.withColumn(column, F.lit(batch))
+        # Spark writes beside the partition and puts it into its place when it is complete; no others are touched.
+        dynamic = numbered.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        dynamic.partitionBy(column).format(format).options(**options).save(to)
+
+    def write_once(frame: DataFrame, batch: int) -> None:
+        if column in frame.columns:
+            raise errors.InvalidInputError(
+                f"The matches have a column `{column}`, which is what `once` calls the number of the micro-batch.",
+                hint='choose another name: `once(path, column="micro_batch")`.',
+            )
+        if late is None:
+            write(frame, batch, path)
+            return
+        if LATE not in frame.columns:
+            raise errors.InvalidInputError(
+                "There is no column `late` that holds the late events.", hint="ask for it: `match(…, late=True)`."
+            )
+        from pyspark.sql import functions as F
+
+        # Two outputs of one micro-batch: without this Spark would search, and step the state, twice.
+        frame.persist()
+        try:
+            write(frame.where(F.col(LATE).isNull()).drop(LATE), batch, path)
+            write(frame.where(F.col(LATE).isNotNull()).select(LATE), batch, late)
+        finally:
+            frame.unpersist()
+
+    return write_once
