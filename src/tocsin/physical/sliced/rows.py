@@ -24,7 +24,7 @@ def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | 
     bits = integers(array_of(table, BITS))
     ts = integers(array_of(table, layout.time))
     slices = None if width_us is None else ts // width_us + ((bits & 3) - OWN_COPY)
-    partition = _partition(table, layout, bits)
+    partition = partition_of(table, layout)
     kinds = (bits >> packing.kinds_at) & ((1 << packing.kinds) - 1) if packing.kinds else None
     columns = carried_columns([array_of(table, name) for name in layout.carried], kernel)
     order = None
@@ -72,9 +72,10 @@ def _mask(array: pa.Array) -> Mask | None:
 # --- partitions and values ------------------------------------------------------------------------
 
 
-def _partition(table: pa.Table, layout: Layout, bits: Integers) -> Integers | None:
+def partition_of(table: pa.Table, layout: Layout) -> Integers | None:
+    """A number per row, the same for rows of one partition; None where there is but one."""
     if layout.packing.has_key:
-        return bits >> KEY_AT
+        return integers(array_of(table, BITS)) >> KEY_AT
     return codes([array_of(table, name) for name in layout.keys]) if layout.keys else None
 
 

@@ -29,7 +29,7 @@ from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
 from tocsin.physical.sliced.layout import BITS, EVENT, FLAGS_AT, SPENT, Layout
-from tocsin.physical.sliced.rows import array_of, integers, rows_of
+from tocsin.physical.sliced.rows import array_of, integers, partition_of, rows_of
 from tocsin.physical.streaming.clocks import Clocks
 from tocsin.physical.streaming.decisions import Decisions
 from tocsin.physical.streaming.skipping import Skipping, without_policies
@@ -185,19 +185,32 @@ class _Search:
         is_new = np.arange(self.table.num_rows) >= self.old
         has_new, has_moved = bool(is_new.any()), before != now
         decisions = self.step.decisions
-        if not (has_new or (has_moved and decisions.window_us is not None) if decisions.is_eager else has_moved):
+        waits = decisions.window_us is not None
+        if not (has_new or (has_moved and waits) if decisions.is_eager else has_moved):
             return
-        rows = rows_of(self.table, self.step.kernel, self.step.layout, None)
-        gatherer = Gatherer(self.table, self.step.layout)
+        table = self.table
+        if decisions.is_eager and not waits:
+            is_touched = self._touched(is_new)
+            table, is_new = table.filter(pa.array(is_touched)), is_new[is_touched]
+        rows = rows_of(table, self.step.kernel, self.step.layout, None)
+        gatherer = Gatherer(table, self.step.layout)
         if not self.step.layout.digests:  # only added up: nobody asks for ids
             for matches in self._due(rows, before, now):
                 yield from (gatherer.batch(portion, None) for portion in portions(matches))
             return
-        identify = _Identity(self.step, self.table, rows)
+        identify = _Identity(self.step, table, rows)
         given = self._eager(rows, is_new, identify, before, now) if decisions.is_eager else self._due(rows, before, now)
         for matches in given:
             for portion in portions(matches):
                 yield gatherer.batch(portion, identify(portion))
+
+    def _touched(self, is_new: Mask) -> Mask:
+        """The rows of partitions to which something has come: no others have a match with a new event."""
+        kernel, layout = self.step.kernel, self.step.layout
+        partition = None
+        if self.old > len(is_new) - self.old and not kernel.crosses_partitions and not hides_rows(kernel):
+            partition = partition_of(self.table, layout)
+        return np.ones(len(is_new), np.bool_) if partition is None else np.isin(partition, partition[is_new])
 
     def _found(self, rows: Rows) -> Iterator[Matches]:
         """All matches, some at a time."""
