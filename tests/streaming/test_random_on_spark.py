@@ -99,6 +99,7 @@ class Life:
         self.chance = random.Random(case.seed)
         self.one_frame = self.chance.random() < 0.6
         self.lateness_us = self.chance.choice([0, 1, 5, 2_000_000])
+        self.emit = self.chance.choice(["auto", "auto", "watermark"])
         self.folders = {name: Folder(session, path / name) for name in (["all"] if self.one_frame else TYPES)}
         self.beats = Folder(session, path / "beats", "ts bigint")
         self.stops = 0
@@ -145,9 +146,7 @@ class Life:
 
     def _matches(self) -> DataFrame:
         """The query as a process that starts anew builds it."""
-        options: dict[str, Any] = {"lateness": f"{self.lateness_us} us"}
-        if self.chance.random() < 0.3:
-            options["emit"] = "watermark"
+        options: dict[str, Any] = {"lateness": f"{self.lateness_us} us", "emit": self.emit}
         if self.one_frame:
             return self.case.pattern.match(self.folders["all"].read(), **options)
         inputs = {name: folder.read().drop("type") for name, folder in self.folders.items()}
