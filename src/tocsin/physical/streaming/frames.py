@@ -154,7 +154,7 @@ def stepped(
         idle_ms=options.idle_ms,
         counting=None if trend is None else Counting(trend, shipment.layout, None),
     )
-    shard = Shard(step, plan_of(kernel, shipment, shards), options.guard)
+    shard = Shard(step, plan_of(step, shipment, shards), options.guard)
     return given_by(shard, shipment, shards, sources, options, schema)
 
 
@@ -258,10 +258,15 @@ def shards_of(options: Options, partitions: int) -> int:
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 
-def plan_of(kernel: AnyKernel, shipment: Shipment, shards: int) -> str:
-    """The name of a plan: two that have it can read each other's state."""
-    sources = [str(one) for one in kernel.sources]
-    return named(to_text(kernel.query), shipment.layout, types_in(shipment.frame), shards, sources)
+def plan_of(step: Step, shipment: Shipment, shards: int) -> str:
+    """The name of a plan: two that have it can read each other's state.
+
+    The state does not know which matches were given before the watermark has passed them, so that what gives them then
+    cannot go on with it.
+    """
+    sources = [str(one) for one in step.kernel.sources]
+    said = to_text(step.kernel.query), step.decisions.is_eager
+    return named(*said, shipment.layout, types_in(shipment.frame), shards, sources)
 
 
 def types_in(frame: DataFrame) -> list[str]:

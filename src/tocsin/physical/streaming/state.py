@@ -75,7 +75,9 @@ class State:
         if version != VERSION:
             raise _unusable(f"it has the format {version}, and this release writes and reads the format {VERSION}")
         if said["plan"] != plan:
-            raise _unusable("another query wrote it, or the same one with other columns, types, or numbers of shards")
+            raise _unusable(
+                "another query wrote it, or the same one with other columns, types, numbers of shards or `emit=`"
+            )
         try:
             rows = rows_from_bytes(written[HEAD.size + length :])
         except pa.ArrowException:
