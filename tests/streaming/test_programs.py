@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.rules.support import compiled
@@ -119,3 +120,18 @@ def test_events_that_come_from_outside_and_from_rules_are_one_stream(seed: int) 
     chance = random.Random(seed)
     text = engine_program(chance.randrange(2**32))
     assert_as_the_reference(drawn(text), busy(chance, "ABCX"), seed)
+
+
+def test_more_kinds_of_events_than_bits_are_refused_and_some_rules_of_them_run() -> None:
+    """A kind is a template with conditions of its own: rules that ask for the same share one."""
+    rules = "".join(f"rule R{number} where a : A {{ x > {number} }}\n" for number in range(70))
+    same = "".join(f"rule S{number} where a : A {{ x > 1 }}\n" for number in range(70))
+    tables = tables_of({"A": [{"ts": 0, "k": "p", "x": 5, "v": 0.5}]})
+    templates = "template A { k : String, x : Integer, v : Double }\n"
+    with pytest.raises(errors.UnsupportedError, match="70 kinds of events"):
+        LiveProgram(compiled(templates + rules), tables)
+    for text, names in ((rules, ["R1", "R4", "R7"]), (same, None)):
+        live = LiveProgram(compiled(templates + text), tables, rules=names)
+        live.take([0])
+        live.end()
+        assert sum(map(len, live.found.values())) == (2 if names else 70)

@@ -131,15 +131,7 @@ class Step:
                 batches = list(search.batches(before, clocks.watermark))
                 table = search.table
             kept = self._remembered(table, clocks.watermark)
-        report = Report(
-            events=0 if arrived is None else arrived.num_rows,
-            late=0 if late is None else late.num_rows,
-            matches=sum(batch.num_rows for batch in batches),
-            remembered=0 if kept is None else kept.num_rows,
-            watermark=clocks.watermark,
-        )
-        shown = late.select([EVENT]) if late is not None and EVENT in late.column_names else None
-        return replace(state, clocks=clocks, rows=kept), batches, shown, report
+        return finished(replace(state, clocks=clocks, rows=kept), batches, arrived, late)
 
     def _counted(self, counting: Counting, table: pa.Table, before: int, now: int) -> list[pa.RecordBatch]:
         """The groups of the windows that are over by now and were not before."""
@@ -166,6 +158,21 @@ def split_late(new: Sequence[pa.Table], time: str, before: int) -> tuple[pa.Tabl
     if EVENT in arrived.column_names:  # only a late one is shown
         arrived = arrived.drop_columns([EVENT])
     return arrived, late
+
+
+def finished(
+    after: State, batches: list[pa.RecordBatch], arrived: pa.Table | None, late: pa.Table | None
+) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
+    """What a step gives: the new state, the result, the late events if they are to be shown, and what happened."""
+    report = Report(
+        events=0 if arrived is None else arrived.num_rows,
+        late=0 if late is None else late.num_rows,
+        matches=sum(batch.num_rows for batch in batches),
+        remembered=0 if after.rows is None else after.rows.num_rows,
+        watermark=after.clocks.watermark,
+    )
+    shown = late.select([EVENT]) if late is not None and EVENT in late.column_names else None
+    return after, batches, shown, report
 
 
 class _Search:

@@ -28,14 +28,14 @@ from tocsin.kernels.matches import take
 from tocsin.kernels.model import Matches, Rows
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.layout import BITS, EVENT, FLAGS_AT, Layout, variable
+from tocsin.physical.sliced.layout import BITS, FLAGS_AT, Layout, variable
 from tocsin.physical.sliced.rows import Held_, array_of, integers, rows_of
 from tocsin.physical.sliced.together import HALVES, RULE, Members, rows_of_all
 from tocsin.physical.streaming.clocks import NEVER, Clocks
 from tocsin.physical.streaming.decisions import Decisions
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion
 from tocsin.physical.streaming.state import State
-from tocsin.physical.streaming.stepping import Report, split_late
+from tocsin.physical.streaming.stepping import Report, finished, split_late
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,7 @@ class ProgramStep:
         if kept is not None and clocks.watermark > before:
             kept, batches = self._decided(kept, before, clocks.watermark)
             kept = self._remembered(kept, clocks.watermark)
-        report = Report(
-            events=0 if arrived is None else arrived.num_rows,
-            late=0 if late is None else late.num_rows,
-            matches=sum(batch.num_rows for batch in batches),
-            remembered=0 if kept is None else kept.num_rows,
-            watermark=clocks.watermark,
-        )
-        shown = late.select([EVENT]) if late is not None and EVENT in late.column_names else None
-        return replace(state, clocks=clocks, rows=kept), batches, shown, report
+        return finished(replace(state, clocks=clocks, rows=kept), batches, arrived, late)
 
     def _decided(self, table: pa.Table, before: int, now: int) -> tuple[pa.Table, list[pa.RecordBatch]]:
         """The table with all that was emitted, and the result of the step."""
