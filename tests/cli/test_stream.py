@@ -140,6 +140,27 @@ def test_acel_formulas_stream_too(spark: SparkSession, shop: Shop) -> None:
     assert [json.loads(line)["amount"] for line in result.stdout.splitlines()] == [2400.0]
 
 
+def test_programs_of_rules_stream_too(spark: SparkSession, shop: Shop) -> None:
+    program = shop.path / "p.parte"
+    program.write_text(
+        """
+        template Request { id : Integer }
+        template Reply   { id : Integer }
+        rule NoReply where request : Request  no reply : Reply { id = request.id }
+        when no reply in request [0 seconds, 5 seconds]
+        """
+    )
+    shop.add("1.json", *({"type": "Request", "ts": 1_000_000 * number, "id": number} for number in (1, 2)))
+    shop.add("2.json", {"type": "Reply", "ts": 3_000_000, "id": 1}, {"type": "Reply", "ts": 60_000_000, "id": 9})
+    command = ["stream", str(program), "--input", str(shop.folder), "--once", "--lateness", "1 second"]
+    result = CliRunner().invoke(app, [*command, "--rate", "Request=1/s", "--rate", "Reply=1/s"])
+    assert result.exit_code == 0, result.output
+    (match,) = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (match["rule"], match["NoReply"]["request"]["id"]) == ("NoReply", 2)
+    assert "; 1 match; " in result.stderr
+    refused(CliRunner().invoke(app, [*command, "--emit", "watermark"]), "INVALID_OPTION")
+
+
 # --- what it refuses ------------------------------------------------------------------------------
 
 
