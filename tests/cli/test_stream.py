@@ -140,6 +140,27 @@ def test_acel_formulas_stream_too(spark: SparkSession, shop: Shop) -> None:
     assert [json.loads(line)["amount"] for line in result.stdout.splitlines()] == [2400.0]
 
 
+def test_programs_of_rules_stream_too(spark: SparkSession, shop: Shop) -> None:
+    program = shop.path / "p.parte"
+    program.write_text(
+        """
+        template Request { id : Integer }
+        template Reply   { id : Integer }
+        rule NoReply where request : Request  no reply : Reply { id = request.id }
+        when no reply in request [0 seconds, 5 seconds]
+        """
+    )
+    shop.add("1.json", *({"type": "Request", "ts": 1_000_000 * number, "id": number} for number in (1, 2)))
+    shop.add("2.json", {"type": "Reply", "ts": 3_000_000, "id": 1}, {"type": "Reply", "ts": 60_000_000, "id": 9})
+    command = ["stream", str(program), "--input", str(shop.folder), "--once", "--lateness", "1 second"]
+    result = CliRunner().invoke(app, [*command, "--rate", "Request=1/s", "--rate", "Reply=1/s"])
+    assert result.exit_code == 0, result.output
+    (match,) = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (match["rule"], match["NoReply"]["request"]["id"]) == ("NoReply", 2)
+    assert "; 1 match; " in result.stderr
+    refused(CliRunner().invoke(app, [*command, "--emit", "watermark"]), "INVALID_OPTION")
+
+
 # --- what it refuses ------------------------------------------------------------------------------
 
 
@@ -260,6 +281,7 @@ class Process:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_stream_goes_on_until_it_is_stopped_and_a_restart_goes_on_from_there(
     spark: SparkSession, shop: Shop, sent: signal.Signals
@@ -275,17 +297,13 @@ def test_a_stream_goes_on_until_it_is_stopped_and_a_restart_goes_on_from_there(
     assert summary.startswith("4 events in 2 micro-batches; 2 matches; 0 late"), said
     assert place == f"Written to {shop.path / 'out'} as parquet."
     shop.add("3.json", {**TRANSFER, "ts": "2026-03-02T08:09:00Z", "amount": 3.5})
-    again = subprocess.run(
-        [sys.executable, "-m", "tocsin.cli", *shop.arguments(*shop.written, "--once")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert again.returncode == 0, again.stderr
+    again = shop.run(*shop.written, "--once")
+    assert again.exit_code == 0, again.output
     assert shop.amounts(spark) == [1.5, 3.5, 2400.0]
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 def test_a_micro_batch_that_fails_is_told_without_a_stack(shop: Shop) -> None:
     def run() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tocsin.cli", *shop.arguments(*shop.written, "--once")]
@@ -304,6 +322,7 @@ def test_a_micro_batch_that_fails_is_told_without_a_stack(shop: Shop) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 def test_the_clock_on_the_wall_tells_an_absence(shop: Shop) -> None:
     """Without heartbeats nobody would know that no transfer has come: no event moves time on."""
     shop.pattern.write_text("PATTERN SEQ(Login l, NOT Transfer t) PARTITION BY user WITHIN 1 SECOND RETURN l.user\n")
