@@ -28,7 +28,7 @@ from tocsin.language.builder import Draft
 from tocsin.language.monoids import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import check_columns, check_rates, collecting, stream_options
+from tocsin.options import check_columns, check_rates, collecting, microseconds, stream_options
 from tocsin.physical.claims import unsupported
 from tocsin.physical.joins.plan import common_clock
 from tocsin.reports import CheckReport, Report, query_html, sections
@@ -365,6 +365,8 @@ class Pattern:
         id: str | None = None,
         strategy: str = "auto",
         statistics: Statistics | None = None,
+        lateness: str | dt.timedelta | None = None,
+        emit: str = "auto",
     ) -> Report:
         r"""Tell how the query is understood and run: its plan, and with inputs Spark's own.
 
@@ -374,8 +376,8 @@ class Pattern:
             As for `match`; without them, all that can be said without data.
         mode
             The mode of Spark's plan, as for `DataFrame.explain`: simple, extended, codegen, cost or formatted.
-        time, tie, type, id, strategy, statistics
-            As for `match`.
+        time, tie, type, id, strategy, statistics, lateness, emit
+            As for `match`; the last two for streams.
 
         Returns
         -------
@@ -405,9 +407,10 @@ class Pattern:
         check_columns(time=time, type=type)
         made = None
         if inputs is not None:
-            made = prepared(
-                self.query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, statistics=statistics
-            )
+            columns: dict[str, Any] = {"time": time, "tie": tie, "type": type, "id": id}
+            late_us = None if lateness is None else microseconds(lateness)
+            options: dict[str, Any] = {"statistics": statistics, "lateness_us": late_us, "emit": emit}
+            made = prepared(self.query, inputs, **columns, strategy=strategy, **options)
         distances = network(self.query, self._clock(time)) if made is None else made.distances
         parts = {
             "Query": self.text.strip("\n"),

@@ -215,3 +215,27 @@ def test_a_silent_source_is_left_behind_when_the_user_says_so(spark: SparkSessio
         finally:
             query.stop()
         assert [row["x"] for row in left.written()] == [7]
+
+
+def test_explain_tells_how_a_stream_runs(spark: SparkSession) -> None:
+    rate = spark.readStream.format("rate").load()
+    events = rate.selectExpr("'A' AS type", "timestamp AS ts", "value AS id", "'p' AS k", "value AS x")
+
+    def told(text: str, **options: Any) -> str:
+        report = tocsin.pattern(text).explain(events, lateness="1 second", **options)
+        return str(report).partition("== Stream ==\n")[2].partition("\n\n== Spark plan ==\n")[0]
+
+    assert told("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 5 SECONDS") == (
+        "one operator with state, which searches what still matters and what is new\n"
+        "  shards by k\n"
+        "  gives a match with its last event\n"
+        "  remembers events for: a 4.999999 s, b 0 s; and as long as others may be late"
+    )
+    assert "all that could still block it" in told("PATTERN SEQ(A a, NOT B b) WITHIN 5 SECONDS")
+    assert "one shard, since nothing splits" in told("PATTERN SEQ(A a, B b) WITHIN 5 SECONDS", emit="watermark")
+    counted = told("PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 5 SECONDS RETURN COUNT(*) AS n EVERY 1 MINUTE")
+    assert "counts matches without building them" in counted
+    assert "tells a window" in counted
+    assert told("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 5 SECONDS", strategy="join", id="id").startswith(
+        "joins of streams"
+    )

@@ -11,7 +11,7 @@ from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.statistics import Statistics
-from tocsin.optimizer.text import planner_sections
+from tocsin.optimizer.text import planner_sections, rules_text
 from tocsin.physical.claims import STRATEGIES, claims, refusals, refused_by_automata, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
@@ -28,6 +28,8 @@ def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
     refusal = unsupported(prepared.query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
+    if prepared.inputs.is_streaming:
+        return {"Rules": rules_text(prepared.fired), "Stream": prepared.describe_stream()}
     parts = planner_sections(prepared.fired, prepared.options.statistics, prepared.choice)
     parts["Strategy"] += f"\n{prepared.describe()}"
     return parts

@@ -54,6 +54,8 @@ from tocsin.physical.sliced.describe import describe_clustered, describe_runs, d
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
 from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.physical.streaming.decisions import decisions
+from tocsin.physical.streaming.describe import describe as describe_stream
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.physical.values import Kind
@@ -285,6 +287,16 @@ class Prepared:
             lateness_us=lateness_us,
             least_us=least_us,
         ).events
+
+    def describe_stream(self) -> str:
+        """The plan of a stream in words."""
+        if self.options.strategy == "join":
+            times = {name: stream.time for name, stream in self.inputs.streams.items()}
+            return f"joins of streams, whose state is Spark's\n{describe(self._joins(), self.query.partition, times)}"
+        search = self.trend.kernel if self._is_counted and self.trend is not None else self.stream_kernel
+        made = decisions(search, self.distances, eager=self.options.emit == "auto", counts=self._is_counted)
+        keys = search.query.partition.attributes
+        return describe_stream(search, made, keys, counts=self._is_counted)
 
     @property
     def stream_kernel(self) -> Kernel | RunKernel:

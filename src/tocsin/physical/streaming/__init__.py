@@ -13,6 +13,7 @@ shards       how keys are spread
 guard        which sources send more than was declared of them
 metrics      what a micro-batch tells of itself
 windows      aggregates over all matches, told for windows of time
+describe     the plan in words
 joined       another way, by Spark's own joins of streams
 programs     the same for programs of rules: all strata in one step
 """
