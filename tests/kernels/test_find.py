@@ -133,7 +133,7 @@ def expected(query: alg.Query, rows: list[dict[str, Any]]) -> Counter[Any]:
 
 def bare(query: ast.Query) -> ast.Query:
     """The query without its outputs, which are not a kernel's business."""
-    return ast.Query(**{**vars(query), "returns": (), "having": None, "group_by": ()})
+    return ast.Query(**{**vars(query), "returns": (), "having": None, "group_by": (), "every": None})
 
 
 def check(query: ast.Query, rows: Streams, slice_us: int | None, jit: bool = False) -> int:

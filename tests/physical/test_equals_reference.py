@@ -241,7 +241,6 @@ def test_every_strategy_equals_the_reference(spark: SparkSession, tmp_path: Path
     assert counted["kernel"] >= 30
     assert counted["join"] >= 6
     assert counted["matched"] >= 10
-    assert counted["timed out"] >= 3
 
 
 @pytest.mark.slow
@@ -249,6 +248,7 @@ def test_every_strategy_equals_the_reference(spark: SparkSession, tmp_path: Path
 def test_every_strategy_equals_the_reference_in_thousands_of_cases(spark: SparkSession, tmp_path: Path) -> None:
     counted = run(spark, tmp_path, 420)
     assert counted.total() - counted["matched"] - counted["timed out"] >= 2_000
+    assert counted["timed out"] >= 50
 
 
 # --- cases ----------------------------------------------------------------------------------------
