@@ -49,11 +49,6 @@ def once(
     ------
     InvalidInputError
         From the function: when a column has the name of the partition, or late events are asked for and not there.
-
-    Examples
-    --------
-    >>> matches = p.match(events, lateness="1 minute", late=True)  # doctest: +SKIP
-    >>> matches.writeStream.foreachBatch(once("matches", late="late")).start()  # doctest: +SKIP
     """
 
     def write(frame: DataFrame, batch: int, to: str) -> None:

@@ -24,7 +24,14 @@ class Unpacking:
 
     def _complete(self, found: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
-            found.column(field.name) if field.name in found.schema.names else pa.nulls(found.num_rows, field.type)
+            self._typed(found.column(field.name), field.type)
+            if field.name in found.schema.names
+            else pa.nulls(found.num_rows, field.type)
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+
+    @staticmethod
+    def _typed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+        """The values in the type of all batches: events bring the session's zone along, and NULLs of others do not."""
+        return column if column.type == wanted else column.cast(wanted)
