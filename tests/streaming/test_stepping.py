@@ -158,3 +158,10 @@ def test_a_late_second_step_extends_what_the_first_one_has_not_given_up() -> Non
     found, expected = stepped(texts.TIMED[0], rows, [[0], [2], [1]])
     assert found == expected
     assert len(found) == 2
+
+
+def test_a_key_to_which_something_comes_is_searched_with_all_that_is_remembered_of_it() -> None:
+    rows = {"A": [{**event(ts), "k": "pq"[ts % 2]} for ts in range(6)], "B": [event(7)], "C": []}
+    found, expected = stepped("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 9 us", rows, [[0, 1, 2, 3, 4, 5], [6]])
+    assert found == expected
+    assert len(found) == 3
