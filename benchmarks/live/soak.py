@@ -67,10 +67,12 @@ class Feed(threading.Thread):
 
 def memory_mb() -> dict[str, float]:
     """Of the JVM, and of all Python workers together."""
-    found: dict[str, float] = {"jvm": 0.0, "workers": 0.0}
-    for process in descendants():
-        found["jvm" if _is_jvm(process) else "workers"] += process.rss / 1e6
-    return found
+    found = list(descendants())
+    return {
+        # The largest: when the JVM starts a command, there are for a moment two of it, with the same memory.
+        "jvm": max((process.rss / 1e6 for process in found if _is_jvm(process)), default=0.0),
+        "workers": sum(process.rss / 1e6 for process in found if not _is_jvm(process)),
+    }
 
 
 def _is_jvm(process: Process) -> bool:
@@ -171,7 +173,7 @@ def main() -> int:
         query.stop()
         spark.stop()
     found = slices(batches, seconds, given.slices)
-    first, last = found[1]["us_per_event"], found[-1]["us_per_event"]
+    first, last = found[min(1, len(found) - 1)]["us_per_event"], found[-1]["us_per_event"]
     peak = max(one["remembered"] for one in batches)
     result = {
         "environment": session.environment(rate=rate, window_s=given.window, store=given.store),
