@@ -20,7 +20,7 @@ from tocsin import acer
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SCHEMA = "ts bigint, k string, x bigint"
-FAR = 10**9
+FAR = 500  # ends all windows; the literal R-CER gives something at every tick until then
 Run = Callable[..., DataFrame]
 
 
@@ -165,8 +165,8 @@ def test_streams_that_stop_and_go_on(
             query = folder.run(results)  # a new query each time, on the checkpoint of the last
         found = [row for row in folder.written() if row["ts"] < FAR - 100]
         last = observed(query)[-1]
-    if key is None and operator in ("rule_cer", "sort_and_preprocess"):  # one state for all: the last event waits
-        assert last["remembered"] <= 2
+    if construction == "fast":  # the last event, and where the user keeps one a state for each key
+        assert last["remembered"] <= (5 if operator == "rule_cer" else 1)
     assert Counter(told(row, key) for row in found if row.get("k") != "end") == wanted(rows, key)
     assert last["bad"] == 1
     assert last["late"] == 0
@@ -204,7 +204,11 @@ def test_unkeyed_windows_run_in_several_tasks(spark: SparkSession) -> None:
     counted = acer.aggregate(
         df, advance=5, size=10, update=lambda n, event: (n or 0) + 1, output=lambda n: (n,), schema="n bigint"
     )
-    found = counted.withColumn("task", F.spark_partition_id()).collect()
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would join tasks this small
+    try:
+        found = counted.withColumn("task", F.spark_partition_id()).collect()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
     assert Counter(row.n for row in found) == {10: 799, 5: 2}
     assert len({row.task for row in found}) == 2
 
