@@ -7,9 +7,11 @@
 `match` takes Spark DataFrames and gives one; `p.check(schemas)` and `p.explain()` tell about a pattern without running
 it; `p.analyze(inputs)` measures the data for a better plan, as `Statistics`; `tocsin.reference.evaluate` runs any
 pattern on plain Python rows, slowly. `tocsin.rules` compiles a program of rules, which read each other's events.
+`tocsin.acer` has operators for functions of your own over windows, sequences and states.
 Importing Tocsin imports neither Spark nor NumPy.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from tocsin import reference, sinks
@@ -23,6 +25,7 @@ from tocsin.optimizer.statistics import Statistics
 from tocsin.rule_api import Rules, rules
 
 if TYPE_CHECKING:
+    from tocsin import acer
     from tocsin.progress import Progress, TocsinListener
 
 __version__ = "0.1.0"
@@ -37,6 +40,7 @@ __all__ = [
     "TocsinListener",
     "TocsinWarning",
     "absent",
+    "acer",
     "all_of",
     "any_of",
     "builder",
@@ -58,4 +62,6 @@ def __getattr__(name: str) -> Any:
         from tocsin import progress
 
         return getattr(progress, name)
+    if name == "acer":
+        return importlib.import_module("tocsin.acer")
     raise AttributeError(f"module `tocsin` has no attribute `{name}`")

@@ -528,6 +528,18 @@ class TooManyMatchesError(MatchError):
     condition = "TOO_MANY_MATCHES"
 
 
+class UserFunctionError(MatchError):
+    """A user's function failed, or gave what does not fit: for which key, and at which event time."""
+
+    condition = "USER_FUNCTION_FAILED"
+
+
+class StateGrowsError(MatchError):
+    """The state of a user's function grows with the number of events, and has become larger than it may."""
+
+    condition = "STATE_GROWS"
+
+
 class StateMismatchError(MatchError):
     """The state in a checkpoint was written by another query or another release, or is damaged."""
 

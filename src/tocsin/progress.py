@@ -27,6 +27,7 @@ log = logging.getLogger("tocsin")
 
 METRICS = "tocsin"
 KEPT = 100
+GROWING = "\0growing"  # beside event types
 NO_TIME = -(2**63)  # the watermark of inputs that have told nothing yet
 
 
@@ -58,6 +59,8 @@ class Progress:
         The most events that may be in the state by the declared rates; None: not known.
     over
         For each event type with a declared rate, how many events came beyond it.
+    growing
+        Keys whose state grows with the number of events, of `tocsin.acer.rule_cer`.
     at
         When the micro-batch began, by the clock on the wall.
     """
@@ -78,6 +81,7 @@ class Progress:
     bound: int | None = None
     over: Mapping[str, int] = field(default_factory=dict)
     at: str = ""
+    growing: int = 0
 
     @property
     def is_over_bound(self) -> bool:
@@ -111,6 +115,7 @@ class Progress:
             bound=told.get("bound"),
             over=told.get("over") or {},
             at=progress.timestamp,
+            growing=told.get("growing", 0),
         )
 
 
@@ -121,7 +126,8 @@ class TocsinListener(StreamingQueryListener):
     """Follows all streams of a session that Tocsin matches: `spark.streams.addListener(tocsin.TocsinListener())`.
 
     It warns once for each query when its state holds more events than the declared rates allow, and once for each event
-    type that comes faster than declared. Nothing is stopped or dropped.
+    type that comes faster than declared, and once where the state of a `tocsin.acer.rule_cer` grows. Nothing is stopped
+    or dropped.
 
     Parameters
     ----------
@@ -186,6 +192,11 @@ class TocsinListener(StreamingQueryListener):
             self.on_warning(
                 f"The state of {progress.query} holds {progress.remembered} events, and the declared rates allow "
                 f"{progress.bound}: an input is faster than declared, or behind the others. Nothing is dropped."
+            )
+        if progress.growing and self._is_first(progress.query, GROWING):
+            self.on_warning(
+                f"The state of {progress.growing} key{'s'[: progress.growing > 1]} of {progress.query} grows with the "
+                "number of events: no memory holds it for ever."
             )
 
     def _is_first(self, query: str, about: str | None) -> bool:

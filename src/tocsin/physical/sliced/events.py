@@ -73,6 +73,11 @@ class Shipment:
     micros: Column
     keys: tuple[Column, ...]
 
+    @property
+    def time(self) -> str:
+        """The column with the time of a row."""
+        return self.layout.time
+
 
 @dataclass
 class _Column:

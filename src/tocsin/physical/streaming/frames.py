@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
@@ -34,6 +35,7 @@ from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.matches import Found, compiler_of, is_numbered_after, returned, schema_of, ship
+from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.streaming import grouped, packing
@@ -158,9 +160,29 @@ def stepped(
     return given_by(shard, shipment, shards, sources, options, schema)
 
 
+class Shipped(Protocol):
+    """What travels to shards: rows, the names of their columns, what rows of one key agree on, and the time column."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows, with bits and a clock as `Shipper` makes them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of their columns."""
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """What rows of one key agree on."""
+
+    @property
+    def time(self) -> str:
+        """The column with the time of rows that take part."""
+
+
 def given_by(
     shard: Shard,
-    shipment: Shipment,
+    shipment: Shipped,
     shards: int,
     sources: Sequence[tuple[str, ...]],
     options: Options,
@@ -195,7 +217,7 @@ def given_by(
     # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
     # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
     called = labels(shards, shards)
-    parcels = sharded.mapInArrow(Packing(shipment.layout, called, len(sources), guard), PARCELS)
+    parcels = sharded.mapInArrow(Packing(shipment.time, called, len(sources), guard), PARCELS)
     numbers = (T.StructField(name, T.LongType()) for name in numbers_of(guard))
     steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
         shard,

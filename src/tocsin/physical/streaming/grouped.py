@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 FOUND = "found"
-SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, BYTES, WATERMARK = (
+SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, GROWING, BYTES, WATERMARK = (
     "seen",
     "bad",
     "events",
     "late",
     "matches",
     "remembered",
+    "growing",
     "bytes",
     "watermark",
 )
-NUMBERS = (SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, BYTES, WATERMARK)
+NUMBERS = (SEEN, BAD, EVENTS, LATE, MATCHES, REMEMBERED, GROWING, BYTES, WATERMARK)
 
 
 class Steps(Protocol):
@@ -94,12 +95,12 @@ class Shard:
         state.update((written,))
         if idle_ms is not None:
             state.setTimeoutDuration(idle_ms)
-        numbers = [seen, bad, report.events, report.late, report.matches, report.remembered, len(written)]
+        numbers = [seen, bad, report.events, report.late, report.matches, report.remembered, report.growing]
         # No NULLs: pandas, which joins what shards give, does not know of which type a column of them is.
         found = [*batches, *(late.to_batches() if late is not None else ())]
         names = numbers_of(self.guard)
         table = [[_to_bytes(batch), *([0] * len(names))] for batch in found]
-        table.append([b"", *numbers, report.watermark, *over])
+        table.append([b"", *numbers, len(written), report.watermark, *over])
         yield pd.DataFrame(table, columns=[FOUND, *names])
 
 

@@ -8,6 +8,7 @@ events       events that took part
 late         events that came too late, and took none
 matches      matches that were given, before HAVING
 remembered   events in the state afterwards
+growing      keys whose state grows with the number of events: of `tocsin.acer.rule_cer`, whose state is the user's
 bytes        the size of the state afterwards
 watermark    how far time has come, in microseconds
 largest      events in the state of the largest shard
@@ -29,6 +30,7 @@ SUMS = (
     grouped.LATE,
     grouped.MATCHES,
     grouped.REMEMBERED,
+    grouped.GROWING,
     grouped.BYTES,
 )
 # The rows that bring matches have zeros; all shards know the same time, which may lie before 1970.

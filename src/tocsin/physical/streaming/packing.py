@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Integers
-from tocsin.physical.sliced.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT, Layout
+from tocsin.physical.sliced.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.clocks import NEVER, to_bytes
 from tocsin.physical.streaming.guard import UNRATED, Guard
@@ -30,8 +30,8 @@ class Packing:
 
     Attributes
     ----------
-    layout
-        What the columns of the rows mean.
+    time
+        The column with the time of rows that take part.
     labels
         What the shards are called.
     sources
@@ -40,7 +40,7 @@ class Packing:
         What was declared of the rates of event types.
     """
 
-    layout: Layout
+    time: str
     labels: tuple[int, ...]
     sources: int
     guard: Guard | None = None
@@ -85,7 +85,7 @@ class Packing:
         """The times of all rows, of those that take part and of those that do not; `NEVER` where there is none."""
         times = np.asarray(clock.fill_null(NEVER)) if clock.null_count else np.asarray(clock)
         times = np.where(takes_part, NEVER, times)
-        times[takes_part] = integers(array_of(rows, self.layout.time))
+        times[takes_part] = integers(array_of(rows, self.time))
         return times
 
     def _latest(self, times: Integers, source: Integers) -> list[int]:

@@ -4,7 +4,8 @@
 6     `tocsin`
 2     the version of this format
 4     the length of what follows
-…     JSON: the plan that wrote it, and the clocks
+…     JSON: the plan that wrote it, the clocks, and the length of what follows
+…     what machines of users' functions remember (`tocsin.acer`); nothing for patterns
 …     the events that still matter, as an Arrow stream; nothing when there are none
 ====  ===========================================================================
 """
@@ -38,11 +39,14 @@ class State:
         The events that still matter; None: none.
     arrived
         How many events there are in the stretches of time of the rate guard; of one shard only.
+    memory
+        What machines of users' functions remember, as bytes.
     """
 
     clocks: Clocks
     rows: pa.Table | None = None
     arrived: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    memory: bytes = b""
 
     def to_bytes(self, plan: str) -> bytes:
         """These, and the name of the plan."""
@@ -52,9 +56,10 @@ class State:
             "watermark": self.clocks.watermark,
             "heard": self.clocks.heard_ms,
             "arrived": [[*stretch, events] for stretch, events in self.arrived.items()],
+            "memory": len(self.memory),
         }
         text = json.dumps(said, separators=(",", ":")).encode()
-        return HEAD.pack(MAGIC, VERSION, len(text)) + text + rows_to_bytes(self.rows)
+        return HEAD.pack(MAGIC, VERSION, len(text)) + text + self.memory + rows_to_bytes(self.rows)
 
     @staticmethod
     def from_bytes(written: bytes, plan: str) -> State:
@@ -78,12 +83,15 @@ class State:
             raise _unusable(
                 "another query wrote it, or the same one with other columns, types, numbers of shards or `emit=`"
             )
+        begin = HEAD.size + length
+        end = begin + said.get("memory", 0)
         try:
-            rows = rows_from_bytes(written[HEAD.size + length :])
+            rows = rows_from_bytes(written[end:])
         except pa.ArrowException:
             raise _unusable("its events cannot be read") from None
         clocks = Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"]))
-        return State(clocks, rows, {(number, stretch): events for number, stretch, events in said.get("arrived", ())})
+        arrived = {(number, stretch): events for number, stretch, events in said.get("arrived", ())}
+        return State(clocks, rows, arrived, written[begin:end])
 
 
 def _unusable(why: str) -> StateMismatchError:

@@ -52,6 +52,8 @@ class Report:
         How many events the shard remembers afterwards.
     watermark
         How far time has come.
+    growing
+        How many keys have a state that grows with the number of events.
     """
 
     events: int
@@ -59,6 +61,7 @@ class Report:
     matches: int
     remembered: int
     watermark: int
+    growing: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+"""Times as users' functions see them, and as machines count them: microseconds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from enum import Enum
+from typing import Any
+
+from tocsin.physical.instants import EPOCH, MICROSECOND
+
+LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
+
+
+class Clock(Enum):
+    """What the time column is."""
+
+    INSTANT = "timestamp"
+    LOCAL = "timestamp_ntz"
+    INTEGER = "integer"
+
+    def shown(self, micros: int) -> Any:
+        """A time as a value of the column: a datetime with its zone, UTC, or without one, or an integer.
+
+        Examples
+        --------
+        >>> Clock.INSTANT.shown(1_000_000), Clock.INTEGER.shown(7)
+        (datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc), 7)
+        """
+        if self is Clock.INTEGER:
+            return micros
+        try:
+            return (EPOCH if self is Clock.INSTANT else LOCAL_EPOCH) + dt.timedelta(microseconds=micros)
+        except OverflowError:  # beyond the years of a datetime
+            return micros
+
+    def micros(self, value: Any) -> int:
+        """What `shown` shows.
+
+        Raises
+        ------
+        TypeError
+            When it is no time of this clock.
+        """
+        if self is Clock.INTEGER:
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+            raise TypeError(f"{value!r} is not an integer, as the time column is")
+        if not isinstance(value, dt.datetime) or (value.tzinfo is None) == (self is Clock.INSTANT):
+            wanted = "a datetime with a zone" if self is Clock.INSTANT else "a datetime without a zone"
+            raise TypeError(f"{value!r} is not {wanted}, as the time column's are")
+        return (value - (EPOCH if self is Clock.INSTANT else LOCAL_EPOCH)) // MICROSECOND
+
+
+UNITS = (("days", 86_400_000_000), ("hours", 3_600_000_000), ("minutes", 60_000_000), ("seconds", 1_000_000))
+
+
+def length(micros: int) -> str:
+    """A length of time in the largest unit that shows it whole.
+
+    Examples
+    --------
+    >>> length(90_000_000), length(60_000_000), length(1500), length(7)
+    ('90 seconds', '1 minute', '1500 microseconds', '7 microseconds')
+    """
+    for name, unit in (*UNITS, ("milliseconds", 1000), ("microseconds", 1)):
+        if micros % unit == 0 and micros >= unit:
+            count = micros // unit
+            return f"{count} {name if count != 1 else name[:-1]}"
+    return f"{micros} microseconds"

@@ -1,0 +1,160 @@
+"""What travels to workers for an operator, and what comes back: names, types, and rows as typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tocsin import errors
+from tocsin.acer import listings
+from tocsin.acer.clock import Clock, length
+from tocsin.acer.events import events_of, tie_of, values_of
+from tocsin.acer.functions import shown, values_of_row
+from tocsin.acer.model import Arrival, Key, Result
+
+TIME, BLOCK = "__tocsin_time", "__tocsin_block"
+FIRST_KEY, SECOND_KEY = "__tocsin_key1", "__tocsin_key2"
+FIRST_TIE, SECOND_TIE = "__tocsin_tie1", "__tocsin_tie2"
+REVISION = "revision"
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """How rows are read.
+
+    Attributes
+    ----------
+    names
+        The columns of an event.
+    key
+        Those of them that are its key.
+    ties
+        Those that order events of one time, before all others.
+    unit
+        δ: times are multiples of it.
+    clock
+        How times are shown.
+    """
+
+    names: tuple[str, ...]
+    key: tuple[str, ...]
+    ties: tuple[str, ...] = ()
+    unit: int = 1
+    clock: Clock = Clock.INTEGER
+
+    def arrivals(self, table: pa.Table | pa.RecordBatch) -> list[Arrival]:
+        """The events of rows, one for one."""
+        times = table.column(TIME).to_pylist()
+        digests = zip(table.column(FIRST_TIE).to_pylist(), table.column(SECOND_TIE).to_pylist(), strict=True)
+        ties: Any = digests
+        if self.ties:
+            named = zip(*(values_of(table.column(name)) for name in self.ties), strict=True)
+            ties = (tie_of(values) + digest for values, digest in zip(named, digests, strict=True))
+        found = list(map(Arrival, times, ties, events_of(table, self.names)))
+        self._check(table, found)
+        return found
+
+    def key_of(self, arrival: Arrival) -> Key:
+        """The key of an event."""
+        return tuple(arrival.event[name] for name in self.key)
+
+    def _check(self, table: pa.Table | pa.RecordBatch, found: list[Arrival]) -> None:
+        if self.unit == 1:
+            return
+        wrong = np.flatnonzero(integers(table, TIME) % self.unit)
+        if len(wrong):
+            one = found[int(wrong[0])]
+            raise errors.InvalidInputError(
+                f"The event of the key {shown(self.key_of(one))} at {self.clock.shown(one.time)} lies between two "
+                f"ticks of the granularity {length(self.unit)}.",
+                hint="round the time column, or choose a finer `granularity=`.",
+            )
+
+
+def integers(table: pa.Table | pa.RecordBatch, name: str) -> Any:
+    """A column of integers as an array."""
+    return np.asarray(table.column(name))
+
+
+@dataclass
+class Outgoing:
+    """Results on their way back, as columns: the key, the time, perhaps the revision, and the payload.
+
+    Attributes
+    ----------
+    keys
+        The types of key columns, by name.
+    payload
+        The types of payload columns, by name.
+    has_revision
+        Whether results tell how often they have been given before.
+    clock
+        How times are shown in messages.
+    """
+
+    keys: dict[str, pa.DataType]
+    payload: dict[str, pa.DataType]
+    has_revision: bool = False
+    clock: Clock = Clock.INTEGER
+    rows: list[tuple[Key, Result, tuple[Any, ...]]] = field(default_factory=list)
+
+    def empty(self) -> Outgoing:
+        """For the results of one task."""
+        return Outgoing(self.keys, self.payload, self.has_revision, self.clock)
+
+    def add(self, key: Key, results: Sequence[Result]) -> None:
+        """More rows."""
+        names = tuple(self.payload)
+        for result in results:
+            self.rows.append((key, result, self._values(key, result, names)))
+
+    def batch(self) -> pa.RecordBatch:
+        """The rows as columns; afterwards there are none."""
+        rows, self.rows = self.rows, []
+        columns = [self._column([row[0][place] for row in rows], kind) for place, kind in enumerate(self.keys.values())]
+        names = [*self.keys, TIME]
+        columns.append(pa.array([row[1].time for row in rows], pa.int64()))
+        if self.has_revision:
+            names.append(REVISION)
+            columns.append(pa.array([row[1].revision for row in rows], pa.int32()))
+        for place, (name, kind) in enumerate(self.payload.items()):
+            names.append(name)
+            try:
+                columns.append(self._column([row[2][place] for row in rows], kind))
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                self._blame(rows, place, name, kind)
+                raise
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    @staticmethod
+    def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind)
+
+    def _values(self, key: Key, result: Result, names: tuple[str, ...]) -> tuple[Any, ...]:
+        if isinstance(result.payload, listings.Sequence):
+            return result.payload.values
+        try:
+            return values_of_row(result.payload, names)
+        except TypeError as problem:
+            raise self._wrong(key, result.time, str(problem)) from None
+
+    def _blame(self, rows: list[tuple[Key, Result, tuple[Any, ...]]], place: int, name: str, kind: pa.DataType) -> None:
+        """Find the value that is not of its column's type."""
+        for key, result, values in rows:
+            try:
+                self._column([values[place]], kind)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+                said = f"`{name}` is {values[place]!r}, and the column holds {kind}: {problem}"
+                raise self._wrong(key, result.time, said) from None
+
+    def _wrong(self, key: Key, time: int, why: str) -> errors.UserFunctionError:
+        return errors.UserFunctionError(
+            f"An output for the key {shown(key)} at the event time {self.clock.shown(time)} does not fit the schema: "
+            f"{why}.",
+            hint="let the function give the columns of `schema=`, in their order or by name.",
+        )

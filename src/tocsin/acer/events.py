@@ -1,0 +1,97 @@
+"""Events as users' functions see them: tuples with names, equal when all their values are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+
+class Event(tuple[Any, ...]):
+    """A row: `event.amount`, `event["amount"]`, or by place. It can be pickled, compared and kept in a set.
+
+    Examples
+    --------
+    >>> Login = event_class(("ts", "user"))
+    >>> event = Login((5, "ann"))
+    >>> event.user, event["ts"], event[0], event == Login((5, "ann"))
+    ('ann', 5, 5, True)
+    >>> event
+    Event(ts=5, user='ann')
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    places: ClassVar[dict[str, int]] = {}
+
+    def __getitem__(self, name: Any) -> Any:
+        """The value of a column, by its name or its place."""
+        if isinstance(name, str):
+            try:
+                return super().__getitem__(self.places[name])
+            except KeyError:
+                raise KeyError(f"{name!r}: the event has {', '.join(self.fields)}") from None
+        return super().__getitem__(name)
+
+    def asdict(self) -> dict[str, Any]:
+        """The values by name."""
+        return dict(zip(self.fields, self, strict=True))
+
+    def __repr__(self) -> str:
+        """Names and values."""
+        return f"Event({', '.join(f'{name}={value!r}' for name, value in zip(self.fields, self, strict=True))})"
+
+    def __reduce__(self) -> Any:
+        """Pickled as names and values: the class of a row is made anew from them."""
+        return _made, (self.fields, tuple(self))
+
+
+@lru_cache(maxsize=64)
+def event_class(fields: tuple[str, ...]) -> type[Event]:
+    """The class of events with these columns; a column hides what tuples have of its name."""
+    places = {name: place for place, name in enumerate(fields)}
+    members: dict[str, Any] = {"fields": fields, "places": places, "__slots__": ()}
+    own = {"fields", "places", "asdict"}
+    members |= {name: property(itemgetter(place)) for name, place in places.items() if _is_plain(name, own)}
+    return type("Event", (Event,), members)
+
+
+def _is_plain(name: str, own: set[str]) -> bool:
+    return name.isidentifier() and name not in own and not (name.startswith("__") and name.endswith("__"))
+
+
+def _made(fields: tuple[str, ...], values: tuple[Any, ...]) -> Event:
+    return event_class(fields)(values)
+
+
+def events_of(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> Iterator[Event]:
+    """The rows as events with the columns of these names."""
+    made = event_class(names)
+    columns = [values_of(table.column(name)) for name in names]
+    return map(made, zip(*columns, strict=True)) if names else iter([made()] * table.num_rows)
+
+
+def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Python values; instants in UTC, whatever zone the session shows them in."""
+    if pa.types.is_timestamp(column.type) and column.type.tz not in (None, "UTC"):
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+    return list(column.to_pylist())
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is the number that is none."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def tie_of(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What orders events of one time: as Spark sorts, NULL first and NaN last.
+
+    Examples
+    --------
+    >>> sorted([(float("nan"),), (2.0,), (None,)], key=tie_of)
+    [(None,), (2.0,), (nan,)]
+    """
+    return tuple((0,) if value is None else (2,) if is_nan(value) else (1, value) for value in values)

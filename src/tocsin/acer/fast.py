@@ -1,0 +1,303 @@
+"""The same answers without windows that overlap in memory: an event is kept once, however many windows it lies in.
+
+machine     for                                       what is remembered of a key
+-------     ---                                       ---------------------------
+Sliding     the Aggregate, where windows overlap      events of windows that still exist
+Slices      T-CER                                     events of the slices of time that are not over
+Instants    S&P                                       events that the watermark has not passed
+Fold        R-CER                                     those, and the state of f_M
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from tocsin.acer.clock import Clock
+from tocsin.acer.functions import Function
+from tocsin.acer.growth import Growth
+from tocsin.acer.listings import Listing, mapped, processed
+from tocsin.acer.model import Arrival, Given, Key, Result, in_order
+from tocsin.acer.windows import FOREVER, NEVER, Window, Windows
+
+at_time = itemgetter(0)
+
+
+def taken(waiting: list[Arrival], now: int) -> list[Arrival]:
+    """The arrivals that the watermark has passed, in order; they wait no more."""
+    waiting.sort(key=in_order)
+    passed = bisect_left(waiting, now, key=at_time)
+    found = waiting[:passed]
+    del waiting[:passed]
+    return found
+
+
+class Kept(NamedTuple):
+    """An event that windows hold: its time, its place in the order in which f_U sees events, and itself."""
+
+    time: int
+    ordinal: int
+    arrival: Arrival
+
+
+@dataclass
+class Memory:
+    """What is remembered of a key.
+
+    Attributes
+    ----------
+    kept
+        The events of windows that still exist, in order of time.
+    waiting
+        Events that the watermark has not passed.
+    count
+        How many events there have been.
+    revisions
+        How often windows that still exist have given results, where lateness lets them do so again.
+    is_disordered
+        Whether a late arrival has come, so that f_U has seen events in another order than that of time.
+    at
+        How far the watermark has come.
+    numbers
+        The windows that are looked at; None: all.
+    """
+
+    kept: list[Kept] = field(default_factory=list)
+    waiting: list[Arrival] = field(default_factory=list)
+    count: int = 0
+    revisions: dict[int, int] = field(default_factory=dict)
+    is_disordered: bool = False
+    at: int = NEVER
+    numbers: range | None = None
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """The Aggregate over events that are kept once: a window's state is made when it gives results.
+
+    Attributes
+    ----------
+    windows, listing, lateness, clock, takes_late
+        As of `literal.Literal`.
+    """
+
+    windows: Windows
+    listing: Listing
+    lateness: int = 0
+    clock: Clock = Clock.INTEGER
+    takes_late: bool = False
+
+    def begin(self, numbers: range | None = None) -> Memory:
+        """A key without events."""
+        return Memory(numbers=numbers)
+
+    def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
+        """What windows give."""
+        given = Given()
+        again: set[int] = set()
+        for arrival in new:
+            if arrival.time >= before:
+                memory.waiting.append(arrival)
+            elif not self._late(memory, arrival, before, again):
+                given.late += 1
+        memory.kept += [self._counted(memory, arrival) for arrival in taken(memory.waiting, now)]
+        times = [one.time for one in memory.kept]
+        for number in sorted(again):
+            given.results += self._given(key, memory, times, number)
+        for number in self._ended(memory, times, before, now):
+            given.results += self._given(key, memory, times, number)
+        memory.at = now
+        self._forget(memory, now)
+        return given
+
+    def due(self, memory: Memory) -> int:
+        """When the next window ends, or the first event is in none any more."""
+        times = [one.time for one in memory.kept[:1]] + [one.time for one in memory.waiting[:1]]
+        if not times:
+            return FOREVER
+        first = min(times)
+        number = max(self.windows.first(memory.at), self.windows.first(first))
+        return min(self.windows.end(number), self._gone(first))
+
+    def kept(self, memory: Memory) -> int:
+        """Events."""
+        return len(memory.kept) + len(memory.waiting)
+
+    def _late(self, memory: Memory, arrival: Arrival, before: int, again: set[int]) -> bool:
+        """Keep a late arrival for windows that exist, and note those that have given results; whether there are any."""
+        if not self.takes_late:
+            return False
+        exist = self.windows.first(before - self.lateness)
+        holding = self.windows.holding(arrival.time)
+        numbers = range(max(holding.start, exist), holding.stop)
+        if not numbers:
+            return False
+        again.update(range(numbers.start, min(numbers.stop, self.windows.first(before))))
+        memory.kept.append(self._counted(memory, arrival))
+        memory.kept.sort(key=at_time)
+        memory.is_disordered = True
+        return True
+
+    def _counted(self, memory: Memory, arrival: Arrival) -> Kept:
+        memory.count += 1
+        return Kept(arrival.time, memory.count, arrival)
+
+    def _ended(self, memory: Memory, times: list[int], before: int, now: int) -> Iterator[int]:
+        """The windows that hold an event, and have ended since."""
+        if not times:
+            return
+        windows = self.windows
+        number = max(windows.first(before), windows.first(times[0]))
+        until = min(windows.first(now), windows.last(times[-1]) + 1)
+        if memory.numbers is not None:
+            number, until = max(number, memory.numbers.start), min(until, memory.numbers.stop)
+        while number < until:
+            next_event = bisect_left(times, windows.start(number))
+            if next_event == len(times):
+                return
+            if times[next_event] < windows.end(number):
+                yield number
+                number += 1
+            else:
+                number = max(number + 1, windows.first(times[next_event]))
+
+    def _given(self, key: Key, memory: Memory, times: list[int], number: int) -> list[Result]:
+        window = Window(key, self.windows.start(number), self.windows.end(number), self.clock)
+        held = memory.kept[bisect_left(times, window.start_us) : bisect_left(times, window.end_us)]
+        if memory.is_disordered:
+            held.sort(key=itemgetter(1))
+        state = None
+        for one in held:
+            state = self.listing.update(window, state, one.arrival)
+        revision = memory.revisions.get(number, 0)
+        if self.lateness:
+            memory.revisions[number] = revision + 1
+        return [
+            Result(self._time(number, payload), revision, payload) for payload in self.listing.output(window, state)[1]
+        ]
+
+    def _time(self, number: int, payload: Any) -> int:
+        return self.windows.time(number)
+
+    def _gone(self, time: int) -> int:
+        """When no window needs an event of this time any more."""
+        return self.windows.end(self.windows.last(time)) + self.lateness
+
+    def _forget(self, memory: Memory, now: int) -> None:
+        gone = bisect_left(memory.kept, 1, key=lambda one: int(self._gone(one.time) > now))
+        del memory.kept[:gone]
+        if not memory.kept:
+            memory.is_disordered = False
+        for number in [one for one in memory.revisions if self.windows.end(one) + self.lateness <= now]:
+            del memory.revisions[number]
+
+
+@dataclass(frozen=True)
+class Slices(Sliding):
+    """T-CER: its sequences are found in slices, and have the times of the windows the user has asked for.
+
+    Attributes
+    ----------
+    asked
+        Those windows.
+    """
+
+    asked: Windows = field(kw_only=True)
+
+    def _time(self, number: int, payload: Any) -> int:
+        return self.asked.time(self.asked.last(payload.start))
+
+    def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
+        """The sequences of slices that have ended."""
+        given = super().run(key, memory, new, before, now)
+        given.results.sort(key=at_time)
+        return given
+
+
+@dataclass
+class Waiting:
+    """Events that the watermark has not passed."""
+
+    waiting: list[Arrival] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Instants:
+    """S&P: events of one time, given to f_P together."""
+
+    processing: Function
+
+    def begin(self, numbers: range | None = None) -> Waiting:
+        """A key without events."""
+        return Waiting()
+
+    def run(self, key: Key, memory: Waiting, new: list[Arrival], before: int, now: int) -> Given:
+        """What f_P makes of them."""
+        given = Given()
+        memory.waiting += [arrival for arrival in new if arrival.time >= before]
+        given.late = sum(arrival.time < before for arrival in new)
+        for time, group in groupby(taken(memory.waiting, now), key=at_time):
+            rows = processed(self.processing, key, time, [arrival.event for arrival in group])
+            given.results += [Result(time, 0, row) for row in rows]
+        return given
+
+    def due(self, memory: Waiting) -> int:
+        """When the watermark has passed the first."""
+        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
+
+    def kept(self, memory: Waiting) -> int:
+        """Events."""
+        return len(memory.waiting)
+
+
+@dataclass
+class Folded(Waiting):
+    """And the state of f_M, with what is known of its size."""
+
+    state: Any = None
+    growth: Growth = field(default_factory=Growth)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """R-CER: f_M over the events of a key, in order.
+
+    Attributes
+    ----------
+    mapping
+        f_M.
+    most_bytes
+        How large a state that grows with the number of events may become; None: as large as it will.
+    """
+
+    mapping: Function
+    most_bytes: int | None = None
+
+    def begin(self, numbers: range | None = None) -> Folded:
+        """A key without events."""
+        return Folded()
+
+    def run(self, key: Key, memory: Folded, new: list[Arrival], before: int, now: int) -> Given:
+        """What f_M gives."""
+        given = Given()
+        memory.waiting += [arrival for arrival in new if arrival.time >= before]
+        given.late = sum(arrival.time < before for arrival in new)
+        for arrival in taken(memory.waiting, now):
+            memory.state, rows = mapped(self.mapping, key, memory.state, arrival)
+            given.results += [Result(arrival.time, 0, row) for row in rows]
+            if memory.growth.counted(memory.state):
+                memory.growth.check(self.mapping, key, arrival.time, self.most_bytes)
+        given.grows = memory.growth.grows
+        return given
+
+    def due(self, memory: Folded) -> int:
+        """When the watermark has passed the first that waits."""
+        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
+
+    def kept(self, memory: Folded) -> int:
+        """Events that wait, and the state."""
+        return len(memory.waiting) + (memory.state is not None)

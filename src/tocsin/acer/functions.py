@@ -1,0 +1,138 @@
+"""Users' functions, and what to say when they fail: which one, for which key, at which event time."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin import errors
+from tocsin.acer.clock import Clock
+from tocsin.acer.events import Event
+from tocsin.acer.model import Key
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's function under the name of the option that it came by.
+
+    Attributes
+    ----------
+    call
+        The function.
+    option
+        The name of the option.
+    clock
+        How times are shown.
+    takes_window
+        Whether it wants to know the window.
+    """
+
+    call: Callable[..., Any]
+    option: str
+    clock: Clock
+    takes_window: bool = False
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        own = getattr(self.call, "__name__", type(self.call).__name__)
+        return f"`{self.option}` ({own})"
+
+    def failed(self, key: Key, time: int, problem: Exception) -> errors.MatchError:
+        """What to raise from what it raised."""
+        if isinstance(problem, errors.UserFunctionError | errors.StateGrowsError):
+            return problem
+        own = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename != __file__][1:]
+        at = f"\n  at line {own[-1].lineno} of {own[-1].name}: {own[-1].line}" if own and own[-1].line else ""
+        return errors.UserFunctionError(
+            f"{self.name} failed for the key {shown(key)} at the event time {self.clock.shown(time)}: "
+            f"{type(problem).__name__}: {problem}{at}",
+            hint="the events before it were fine; call the function with this event in plain Python to see why.",
+        )
+
+    def pair(self, given: Any) -> tuple[Any, Any]:
+        """The state and the outputs that it gave."""
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise TypeError(f"it must return a pair (state, outputs), not {given!r}")
+        return given
+
+
+def shown(key: Key) -> str:
+    """A key in a message."""
+    return ", ".join(map(repr, key)) if key else "() of all events"
+
+
+def function(call: Any, option: str, clock: Clock, arguments: tuple[str, ...], *, window: bool = False) -> Function:
+    """A function that takes these arguments; with `window` perhaps one more.
+
+    Raises
+    ------
+    InvalidOptionError
+        When it is no function, or takes others.
+    """
+    wanted = f"({', '.join(arguments)})"
+    if not callable(call):
+        raise errors.InvalidOptionError(
+            f"`{option}={call!r}` is not a function.", hint=f"pass a Python function of {wanted}."
+        )
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return Function(call, option, clock)
+    for more in ((), ("window",)) if window else ((),):
+        try:
+            signature.bind(*arguments, *more)
+        except TypeError:
+            continue
+        return Function(call, option, clock, bool(more))
+    also = f", or of ({', '.join((*arguments, 'window'))})" if window else ""
+    raise errors.InvalidOptionError(
+        f"`{option}` is a function of {signature}.", hint=f"it must be one of {wanted}{also}."
+    )
+
+
+def rows_in(given: Any) -> list[Any]:
+    """The rows of what a function gave: none, one, or some.
+
+    Examples
+    --------
+    >>> rows_in(None), rows_in({"n": 1}), rows_in([(1,), (2,)])
+    ([], [{'n': 1}], [(1,), (2,)])
+    """
+    if given is None:
+        return []
+    if isinstance(given, Mapping | tuple):
+        return [given]
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return list(given)
+    raise TypeError(f"outputs are a list of rows, or one row as a tuple or mapping, not {given!r}")
+
+
+def values_of_row(row: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The values of a row in the order of columns: by name where it has names, otherwise by place.
+
+    Examples
+    --------
+    >>> values_of_row({"b": 2, "a": 1}, ("a", "b")), values_of_row((1, 2), ("a", "b"))
+    ((1, 2), (1, 2))
+    """
+    named: Any = row
+    if isinstance(row, Event):
+        named = row.asdict()
+    elif hasattr(row, "__fields__"):  # a Row of Spark's
+        named = row.asDict()
+    if isinstance(named, Mapping):
+        missing = [name for name in names if name not in named]
+        if missing:
+            raise TypeError(f"an output has no {missing[0]!r}: {row!r}")
+        return tuple(named[name] for name in names)
+    if isinstance(named, tuple | list):
+        if len(named) != len(names):
+            raise TypeError(f"an output has {len(named)} values for the columns {', '.join(names) or '()'}: {row!r}")
+        return tuple(named)
+    if len(names) == 1:
+        return (named,)
+    raise TypeError(f"an output is neither a tuple nor a mapping: {row!r}")

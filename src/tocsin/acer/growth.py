@@ -1,0 +1,69 @@
+"""Whether the state of a function grows with the number of events, which nothing can run for ever (paper 000 §5)."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from tocsin import errors
+from tocsin.acer.functions import Function, shown
+from tocsin.acer.model import Key
+
+FIRST = 256  # events before the first look
+DOUBLINGS = 3  # how often in a row the state has grown with the events before it is said to
+FACTOR = 1.5
+
+
+@dataclass
+class Growth:
+    """The size of a state, measured whenever the number of events has doubled.
+
+    Examples
+    --------
+    >>> growing, steady = Growth(), Growth()
+    >>> state = []
+    >>> for number in range(3000):
+    ...     state.append(number)
+    ...     _ = growing.counted(state), steady.counted(number)
+    >>> growing.grows, steady.grows
+    (True, False)
+    """
+
+    events: int = 0
+    sizes: list[int] = field(default_factory=list)
+
+    def counted(self, state: Any) -> bool:
+        """Count an event; whether the state was measured."""
+        self.events += 1
+        if self.events < FIRST or self.events & (self.events - 1):
+            return False
+        try:
+            size = len(pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
+        except Exception:  # what cannot be measured is a problem only where it has to be stored
+            return False
+        self.sizes = [*self.sizes[-DOUBLINGS:], size]
+        return True
+
+    @property
+    def grows(self) -> bool:
+        """Whether it has grown with each of the last doublings."""
+        pairs = list(zip(self.sizes, self.sizes[1:], strict=False))
+        return len(pairs) == DOUBLINGS and all(after >= FACTOR * before for before, after in pairs)
+
+    def check(self, function: Function, key: Key, time: int, most_bytes: int | None) -> None:
+        """Stop what grows without end.
+
+        Raises
+        ------
+        StateGrowsError
+            When it grows, and has become larger than it may.
+        """
+        if most_bytes is not None and self.grows and self.sizes[-1] > most_bytes:
+            raise errors.StateGrowsError(
+                f"The state of {function.name} grows with the number of events: {self.sizes[-2]:,} bytes after "
+                f"{self.events // 2:,} events, {self.sizes[-1]:,} after {self.events:,}, for the key {shown(key)} at "
+                f"the event time {function.clock.shown(time)}.",
+                hint="keep what later events need and no more; a pattern of bounded span is for `time_cer`. "
+                f"`max_state=` is the size it may have ({most_bytes:,} bytes); None lets it grow.",
+            )

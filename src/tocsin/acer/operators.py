@@ -1,0 +1,372 @@
+"""The four operators: A, and S&P, T-CER and R-CER, which are made of it (paper 000, Listings 3 to 5)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.acer.clock import length
+from tocsin.acer.events import Event
+from tocsin.acer.fast import Fold, Instants, Slices, Sliding
+from tocsin.acer.functions import function
+from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
+from tocsin.acer.literal import Literal, Unwrapped
+from tocsin.acer.model import Machine
+from tocsin.acer.plan import Live, Operator, Source, payload, source
+from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
+from tocsin.analysis.limits import parse_limit
+from tocsin.options import microseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Duration = str | int | dt.timedelta
+Names = str | Sequence[str]
+CONSTRUCTIONS = ("fast", "literal")
+SPAN = ("start", "end")
+MOST_STATE = "1 MB"
+MOST_LOOPS = 1_000_000  # windows that one event may lie in, where the construction makes them all
+DEFAULT_DISTANCE = 16  # D_W of the literal R-CER, in ticks of δ
+
+
+def aggregate(
+    df: DataFrame,
+    *,
+    time: str = "ts",
+    key: Names | None = None,
+    advance: Duration,
+    size: Duration,
+    lateness: Duration | None = None,
+    update: Callable[..., Any],
+    output: Callable[..., Any],
+    schema: str | T.StructType,
+    granularity: Duration = "1 microsecond",
+    construction: str = "fast",
+    watermark: Duration | None = None,
+    shards: int | None = None,
+    heartbeats: DataFrame | None = None,
+    idle_timeout: Duration | None = None,
+) -> DataFrame:
+    """The Aggregate A: a state for each key and window, that events update and results are made of.
+
+    A DataFrame comes back and nothing runs until you use it; of a streaming DataFrame, a streaming one.
+
+    Parameters
+    ----------
+    df
+        The events. Rows without a time take part in nothing.
+    time
+        The time column: a timestamp, or an integer in microseconds.
+    key
+        The columns whose values events of one window have in common (f_K); None: all events together.
+    advance, size
+        WA and WS: windows are [i·advance, i·advance + size) for all integers i; `"10 minutes"`, a timedelta or
+        microseconds. They overlap when they advance by less than their size.
+    lateness
+        L: for how long after its end a window still takes events of a stream that come after the watermark. It then
+        gives its results again, with `revision` one more. By default not at all.
+    update
+        f_U, `(state, event) → state`, or `(state, event, window) → state`; the state of a new window is None. Events of
+        a window come in order of time. An event is a tuple with names: `event.amount`.
+    output
+        f_O, `state → rows`, or `(state, window) → rows`: a list of rows, one row, or None. A row is a tuple in the
+        order of `schema`, or a mapping.
+    schema
+        The columns of a row, `"low double, high double"` or a StructType.
+    granularity
+        δ: times are multiples of it.
+    construction
+        `"fast"`, or `"literal"`: with a state for each window, as the paper has it. The results are the same.
+    watermark
+        How far the watermark of a stream stays behind its latest event; by default what `withWatermark` says.
+    shards, heartbeats, idle_timeout
+        As for `Pattern.match`, on streams.
+
+    Returns
+    -------
+    DataFrame
+        The key columns, the time (the right boundary of the window − δ), with `lateness` also `revision`, then the
+        columns of `schema`.
+
+    Examples
+    --------
+    >>> def add(state, event):
+    ...     return (state or 0) + event.amount
+    >>> aggregate(df, key="user", advance="1 minute", size="5 minutes", update=add, output=lambda total: (total,),
+    ...     schema="total double")  # doctest: +SKIP
+    """
+    events = source(df, time, key or ())
+    unit = _micros("granularity", granularity)
+    windows = checked(_micros("advance", advance), _micros("size", size), unit)
+    late_us = 0 if lateness is None else _micros("lateness", lateness)
+    listing = UserAggregate(
+        function(update, "update", events.clock, ("state", "event"), window=True),
+        function(output, "output", events.clock, ("state",), window=True),
+        unit,
+    )
+    kind = Literal if _is_literal(construction) or not windows.overlap else Sliding
+    return Operator(
+        events,
+        kind(windows, listing, late_us, events.clock, takes_late=True),
+        unit,
+        payload(events, _required(schema), ("revision",) if late_us else ()),
+        has_revision=late_us > 0,
+        windows=windows,
+        said=(windows, late_us, events.key, events.ties),
+        live=_live(watermark, shards, heartbeats, idle_timeout),
+    ).frame()
+
+
+def sort_and_preprocess(
+    df: DataFrame,
+    function: Callable[[list[Event]], Any],
+    *,
+    time: str = "ts",
+    key: Names | None = None,
+    schema: str | T.StructType | None = None,
+    granularity: Duration = "1 microsecond",
+    construction: str = "fast",
+    watermark: Duration | None = None,
+    shards: int | None = None,
+    heartbeats: DataFrame | None = None,
+    idle_timeout: Duration | None = None,
+) -> DataFrame:
+    """S&P: sort events, and process those together that have one time and one key (Listing 3).
+
+    Parameters
+    ----------
+    df, time, granularity, construction, watermark, shards, heartbeats, idle_timeout
+        As for `aggregate`.
+    function
+        f_P, `events → rows`: what becomes of the events of one time and key. `lambda events: events[0]` removes
+        duplicates.
+    key
+        The columns of the key (f_K); None: all columns, so that only equal events are processed together (f_K*).
+    schema
+        The columns of a row; by default those of the events. Rows may be events.
+
+    Returns
+    -------
+    DataFrame
+        The key columns, the time of the events, the columns of `schema`; of a batch in order of time.
+    """
+    events = source(df, time, key)
+    unit = _micros("granularity", granularity)
+    processing = _function(function, events, "events")
+    machine: Machine = Instants(processing)
+    if _is_literal(construction):
+        machine = Literal(checked(unit, unit, unit), Collected(processing), clock=events.clock)
+    return Operator(
+        events,
+        machine,
+        unit,
+        payload(events, schema),
+        is_sorted=True,
+        said=(unit, events.key),
+        live=_live(watermark, shards, heartbeats, idle_timeout),
+    ).frame()
+
+
+def time_cer(
+    df: DataFrame,
+    function: Callable[[Any, Event], tuple[Any, Any]],
+    *,
+    within: Duration,
+    time: str = "ts",
+    key: Names | None = None,
+    advance: Duration | None = None,
+    size: Duration | None = None,
+    ties: Names = (),
+    schema: str | T.StructType,
+    granularity: Duration = "1 microsecond",
+    construction: str = "fast",
+    watermark: Duration | None = None,
+    shards: int | None = None,
+    heartbeats: DataFrame | None = None,
+    idle_timeout: Duration | None = None,
+) -> DataFrame:
+    """T-CER: find sequences that span less than a known time, wherever they lie, each once (Listing 4).
+
+    Parameters
+    ----------
+    df, time, granularity, construction, watermark, shards, heartbeats, idle_timeout
+        As for `aggregate`.
+    function
+        f_C, `(state, event) → (state, rows)`: a row for each sequence that is complete with the event. It is given
+        the events of a window in order, with None as the first state, and must find a sequence whenever it is given all
+        its events. A row is `(start, end, …)`: the times of the sequence's first and last event, as events have them,
+        and the columns of `schema`.
+    within
+        D: the times of a sequence's first and last event are less than this apart; others are left out.
+    key
+        The columns whose values all events of a sequence have in common; None: there is none.
+    advance, size
+        WA and WS of the windows, by default D and 2 D; WA ≤ WS − D + δ and WS ≥ D.
+    ties
+        Columns that order events of one time. Without it their order is fixed, and arbitrary.
+    schema
+        The columns of a row after `start` and `end`; `""` when there are none.
+
+    Returns
+    -------
+    DataFrame
+        The key columns, the time (the end − δ of the last window that holds the sequence), `start`, `end`, the columns
+        of `schema`.
+
+    Raises
+    ------
+    InvalidOptionError
+        When some sequence would lie in no window: the inequality that is broken.
+    """
+    events = source(df, time, key or (), ties)
+    unit = _micros("granularity", granularity)
+    span = _micros("within", within)
+    if span < 1:
+        raise errors.InvalidOptionError("`within` is no time at all.", hint='write `within="10 minutes"`.')
+    windows = checked(
+        span if advance is None else _micros("advance", advance),
+        2 * span if size is None else _micros("size", size),
+        unit,
+    )
+    legal_for_spans(windows, span)
+    finding = _function(function, events, "state", "event")
+    shown = T.StructType([T.StructField(name, T.LongType()) for name in SPAN])
+    shown = T.StructType([*shown.fields, *payload(events, _required(schema), SPAN).fields])
+    used = windows if _is_literal(construction) else slices(windows, span)
+    listing = Sequences(finding, span, used, tuple(shown.names))
+    machine: Machine = Slices(used, listing, clock=events.clock, asked=windows)
+    if _is_literal(construction):
+        _require_few(windows)
+        machine = Literal(windows, listing, clock=events.clock)
+    return Operator(
+        events,
+        machine,
+        unit,
+        shown,
+        spans=len(SPAN),
+        windows=used,
+        said=(windows, span, events.key, events.ties),
+        live=_live(watermark, shards, heartbeats, idle_timeout),
+    ).frame()
+
+
+def rule_cer(
+    df: DataFrame,
+    function: Callable[[Any, Event], tuple[Any, Any]],
+    *,
+    time: str = "ts",
+    key: Names | None = None,
+    ties: Names = (),
+    schema: str | T.StructType | None = None,
+    max_state: str | int | None = MOST_STATE,
+    granularity: Duration = "1 microsecond",
+    construction: str = "fast",
+    watermark_distance: Duration | None = None,
+    watermark: Duration | None = None,
+    shards: int | None = None,
+    heartbeats: DataFrame | None = None,
+    idle_timeout: Duration | None = None,
+) -> DataFrame:
+    """R-CER: a function with a state over all events of a key, in order of time (Listing 5).
+
+    Parameters
+    ----------
+    df, time, granularity, construction, watermark, shards, heartbeats, idle_timeout
+        As for `aggregate`.
+    function
+        f_M, `(state, event) → (state, rows)`; the first state is None. The rows have the time of the event.
+    key
+        The columns of the key; None: all events have one state, and one task runs them.
+    ties
+        f_T: columns that order events of one time. Without it their order is fixed, and arbitrary.
+    schema
+        The columns of a row; by default those of the events. Rows may be events.
+    max_state
+        How large the state of a key may become while it grows with the number of events, `"1 MB"`; beyond, the job
+        stops with STATE_GROWS. A state that does not grow may have any size; None lets it grow.
+    watermark_distance
+        D_W of the literal construction: how far apart watermarks are at most. The fast one needs none.
+
+    Returns
+    -------
+    DataFrame
+        The key columns, the time of the event, the columns of `schema`.
+    """
+    events = source(df, time, key or (), ties)
+    unit = _micros("granularity", granularity)
+    mapping = _function(function, events, "state", "event")
+    most = None if max_state is None else parse_limit(max_state).bytes
+    distance = DEFAULT_DISTANCE * unit
+    if watermark_distance is not None:
+        distance = checked(_micros("watermark_distance", watermark_distance), unit, unit).advance
+    machine: Machine = Fold(mapping, most)
+    if _is_literal(construction):
+        windows = checked(unit, distance + unit, unit)
+        _require_few(windows)
+        machine = Unwrapped(Literal(windows, Shared(mapping, distance, unit), clock=events.clock, distance=distance))
+    return Operator(
+        events,
+        machine,
+        unit,
+        payload(events, schema),
+        said=(unit, distance, events.key, events.ties),
+        live=_live(watermark, shards, heartbeats, idle_timeout),
+    ).frame()
+
+
+def _function(given: Any, events: Source, *arguments: str) -> Any:
+    return function(given, "function", events.clock, arguments)
+
+
+def _is_literal(construction: str) -> bool:
+    if construction not in CONSTRUCTIONS:
+        raise errors.InvalidOptionError(
+            f"There is no construction `{construction}`.",
+            hint=errors.did_you_mean(str(construction), CONSTRUCTIONS, "constructions"),
+        )
+    return construction == "literal"
+
+
+def _require_few(windows: Windows) -> None:
+    number = -(-windows.size // windows.advance)
+    if number > MOST_LOOPS:
+        raise errors.InvalidOptionError(
+            f"The literal construction would put every event into {number:,} windows, each {length(windows.advance)} "
+            "after the other.",
+            hint='choose a coarser `granularity=`, or `construction="fast"`, which gives the same.',
+        )
+
+
+def _required(schema: Any) -> Any:
+    if schema is None:
+        raise errors.InvalidOptionError(
+            "`schema` says nothing.", hint='name the columns of the result: `schema="low double, high double"`.'
+        )
+    return schema
+
+
+def _micros(option: str, given: Any) -> int:
+    """A length of time: text, timedelta, or microseconds."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    if not isinstance(given, str | dt.timedelta):
+        raise errors.InvalidOptionError(
+            f"`{option}={given!r}` is not a length of time.",
+            hint='write a number and a unit, as in `"10 seconds"`, or microseconds.',
+        )
+    return microseconds(given)
+
+
+def _live(watermark: Any, shards: Any, heartbeats: Any, idle_timeout: Any) -> Live:
+    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
+        raise errors.InvalidOptionError(f"`shards={shards!r}` is not a positive integer.", hint="leave it out.")
+    return Live(
+        None if watermark is None else _micros("watermark", watermark),
+        shards,
+        heartbeats,
+        None if idle_timeout is None else _micros("idle_timeout", idle_timeout),
+    )

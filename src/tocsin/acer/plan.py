@@ -1,0 +1,350 @@
+"""From a DataFrame and a machine to the DataFrame of results, in batches and on streams. Nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.acer import columns as names
+from tocsin.acer.batch import Task
+from tocsin.acer.clock import Clock
+from tocsin.acer.columns import Incoming, Outgoing
+from tocsin.acer.model import Machine
+from tocsin.acer.stream import OperatorStep
+from tocsin.acer.windows import Windows
+from tocsin.physical import identity, instants
+from tocsin.physical.compat import is_dataframe, is_streaming, make_ready_for_python, schema_of
+from tocsin.physical.inputs import Inputs, Stream, stream_of
+from tocsin.physical.shapes import arrow_type
+from tocsin.physical.sliced import layout
+from tocsin.physical.sliced.slices import slice_of
+from tocsin.physical.sliced.values import micros_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import repartition, select, to_spark, where
+from tocsin.physical.streaming import frames as streams
+from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.heartbeats import heartbeats_of
+from tocsin.physical.values import Kind, kind_of
+
+EVENTS = "events"  # what messages call the input
+CLOCKS = {Kind.INSTANT: Clock.INSTANT, Kind.LOCAL: Clock.LOCAL, Kind.INTEGER: Clock.INTEGER}
+ORDERED = frozenset(Kind) - {Kind.OTHER, Kind.NULL}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A DataFrame of events, checked.
+
+    Attributes
+    ----------
+    stream
+        Its frame, schema and time column.
+    key
+        Its key columns; None: every event is its own key (f_K*).
+    ties
+        The columns that order events of one time.
+    """
+
+    stream: Stream
+    key: tuple[str, ...] | None
+    ties: tuple[str, ...] = ()
+
+    @property
+    def clock(self) -> Clock:
+        """How it tells time."""
+        return CLOCKS[self.stream.time_kind]
+
+    @property
+    def shown_key(self) -> tuple[str, ...]:
+        """The key columns of results."""
+        return self.key or ()
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a user asks of a stream, as `match` has it."""
+
+    delay_us: int | None = None
+    shards: int | None = None
+    heartbeats: Any = None
+    idle_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator over a source.
+
+    Attributes
+    ----------
+    source
+        Its events.
+    machine
+        What runs for each key.
+    unit
+        δ.
+    schema
+        The payload of results.
+    spans
+        How many of its first columns are times.
+    has_revision
+        Whether results tell how often they have been given before.
+    windows
+        Windows by which a batch is cut, so that a key is not one task; None: it is.
+    is_sorted
+        Whether the result of a batch is in order of time.
+    said
+        What the state of a stream depends on beside all this.
+    live
+        What is asked of a stream.
+    """
+
+    source: Source
+    machine: Machine
+    unit: int
+    schema: T.StructType
+    spans: int = 0
+    has_revision: bool = False
+    windows: Windows | None = None
+    is_sorted: bool = False
+    said: tuple[object, ...] = ()
+    live: Live = field(default_factory=Live)
+
+    def frame(self) -> DataFrame:
+        """The results."""
+        frame = self.source.stream.frame
+        make_ready_for_python(frame)
+        found = self._on_stream() if is_streaming(frame) else self._on_batch()
+        return self._shown(found)
+
+    # --- in batches -------------------------------------------------------------------------------
+
+    def _on_batch(self) -> DataFrame:
+        rows = where(self._shipped(), F.col(names.TIME).isNotNull())
+        group = [F.col(name) for name in (names.FIRST_KEY, names.SECOND_KEY)]
+        windows = self.windows
+        if windows is not None:
+            rows = self._with_blocks(rows, windows)
+            group.append(F.col(names.BLOCK))
+        is_one = self.source.key == () and windows is None
+        rows = rows.repartition(1) if is_one else repartition(rows, *group)
+        order = [*group, F.col(names.TIME), *map(F.col, self.source.ties)]
+        order += [F.col(names.FIRST_TIE), F.col(names.SECOND_TIE)]
+        rows = rows.sortWithinPartitions(*map(to_spark, order))
+        task = Task(self.machine, self._incoming(), self._outgoing(), None if windows is None else windows.per_block)
+        return rows.mapInArrow(task, self._worker_schema())
+
+    def _with_blocks(self, rows: DataFrame, windows: Windows) -> DataFrame:
+        """A row for each block of windows that needs the event."""
+        time, per_block = F.col(names.TIME), windows.per_block
+        first = slice_of(slice_of(time - windows.size, windows.advance) + 1, per_block)
+        last = slice_of(slice_of(time, windows.advance), per_block)
+        # Between two windows there is an event that nobody needs.
+        blocks = F.when(first <= last, F.sequence(first, F.greatest(first, last))).otherwise(
+            F.array().cast("array<bigint>")
+        )
+        return select(rows, *map(F.col, self._columns()), F.explode(blocks).alias(names.BLOCK))
+
+    # --- on streams -------------------------------------------------------------------------------
+
+    def _on_stream(self) -> DataFrame:
+        inputs = Inputs({EVENTS: self.source.stream}, self.source.stream.time_kind, True)
+        lateness = streams.lateness_of(inputs, self.live.delay_us)
+        options = streams.Options(
+            lateness,
+            self.live.shards,
+            heartbeats=heartbeats_of(self.live.heartbeats, inputs),
+            idle_ms=None if self.live.idle_us is None else max(self.live.idle_us // 1000, 1),
+        )
+        shipped = self._shipped(for_stream=True)
+        parcels = Parcels(
+            shipped, (*self._columns(), *STREAMED), self._digests_of_key() if self.source.key != () else ()
+        )
+        partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        shards = streams.shards_of(options, partitions) if parcels.keys else 1
+        step = OperatorStep(self.machine, self._incoming(), self._outgoing(), (lateness[EVENTS],), options.idle_ms)
+        plan = streams.named(type(self.machine).__name__, self.said, streams.types_in(shipped), shards)
+        schema = self._worker_schema()
+        return streams.given_by(Shard(step, plan), parcels, shards, [(EVENTS,)], options, schema)
+
+    # --- what travels -----------------------------------------------------------------------------
+
+    def _shipped(self, *, for_stream: bool = False) -> DataFrame:
+        """Events with their time in microseconds, and what tells keys and equal times apart."""
+        stream = self.source.stream
+        micros = micros_of(F.col(stream.time), stream.time_kind)
+        ties = self._digests(stream.schema.names)
+        keys = self._digests_of_key()
+        own = [
+            micros.alias(names.TIME),
+            *(key.alias(name) for key, name in zip(keys, (names.FIRST_KEY, names.SECOND_KEY), strict=True)),
+            *(tie.alias(name) for tie, name in zip(ties, (names.FIRST_TIE, names.SECOND_TIE), strict=True)),
+        ]
+        if for_stream:
+            own += [
+                F.when(F.col(stream.time).isNotNull(), F.bigint(1)).otherwise(F.bigint(0)).alias(layout.BITS),
+                F.lit(None).cast("bigint").alias(layout.CLOCK),
+                F.lit(0).alias(layout.SOURCE),
+            ]
+        return select(stream.frame, *map(F.col, stream.schema.names), *own)
+
+    def _columns(self) -> tuple[str, ...]:
+        return (
+            *self.source.stream.schema.names,
+            *(names.TIME, names.FIRST_KEY, names.SECOND_KEY, names.FIRST_TIE, names.SECOND_TIE),
+        )
+
+    def _digests_of_key(self) -> tuple[Column, ...]:
+        """Two numbers that keys have in common which Spark would group: NULL is a key, and so is NaN."""
+        key = self.source.key
+        return self._digests(self.source.stream.schema.names if key is None else key)
+
+    def _digests(self, wanted: Iterable[str]) -> tuple[Column, ...]:
+        schema = self.source.stream.schema
+        typed = {name: (F.col(name), schema[name].dataType) for name in wanted}
+        if not typed:
+            return F.bigint(0), F.bigint(0)
+        return tuple(identity.digests(F.lit(""), typed))
+
+    def _incoming(self) -> Incoming:
+        stream = self.source.stream
+        return Incoming(
+            tuple(stream.schema.names), self.source.shown_key, self.source.ties, self.unit, self.source.clock
+        )
+
+    def _outgoing(self) -> Outgoing:
+        schema = self.source.stream.schema
+        return Outgoing(
+            {name: arrow_type(schema[name].dataType) for name in self.source.shown_key},
+            {field.name: arrow_type(field.dataType) for field in self._payload().fields},
+            self.has_revision,
+            self.source.clock,
+        )
+
+    # --- what comes back --------------------------------------------------------------------------
+
+    def _payload(self) -> T.StructType:
+        """The payload as workers give it: times are numbers."""
+        fields = list(self.schema.fields)
+        fields[: self.spans] = [T.StructField(one.name, T.LongType()) for one in fields[: self.spans]]
+        return T.StructType(fields)
+
+    def _worker_schema(self) -> T.StructType:
+        schema = self.source.stream.schema
+        made = T.StructType([T.StructField(name, schema[name].dataType) for name in self.source.shown_key])
+        made = made.add(names.TIME, T.LongType())
+        if self.has_revision:
+            made = made.add(names.REVISION, T.IntegerType())
+        for field_ in self._payload().fields:
+            made = made.add(field_)
+        return made
+
+    def _shown(self, found: DataFrame) -> DataFrame:
+        """With times as the input has them."""
+        time = self.source.stream.time
+        times = [field_.name for field_ in self.schema.fields[: self.spans]]
+        shown = [
+            *map(F.col, self.source.shown_key),
+            self._time(names.TIME).alias(time),
+            *([F.col(names.REVISION)] if self.has_revision else []),
+            *(self._time(name).alias(name) for name in times),
+            *(F.col(field_.name) for field_ in self.schema.fields[self.spans :]),
+        ]
+        result = select(found, *shown)
+        return result.orderBy(time) if self.is_sorted and not is_streaming(result) else result
+
+    def _time(self, name: str) -> Column:
+        match self.source.clock:
+            case Clock.INSTANT:
+                return instants.instant_of_micros(F.col(name))
+            case Clock.LOCAL:
+                return instants.local_of_micros(F.col(name))
+            case _:
+                return F.col(name)
+
+
+STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
+
+
+@dataclass(frozen=True)
+class Parcels:
+    """What travels to shards (`streaming.frames.Shipped`)."""
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    keys: tuple[Column, ...]
+    time: str = names.TIME
+
+
+def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
+    """A DataFrame of events.
+
+    Raises
+    ------
+    InvalidInputError, InvalidOptionError, MissingColumnError, TimeTypeError
+        For what is wrong with it.
+    """
+    if not is_dataframe(df):
+        raise errors.InvalidInputError(
+            f"The input is {type(df).__name__}, not a Spark DataFrame.",
+            hint="make one with `spark.createDataFrame(...)` or `spark.read`.",
+        )
+    named = None if key is None else _names("key", key)
+    ordered = _names("ties", ties)
+    schema = schema_of(df)
+    stream = stream_of(EVENTS, df, schema, None, time, (*(named or ()), *ordered))
+    for name in ordered:
+        if kind_of(schema[name].dataType) not in ORDERED:
+            raise errors.InvalidOptionError(
+                f"`ties` names `{name}`, whose values have no order: {schema[name].dataType.simpleString()}.",
+                hint="name columns of numbers, texts or times.",
+            )
+    return Source(stream, named, ordered)
+
+
+def _names(option: str, given: Any) -> tuple[str, ...]:
+    found = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else None
+    if found is None or not all(isinstance(name, str) and name for name in found):
+        raise errors.InvalidOptionError(
+            f"`{option}={given!r}` is neither the name of a column nor a list of such names.",
+            hint=f'write `{option}="user"` or `{option}=["user", "device"]`.',
+        )
+    return found
+
+
+def payload(source: Source, schema: Any, own: tuple[str, ...] = ()) -> T.StructType:
+    """The columns that results have beside the key and the time: as asked, or those of the events.
+
+    Raises
+    ------
+    InvalidOptionError
+        When it is no schema, or two columns would have one name.
+    """
+    taken = (*source.shown_key, source.stream.time, *own)
+    if schema is None:
+        return T.StructType([one for one in source.stream.schema.fields if one.name not in taken])
+    if isinstance(schema, str):
+        try:
+            schema = T.StructType.fromDDL(schema) if schema.strip() else T.StructType()
+        except Exception as problem:
+            raise errors.InvalidOptionError(
+                f"`schema={schema!r}` is not a list of columns and types: {str(problem).splitlines()[0]}",
+                hint='write `schema="low double, high double"`.',
+            ) from None
+    if not isinstance(schema, T.StructType):
+        raise errors.InvalidOptionError(
+            f"`schema` is {type(schema).__name__}, not a list of columns and types.",
+            hint='write `schema="low double, high double"`, or pass a StructType.',
+        )
+    for place, name in enumerate(schema.names):
+        if name in taken or name in schema.names[:place]:
+            raise errors.InvalidOptionError(
+                f"`schema` has the column `{name}`, which the result has already.",
+                hint=f"the result begins with {', '.join(f'`{one}`' for one in taken)}; choose another name.",
+            )
+    return schema

@@ -1,0 +1,143 @@
+"""Operators on streams: a shard holds the memories of its keys, and wakes those for which something is due."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from tocsin import errors
+from tocsin.acer.columns import FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgoing, integers
+from tocsin.acer.functions import shown
+from tocsin.acer.model import Arrival, Key, Machine
+from tocsin.physical.sliced.layout import BITS
+from tocsin.physical.streaming.clocks import Clocks
+from tocsin.physical.streaming.state import State
+from tocsin.physical.streaming.stepping import Report
+
+
+class Remembered(NamedTuple):
+    """What a shard remembers of a key: when it has to be woken, how much there is, and the memory of its machine."""
+
+    key: Key
+    due: int
+    kept: int
+    grows: bool
+    memory: bytes
+
+
+@dataclass(frozen=True)
+class OperatorStep:
+    """What a worker has to know; it is what `streaming.grouped.Steps` asks for.
+
+    Attributes
+    ----------
+    machine
+        What runs for each key.
+    incoming, outgoing
+        How rows are read and written.
+    lateness_us
+        How far the watermark is behind the latest event.
+    idle_ms
+        After how long a silent stream holds time back no more.
+    """
+
+    machine: Machine
+    incoming: Incoming
+    outgoing: Outgoing
+    lateness_us: tuple[int, ...]
+    idle_ms: int | None = None
+
+    def begin(self) -> State:
+        """A shard that has seen nothing."""
+        return State(Clocks.begin(len(self.lateness_us)))
+
+    def run(
+        self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
+    ) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
+        """One step: the new state, the results, and what happened."""
+        before = state.clocks.watermark
+        clocks = state.clocks.told(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
+        now = clocks.watermark
+        known: dict[Identity, Remembered] = pickle.loads(state.memory) if state.memory else {}
+        arrived = self._arrived(new)
+        outgoing = self.outgoing.empty()
+        late = 0
+        for identity in [*arrived, *(one for one, kept in known.items() if kept.due <= now and one not in arrived)]:
+            late += self._woken(known, identity, arrived.get(identity, []), before, now, outgoing)
+        batches = [outgoing.batch()] if outgoing.rows else []
+        events = sum(map(len, arrived.values()))
+        report = Report(
+            events=events - late,
+            late=late,
+            matches=sum(batch.num_rows for batch in batches),
+            remembered=sum(one.kept for one in known.values()),
+            watermark=now,
+            growing=sum(one.grows for one in known.values()),
+        )
+        memory = pickle.dumps(known, pickle.HIGHEST_PROTOCOL) if known else b""
+        return replace(state, clocks=clocks, memory=memory), batches, None, report
+
+    def _woken(
+        self,
+        known: dict[Identity, Remembered],
+        identity: Identity,
+        new: list[Arrival],
+        before: int,
+        now: int,
+        outgoing: Outgoing,
+    ) -> int:
+        """Run the machine of a key; how many arrivals were late."""
+        last = known.get(identity)
+        key = self.incoming.key_of(new[0]) if last is None else last.key
+        memory = self.machine.begin() if last is None else pickle.loads(last.memory)
+        given = self.machine.run(key, memory, new, before, now)
+        outgoing.add(key, given.results)
+        kept = self.machine.kept(memory)
+        if kept:
+            due = self.machine.due(memory)
+            known[identity] = Remembered(key, due, kept, given.grows, stored(key, memory))
+        else:
+            known.pop(identity, None)
+        return given.late
+
+    def _arrived(self, new: Sequence[pa.Table]) -> dict[Identity, list[Arrival]]:
+        """The new events by key."""
+        if not new:
+            return {}
+        table = pa.concat_tables(new).drop_columns([BITS]).combine_chunks()
+        first, second = integers(table, FIRST_KEY), integers(table, SECOND_KEY)
+        order = np.lexsort((second, first))
+        table = table.take(pa.array(order))
+        found: dict[Identity, list[Arrival]] = {}
+        identities = zip(first[order].tolist(), second[order].tolist(), strict=True)
+        for identity, arrival in zip(identities, self.incoming.arrivals(table), strict=True):
+            found.setdefault(identity, []).append(arrival)
+        return found
+
+
+def stored(key: Key, memory: Any) -> bytes:
+    """A memory as bytes.
+
+    Raises
+    ------
+    UserFunctionError
+        When the state of a user's function cannot be stored.
+    """
+    try:
+        return pickle.dumps(memory, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        pass
+    try:  # classes of a notebook or a script, which workers know by value
+        return bytes(cloudpickle.dumps(memory))  # type: ignore[no-untyped-call]
+    except Exception as problem:
+        raise errors.UserFunctionError(
+            f"The state for the key {shown(key)} cannot be stored between micro-batches: "
+            f"{type(problem).__name__}: {problem}",
+            hint="keep plain values in it: numbers, texts, tuples, lists, dicts, events, dataclasses.",
+        ) from problem

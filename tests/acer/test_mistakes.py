@@ -1,0 +1,230 @@
+"""What users get wrong: options before anything runs, functions with the key and the event time of the failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from tests.streaming.queries import Folder, observed, settings
+
+from tocsin import Progress, TocsinListener, acer, errors
+
+SCHEMA = "ts bigint, k string, x bigint"
+
+
+@pytest.fixture(scope="module")
+def df(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(time, "ab"[time % 2], time) for time in range(20)], SCHEMA)
+
+
+def counted(df: DataFrame, **options: Any) -> DataFrame:
+    wanted: dict[str, Any] = {
+        "advance": 5,
+        "size": 10,
+        "update": lambda state, event: (state or 0) + 1,
+        "output": lambda state: (state,),
+        "schema": "n bigint",
+    }
+    return acer.aggregate(df, **(wanted | options))
+
+
+def paired(df: DataFrame, **options: Any) -> DataFrame:
+    return acer.time_cer(df, lambda state, event: (event, []), **({"within": 10, "schema": ""} | options))
+
+
+def ruled(df: DataFrame, **options: Any) -> DataFrame:
+    return acer.rule_cer(df, lambda state, event: (event, []), **options)
+
+
+Options = dict[str, Any]
+REFUSED: list[tuple[Callable[..., DataFrame], Options, str]] = [
+    (counted, {"advance": 0}, "`advance` is 0 microseconds, not a positive multiple of the granularity 1 microsecond"),
+    (counted, {"advance": 4, "size": 7, "granularity": 2}, "`size` is 7 microseconds, not a positive multiple"),
+    (counted, {"granularity": 0}, "`granularity` is no time at all"),
+    (counted, {"advance": "soon"}, "`soon` is not a length of time"),
+    (counted, {"advance": 1.5}, "`advance=1.5` is not a length of time"),
+    (counted, {"key": "user"}, "There is no column `user`"),
+    (counted, {"key": 3}, "`key=3` is neither the name of a column nor a list"),
+    (counted, {"time": "at"}, "There is no time column `at`"),
+    (counted, {"time": "k"}, "The time column `k` of the input of `events` is string"),
+    (counted, {"update": 3}, "`update=3` is not a function"),
+    (counted, {"update": lambda state: state}, "`update` is a function of \\(state\\)"),
+    (counted, {"output": lambda: []}, "`output` is a function of \\(\\)"),
+    (counted, {"schema": None}, "`schema` says nothing"),
+    (counted, {"schema": "n nothing"}, "is not a list of columns and types"),
+    (counted, {"schema": ["n"]}, "`schema` is list"),
+    (counted, {"schema": "ts bigint"}, "`schema` has the column `ts`, which the result has already"),
+    (counted, {"schema": "a int, a int"}, "`schema` has the column `a`, which the result has already"),
+    (counted, {"schema": "revision int", "lateness": 5}, "`schema` has the column `revision`"),
+    (counted, {"construction": "slow"}, "There is no construction `slow`"),
+    (counted, {"shards": 0}, "`shards=0` is not a positive integer"),
+    (paired, {"within": 0}, "`within` is no time at all"),
+    (paired, {"size": 9}, "WS ≥ D is broken"),
+    (
+        paired,
+        {"size": 12, "advance": 4},
+        "= 12 microseconds − 10 microseconds \\+ 1 microsecond = 3 micro",
+    ),
+    (paired, {"within": "1 hour", "size": "1 hour", "advance": 1, "construction": "literal"}, "3,600,000,000 windows"),
+    (paired, {"schema": "start bigint"}, "`schema` has the column `start`"),
+    (paired, {"ties": "m"}, "There is no column `m`"),
+    (ruled, {"max_state": "big"}, "is not a number of bytes"),
+    (ruled, {"watermark_distance": 0}, "not a positive multiple"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_options(df: DataFrame, number: int) -> None:
+    call, options, message = REFUSED[number]
+    with pytest.raises(errors.TocsinError, match=message):
+        call(df, **options)
+
+
+def test_what_is_no_dataframe() -> None:
+    with pytest.raises(errors.InvalidInputError, match="The input is list, not a Spark DataFrame"):
+        counted([])  # type: ignore[arg-type]
+
+
+def test_columns_without_an_order_break_no_ties(spark: SparkSession) -> None:
+    df = spark.sql("SELECT 1L AS ts, map('a', 1) AS m")
+    with pytest.raises(errors.InvalidOptionError, match="`ties` names `m`, whose values have no order"):
+        paired(df, ties="m")
+
+
+def test_a_stream_without_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(errors.InvalidOptionError, match="How late may events of `events` come"):
+        counted(Folder(spark, tmp_path, SCHEMA).read())
+
+
+def failing(at: int) -> Callable[..., Any]:
+    def fails(state: Any, event: Any) -> Any:
+        if event.ts == at:
+            raise ValueError("no such thing")
+        return event, []
+
+    return fails
+
+
+FAILING: list[tuple[str, Callable[[DataFrame], DataFrame]]] = [
+    ("`update`", lambda df: counted(df, key="k", update=failing(13))),
+    ("`function`", lambda df: acer.time_cer(df, failing(13), within=4, key="k", schema="")),
+    ("`function`", lambda df: acer.rule_cer(df, failing(13), key="k")),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), FAILING)
+def test_a_function_that_raises_names_the_key_and_the_time(
+    df: DataFrame, name: str, call: Callable[[DataFrame], DataFrame]
+) -> None:
+    with pytest.raises(PythonException) as raised:
+        call(df).collect()
+    said = str(raised.value)
+    assert (
+        f"[USER_FUNCTION_FAILED] {name} (fails) failed for the key 'b' at the event time 13: ValueError: no such"
+        in said
+    )
+    assert 'raise ValueError("no such thing")' in said
+
+
+def test_others_that_raise(df: DataFrame) -> None:
+    def preprocess(events: Any) -> Any:
+        return events[3]
+
+    with pytest.raises(PythonException, match=r"failed for the key '[ab]' at the event time [01]: IndexError"):
+        acer.sort_and_preprocess(df, preprocess, key="k").collect()
+    with pytest.raises(PythonException, match=r"`output` .* at the event time 4: ZeroDivisionError"):
+        counted(df, key="k", output=lambda state: 1 / 0).collect()
+
+
+WRONG: list[tuple[Callable[[DataFrame], DataFrame], str]] = [
+    (lambda df: counted(df, output=lambda n: ("many",)), "`n` is 'many', and the column holds int64"),
+    (lambda df: counted(df, output=lambda n: (n, n)), "an output has 2 values for the columns n"),
+    (lambda df: counted(df, output=lambda n: {"m": n}), "an output has no 'n'"),
+    (lambda df: counted(df, output=lambda n: n), "outputs are a list of rows, or one row"),
+    (lambda df: acer.rule_cer(df, lambda state, event: event), "it must return a pair \\(state, outputs\\)"),
+    (
+        lambda df: acer.time_cer(df, lambda s, event: (s, [(event.ts, event.ts + 99)]), within=20, schema=""),
+        "no events of these times were given to it",
+    ),
+    (
+        lambda df: acer.time_cer(df, lambda s, event: (s, [("now", event.ts)]), within=200, schema=""),
+        "'now' is not an integer, as the time column is",
+    ),
+    (lambda df: counted(df, granularity=5), "at 1 lies between two ticks of the granularity 5 microseconds"),
+    (lambda df: acer.rule_cer(df, lambda s, event: (s, [event["y"]])), "'y': the event has ts, k, x"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_what_functions_must_not_give(df: DataFrame, number: int) -> None:
+    call, message = WRONG[number]
+    with pytest.raises(PythonException, match=message):
+        call(df).collect()
+
+
+def test_a_state_that_grows_is_stopped(spark: SparkSession) -> None:
+    df = spark.range(5000).selectExpr("id AS ts", "'p' AS k", "id AS x")
+
+    def grows(state: Any, event: Any) -> Any:
+        return [*(state or []), event.x], []
+
+    with pytest.raises(PythonException) as raised:
+        acer.rule_cer(df, grows, key="k", max_state="5 kB").collect()
+    assert "[STATE_GROWS] The state of `function` (grows) grows with the number of events" in str(raised.value)
+    assert "for the key 'p' at the event time 2047" in str(raised.value)
+    assert acer.rule_cer(df, grows, key="k", max_state=None).collect() == []
+
+
+def test_a_large_state_that_does_not_grow_is_not(spark: SparkSession) -> None:
+    df = spark.range(5000).selectExpr("id AS ts")
+    kept = acer.rule_cer(df, lambda state, event: ("x" * 10_000, []), max_state="5 kB", schema="")
+    assert kept.collect() == []
+
+
+def test_a_stream_tells_of_a_state_that_grows(spark: SparkSession, tmp_path: Path) -> None:
+    with settings(spark):
+        folder = Folder(spark, tmp_path, SCHEMA)
+        folder.add([{"ts": place, "k": "p", "x": place} for place in range(3000)])
+        folder.add([{"ts": place, "k": "q", "x": place} for place in range(3000, 3010)])
+
+        def grows(state: Any, event: Any) -> Any:
+            return [*(state or []), event.x], []
+
+        query = folder.run(acer.rule_cer(folder.read(), grows, key="k", watermark=0))
+    assert [told["growing"] for told in observed(query)] == [1, 1]
+
+
+def test_the_listener_warns_once_of_a_state_that_grows() -> None:
+    warnings: list[str] = []
+    listener = TocsinListener(on_warning=warnings.append)
+    told = Progress("q", 7, 1, 0, 1, 0, 0, 1, 1, 10, 5, 100, 10.0, growing=2)
+    listener._warn(told)
+    listener._warn(told)
+    (warning,) = warnings
+    assert warning.startswith("The state of 2 keys of q grows with the number of events")
+
+
+def test_a_state_that_cannot_be_stored_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with settings(spark):
+        folder = Folder(spark, tmp_path, SCHEMA)
+        folder.add([{"ts": 1, "k": "p", "x": 1}, {"ts": 5, "k": "p", "x": 1}])
+
+        def generates(state: Any, event: Any) -> Any:
+            return (one for one in ()), []
+
+        with pytest.raises(Exception, match="The state for the key 'p' cannot be stored between micro-batches"):
+            folder.run(acer.rule_cer(folder.read(), generates, key="k", watermark=0))
+
+
+def test_other_windows_do_not_read_the_state(spark: SparkSession, tmp_path: Path) -> None:
+    with settings(spark):
+        folder = Folder(spark, tmp_path, SCHEMA)
+        folder.add([{"ts": 1, "k": "p", "x": 1}])
+        folder.run(counted(folder.read(), key="k", watermark=5))
+        folder.add([{"ts": 2, "k": "p", "x": 1}])
+        with pytest.raises(Exception, match="STATE_MISMATCH"):
+            folder.run(counted(folder.read(), key="k", watermark=5, size=20))
