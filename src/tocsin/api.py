@@ -166,7 +166,8 @@ class Pattern:
         strategy
             `"auto"` chooses; `"kernel"` runs every pattern; `"join"` and `"sliding-window"` are Spark's own joins, for
             patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time;
-            `"automaton"` reads events one by one, which is how ACEL runs.
+            `"automaton"` reads events one by one, which is how ACEL runs; `"aggregate"` needs nothing but aggregates
+            over overlapping windows, for patterns of bounded span.
         lateness
             How late events may come on a stream, `"10 seconds"`: by default what `withWatermark` says of the time
             column. A batch has no late events.
@@ -229,7 +230,7 @@ class Pattern:
                 inputs,
                 **columns,
                 max_matches_per_start=max_matches_per_start,
-                by_automaton=strategy == "automaton",
+                strategy=strategy,
                 is_compact=form == "compact",
             )
         refusal = unsupported(self.query)

@@ -75,21 +75,24 @@ def program_run(
     tie: str | Iterable[str] | None,
     type: str,
     id: str | None,
+    strategy: str = "auto",
 ) -> Run[Any]:
     """A program and its inputs on an engine."""
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
     check_columns(time=time, type=type, tie=ties or None, id=id)
     check_choice(engine, FORMS[0])
+    from tocsin.physical.programs.claims import check_strategy
     from tocsin.physical.programs.run import Columns, Run, times_of
 
+    check_strategy(strategy)
     columns = Columns(times_of(program, time), ties, type, id)
     if engine == "local":
         with _needing_arrow():
             from tocsin.physical.programs.local import Local
-        return Run(program, Local(inputs, program, columns), columns)
+        return Run(program, Local(inputs, program, columns), columns, strategy)
     with _needing_spark():
         from tocsin.physical.programs.spark import Spark
-    return Run(program, Spark(inputs, program.read, type), columns)
+    return Run(program, Spark(inputs, program.read, type), columns, strategy)
 
 
 def program_asked(
@@ -103,7 +106,13 @@ def program_asked(
     from tocsin.physical.streaming.programs.run import LiveRun, has_streams
 
     options = Options(**streaming)
-    return LiveRun(program, inputs, run.columns, options) if has_streams(inputs) else run
+    if not has_streams(inputs):
+        return run
+    if run.strategy != "auto":
+        raise errors.UnsupportedError(
+            f"Rules do not run on streams with the strategy `{run.strategy}` yet.", hint="leave out `strategy=`."
+        )
+    return LiveRun(program, inputs, run.columns, options)
 
 
 @contextmanager

@@ -137,6 +137,7 @@ class Rules:
         type: str = "type",
         id: str | None = None,
         engine: str = "spark",
+        strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
         shards: int | None = None,
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
@@ -152,6 +153,9 @@ class Rules:
         inputs, time, tie, type, id, engine
             As for `Pattern.match`. Events of types that rules emit may come from outside too, with the columns of
             their template. `time` as a mapping may leave such types out: their time is then called `timestamp`.
+        strategy
+            `"auto"`, or `"aggregate"`: each rule by itself, by nothing but aggregates over overlapping windows; on
+            batches.
         lateness, shards, heartbeats, late, idle_timeout
             For streams, as for `Pattern.match`. A match is given when nothing can change it any more; one that rests on
             emitted events when all of these are known too.
@@ -176,7 +180,7 @@ class Rules:
         [{'ts': 5, 'x': 2}]
         """
         self._require([rule])
-        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
         streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
         return program_asked(self.program, inputs, engine, columns, streaming).matches(rule)
 
@@ -190,6 +194,7 @@ class Rules:
         type: str = "type",
         id: str | None = None,
         engine: str = "spark",
+        strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
         shards: int | None = None,
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
@@ -203,7 +208,7 @@ class Rules:
 
         Parameters
         ----------
-        inputs, time, tie, type, id, engine, lateness, shards, heartbeats, late, idle_timeout
+        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout
             As for `matches`.
         rules
             The names of the rules; all of them when left out.
@@ -229,7 +234,7 @@ class Rules:
         """
         names = [each.name for each in self.program.rules] if rules is None else list(rules)
         self._require(names)
-        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
         streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
         return program_asked(self.program, inputs, engine, columns, streaming).together(names)
 
@@ -255,6 +260,7 @@ class Rules:
         type: str = "type",
         id: str | None = None,
         engine: str = "spark",
+        strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
         shards: int | None = None,
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
@@ -267,7 +273,7 @@ class Rules:
         ----------
         template
             The name of the template.
-        inputs, time, tie, type, id, engine, lateness, shards, heartbeats, late, idle_timeout
+        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout
             As for `matches`.
 
         Returns
@@ -292,7 +298,7 @@ class Rules:
                 f"No rule emits `{template}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
-        columns = {"time": time, "tie": tie, "type": type, "id": id}
+        columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
         streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
         return program_asked(self.program, inputs, engine, columns, streaming).events(template)
 

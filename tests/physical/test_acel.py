@@ -91,7 +91,7 @@ def tables_of(rows: Streams) -> dict[str, pa.Table]:
 def check_locally(text: str, rows: Streams) -> None:
     pattern = acel(text)
     try:
-        found = local.match(pattern.query, tables_of(rows), by_automaton=True).to_pylist()
+        found = local.match(pattern.query, tables_of(rows), strategy="automaton").to_pylist()
     except errors.TypeMismatchError:
         assume(False)  # a variable of two kinds of events that have an attribute in common, but not its type
     assert_equal(pattern, found, reference.evaluate(pattern.query, rows))

@@ -171,3 +171,28 @@ def test_no_spark_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
+
+
+NESTED = {
+    "SEQ(SEQ(A+ e, NOT A n, A f), A g)+ WHERE e.k <> n.k": True,
+    "SEQ(SEQ(A+ e, NOT A n, A f)*, A g) WHERE e.k <> n.k": True,
+    "SEQ(OR(SEQ(A e, NOT A n, A f)+, A h), A g) WHERE e.k <> n.k": True,
+    "SEQ(SEQ(A e, NOT A n, A f)*, A g)+ WHERE e.k <> n.k": False,
+    "SEQ(OR(SEQ(A e, NOT A n, A f)+, A h), A g) WHERE g.k <> n.k": False,
+}
+
+
+@pytest.mark.parametrize(("text", "runs"), NESTED.items())
+def test_an_absence_of_every_copy_runs_or_is_refused(text: str, runs: bool) -> None:
+    pattern = compiled(f"PATTERN {text} WITHIN 5 SECONDS")
+    times = [(1, "p"), (2, "p"), (500_002, "p"), (1_500_002, "p"), (500_002, "q")]
+    rows = {"A": [{"ts": at, "k": key} for at, key in times]}
+    expected = reference.evaluate(pattern, rows)
+    if runs:
+        assert_same_rows(local.match(pattern.query, rows).to_pylist(), with_interval(expected, pattern.query))
+        return
+    with pytest.raises(
+        errors.UnsupportedError, match="The absence of `n`, in an iteration inside another part"
+    ) as raised:
+        local.match(pattern.query, rows)
+    assert "at <pattern>:1:" in str(raised.value)

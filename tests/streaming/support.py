@@ -18,6 +18,7 @@ from tocsin.kernels.kernel import kernel
 from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
+from tocsin.physical.aggregates import aggregated
 from tocsin.physical.claims import refused_by_kernels, refused_by_trends
 from tocsin.physical.counted import answered
 from tocsin.physical.local import Result, grouped
@@ -49,6 +50,7 @@ class Live:
         lateness_us: int,
         eager: bool,
         counts: bool = False,
+        aggregates: bool = False,
     ) -> None:
         query = asked if isinstance(asked, alg.Query) else asked.query
         named = alg.event_types(query.pattern)
@@ -62,6 +64,8 @@ class Live:
             self.needs = needs_of(keys_of(self.kernel.query, self.trend.machine))
         else:
             self.kernel = kernel(self.bound) if refused_by_kernels(query) is None else run_kernel(self.bound)
+            if aggregates:
+                self.kernel = aggregated(self.bound)
             looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
             self.needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
             if query.over_all_matches:

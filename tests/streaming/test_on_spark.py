@@ -45,6 +45,26 @@ def ids(rows: list[Any]) -> list[str]:
     return sorted(row["match_id"] for row in rows)
 
 
+def assert_as_the_batch(
+    folder: Folder, pattern: tocsin.Pattern, rows: list[dict[str, Any]], **options: Any
+) -> list[dict[str, Any]]:
+    """What a stream gives of these rows, in any order and any cut and with a restart half way: all that a batch has."""
+    chance = random.Random(pattern.text)
+    order = arrivals([row["ts"] for row in rows], 3, chance)
+    batches = [batch for batch in cut([rows[place] for place in order], chance) if batch]
+    half = len(batches) // 2
+    for part in (batches[:half], [*batches[half:], [{"type": "clock", "ts": FAR}]]):
+        for batch in part:
+            folder.add(batch)
+        folder.run(pattern.match(folder.read(), lateness="3 us", **options))
+    found = folder.written()
+    expected = reference.evaluate(pattern, by_type(rows))
+    assert expected
+    assert ids(found) == ids(expected)
+    assert_same_rows(found, [{**row, "start": row["start"], "end": row["end"]} for row in expected])
+    return found
+
+
 @pytest.mark.parametrize(
     ("text", "store", "partitions"),
     [
@@ -59,25 +79,10 @@ def ids(rows: list[Any]) -> list[str]:
 def test_a_stream_gives_the_matches_of_the_batch(
     spark: SparkSession, tmp_path: Path, text: str, store: str, partitions: int
 ) -> None:
-    chance = random.Random(text)
-    rows = busy(chance, 40)
+    rows = busy(random.Random(text), 40)
     pattern = tocsin.pattern(text)
     with settings(spark, store=store, partitions=partitions):
-        folder = Folder(spark, tmp_path)
-        order = arrivals([row["ts"] for row in rows], 3, chance)
-        batches = [batch for batch in cut([rows[place] for place in order], chance) if batch]
-        half = len(batches) // 2
-        for batch in batches[:half]:
-            folder.add(batch)
-        folder.run(pattern.match(folder.read(), lateness="3 us"))
-        for batch in [*batches[half:], [{"type": "clock", "ts": FAR}]]:
-            folder.add(batch)
-        folder.run(pattern.match(folder.read(), lateness="3 us"))  # a restart from the checkpoint
-        found = folder.written()
-    expected = reference.evaluate(pattern, by_type(rows))
-    assert expected
-    assert ids(found) == ids(expected)
-    assert_same_rows(found, [{**row, "start": row["start"], "end": row["end"]} for row in expected])
+        found = assert_as_the_batch(Folder(spark, tmp_path), pattern, rows)
     if pattern.query.timeouts:
         assert "timeout" in {row["status"] for row in found}
 

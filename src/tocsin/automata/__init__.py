@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tocsin.automata.construct import automaton, refusal
 from tocsin.automata.evaluate import Reading
+from tocsin.automata.length import most_events
 from tocsin.automata.model import Automaton
 from tocsin.automata.run import ComplexEvent, run
 
-__all__ = ["Automaton", "ComplexEvent", "Reading", "automaton", "refusal", "run"]
+__all__ = ["Automaton", "ComplexEvent", "Reading", "automaton", "most_events", "refusal", "run"]

@@ -14,7 +14,7 @@ from tocsin.cli.session import start, task_progress
 from tocsin.engines import program_run
 from tocsin.errors import InvalidOptionError, UnknownEventTypeError, did_you_mean, raise_all
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.programs.claims import refusals
+from tocsin.physical.programs.claims import check_strategy, refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +40,7 @@ def run_rules(
     """Everything that can be refused is refused before Spark starts, but for what needs the rows of a table."""
     if most != MOST_MATCHES_PER_START:
         raise InvalidOptionError("`--max-matches-per-start` is for patterns.", hint="leave it out.")
-    if strategy != "auto":
-        raise InvalidOptionError("`--strategy` is for patterns; rules are searched for together.", hint="leave it out.")
+    check_strategy(strategy)
     given_tables = files.named_values(tables, "--table", "registered=recipients.csv")
     paths = files.input_paths(inputs)
     program = None if given_tables else checked_rules(compiled_rules(file, []), paths)
@@ -60,6 +59,7 @@ def run_rules(
             program = checked_rules(compiled_rules(file, [], tables=rows), paths)
         frames = files.read(spark, paths) if isinstance(paths, str) else _read(spark, program, paths)
         options: dict[str, Any] = {"time": time, "type": type_column, "tie": tie or None, "id": id}
+        options["strategy"] = strategy
         found = program.match(frames, **options)
         events = _events(program, frames, found, options)
     # Kept while it is written in several places, and given up after that: this session is nobody else's.

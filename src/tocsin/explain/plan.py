@@ -12,10 +12,10 @@ from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
-from tocsin.physical.claims import STRATEGIES, claims, refusals, refused_by_automata, unsupported
+from tocsin.physical.claims import STRATEGIES, claims, refusals, refused_by_aggregates, refused_by_automata, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
-from tocsin.physical.sliced.describe import describe_query, describe_runs_query
+from tocsin.physical.sliced.describe import describe_aggregate_query, describe_query, describe_runs_query
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
@@ -67,6 +67,8 @@ def plan_without_inputs(
         parts["Strategy"] += f"\n{describe_query(better.query, choice.slice_us if statistics else None)}"
     if choice.strategy == "automaton" and refused_by_automata(query) is None:
         parts["Strategy"] += f"\n{describe_runs_query(better.query, choice.slice_us if statistics else None)}"
+    if choice.strategy == "aggregate" and refused_by_aggregates(query) is None:
+        parts["Strategy"] += f"\n{describe_aggregate_query(better.query)}"
     return parts
 
 

@@ -147,7 +147,7 @@ def kernel(bound: BoundQuery) -> Kernel:
     query = bound.query
     core = query.core
     found = conditions(bound, core)
-    without(core, found.residual_around)
+    program(without(core, found.residual_around), found.tests)  # what it refuses is refused before anything runs
     sources = sources_of(query, core, found)
     selects = _selects(query, core, found)
     return Kernel(

@@ -8,6 +8,8 @@ from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import UnsupportedError
+from tocsin.kernels.aggregates.windows import windows_of
+from tocsin.kernels.reach import reach_of
 from tocsin.kernels.trends.asked import is_counted_in_python
 from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
@@ -35,7 +37,7 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
 }
 # Where one of these is possible it is best, and otherwise not worth a word.
 COUNTING = ("count", "trend")
-STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton")
+STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton", "aggregate")
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
@@ -48,7 +50,7 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
     --------
     >>> a, b = alg.Event("A", "a"), alg.Repeat(alg.Event("B", "b"), 1, None)
     >>> [name for name, refusal in refusals(alg.Query(alg.Within(alg.Sequence((a, b)), 10))).items() if refusal is None]
-    ['kernel', 'clustered', 'automaton']
+    ['kernel', 'clustered', 'automaton', 'aggregate']
     """
     return {
         "join": refused_by_joins(query),
@@ -58,21 +60,23 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
         "kernel": refused_by_kernels(query),
         "clustered": refused_by_clustered(query, one_input=one_input),
         "automaton": refused_by_automata(query),
+        "aggregate": refused_by_aggregates(query),
     }
 
 
 def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -> list[tuple[str, str | None]]:
     """What the planner weighs: strategies, and why each cannot run.
 
-    The windows of the paper are there to compare with; nobody is served by choosing them, and counting is worth a word
+    The windows of the papers are there to compare with; nobody is served by choosing them, and counting is worth a word
     only where it is possible. An automaton is for what nothing else runs, and then there is nothing to weigh.
     """
     if wanted != "automaton" and refused_by_kernels(query) is not None and refused_by_automata(query) is None:
         refusal = None if wanted == "auto" else refusals(query, one_input=one_input).get(wanted)
         counted = refused_by_trends(query) is None and (wanted == "trend" or not is_counted_in_python(as_words(query)))
         asked = [(wanted, refusal.message)] if refusal is not None else []
-        return [*asked, *([("trend", None)] if counted else []), ("automaton", None)]
-    left_out = {"sliding-window", "automaton"}
+        able = [*(["trend"] if counted else []), *(["aggregate"] if wanted == "aggregate" and not asked else [])]
+        return [*asked, *((name, None) for name in (*able, "automaton"))]
+    left_out = {"sliding-window", "automaton", "aggregate"}
     # In plain Python it is worth it where the kernel cannot list the matches, and only then.
     left_out |= {"trend"} if is_counted_in_python(query) else set()
     return [
@@ -197,6 +201,51 @@ def _no_automaton(query: alg.Query) -> str | None:
     if query.ranks_matches or query.timeouts:
         return "An automaton finds every match, and knows no policies."
     return automata.refusal(query.pattern)
+
+
+def refused_by_aggregates(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
+    """Why windows that know nothing of each other do not find the matches of a query, or None."""
+    refusal = unsupported(query, engine)
+    if refusal is not None:
+        return refusal
+    skip = query.after_match
+    if skip.skip is not Skip.REUSE:
+        return _no_aggregate(
+            f"AFTER MATCH SKIP {skip.skip.value.upper()} depends on all matches before, and a window knows none of "
+            "those that others report",
+            skip.where,
+            "`OUTPUT first` chooses among the matches of one start, which one window has; or leave out",
+        )
+    windows = windows_of(reach_of(query))
+    if windows is None:
+        return None if most_events(query) is not None else _not_constant(query)
+    if windows.advance_us > MOST_WIDTH_US:
+        return _no_aggregate("A window as long as all of time is held by no other", query.pattern.where, "leave out")
+    return None
+
+
+def most_events(query: alg.Query) -> int | None:
+    """How many events a match of a query can have, where an automaton tells that there is such a number."""
+    if refused_by_automata(query) is not None:
+        return None
+    return automata.most_events(automata.automaton(query.pattern, contiguous=query.selection in CONTIGUOUS))
+
+
+def _not_constant(query: alg.Query) -> UnsupportedError:
+    reason = "what a fold over all events would have to remember grows with them"
+    if refused_by_automata(query) is not None:
+        reason = "no automaton says what a fold over all events would have to remember"
+    return _no_aggregate(
+        f"Without WITHIN no window holds a match, and {reason}", query.pattern.where, "write WITHIN, or leave out"
+    )
+
+
+def _no_aggregate(reason: str, where: Where, instead: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{reason}: this does not run with the strategy `aggregate`.",
+        where=where,
+        hint=f'{instead} `strategy="aggregate"`.',
+    )
 
 
 def refused_by_kernels(

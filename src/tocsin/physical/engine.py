@@ -17,6 +17,8 @@ from tocsin.analysis.rates import Rate
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network, network
+from tocsin.kernels.aggregates.folded import FoldedRuns
+from tocsin.kernels.aggregates.searched import WindowSearch
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
@@ -26,6 +28,7 @@ from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
+from tocsin.physical.aggregates import aggregated
 from tocsin.physical.claims import (
     STRATEGIES,
     cannot_count,
@@ -50,7 +53,7 @@ from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import clustered, compact, trends
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.describe import describe as describe_kernel
-from tocsin.physical.sliced.describe import describe_clustered, describe_runs, describe_trend
+from tocsin.physical.sliced.describe import describe_aggregate, describe_clustered, describe_runs, describe_trend
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
 from tocsin.physical.streaming.claims import refused_on_streams
@@ -215,18 +218,23 @@ class Prepared:
             raise refusal
         return run_kernel(self.bound)
 
+    @cached_property
+    def aggregate(self) -> FoldedRuns | WindowSearch:
+        """The query compiled to an aggregate, or the reason why it is not."""
+        return aggregated(self.bound)
+
     def matches(self) -> DataFrame:
         """The matches."""
         if self.inputs.is_streaming:
             return self._stream()
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
-        if self.strategy in ("kernel", "automaton"):
+        if self.strategy in ("kernel", "automaton", "aggregate"):
             asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
             if self.strategy == "kernel":
                 return run(self.kernel, self.keyed[1], asked)
-            return run(self.runs, self.inputs, asked)
+            return run(self.runs if self.strategy == "automaton" else self.aggregate, self.inputs, asked)
         if self.strategy == "count":
             refusal = refused_by_counts(self.query)
             if refusal is not None:
@@ -253,7 +261,8 @@ class Prepared:
 
     def _stream(self) -> DataFrame:
         """The matches of streams: always by a kernel, whose state is in Spark's."""
-        self.distances.require_bounded()
+        if not self._is_bounded_by_events:
+            self.distances.require_bounded()
         refusal = refused_on_streams(self.query, self.options.strategy)
         if refusal is not None:
             raise refusal
@@ -271,12 +280,19 @@ class Prepared:
         return windows.found(self.stream_kernel, self.inputs, self.distances, asked, self.bound)
 
     @property
+    def _is_bounded_by_events(self) -> bool:
+        """Whether what a stream remembers is bounded by how many events a match has, where no time bounds it."""
+        return self.options.strategy == "aggregate" and self.aggregate.windows is None
+
+    @property
     def _is_counted(self) -> bool:
         """Whether the aggregates of a stream are counted, without finding a match."""
         return self.query.over_all_matches and self.options.strategy in ("auto", "trend") and self.trend is not None
 
     def _most_events(self, lateness_us: int) -> int | None:
         """The most events that a stream remembers by the declared rates; None: not known."""
+        if self._is_bounded_by_events:
+            return None
         least_us = 0
         if self._is_counted or isinstance(self.stream_kernel, RunKernel):  # all events are kept alike
             least_us = (self.query.window_us or 1) - 1 + (self.query.every_us or 0)
@@ -301,6 +317,8 @@ class Prepared:
     @property
     def stream_kernel(self) -> Kernel | RunKernel:
         """What searches a stream."""
+        if self.options.strategy == "aggregate":
+            return self.aggregate
         by_automaton = self.options.strategy == "automaton" or refused_by_kernels(self.query) is not None
         return self.runs if by_automaton else self.kernel
 
@@ -311,6 +329,8 @@ class Prepared:
             return named_keys(self.query, self.bound.schemas, describe_kernel(self.kernel, self._slice_us))
         if self.strategy == "automaton":
             return describe_runs(self.runs, self._slice_us)
+        if self.strategy == "aggregate":
+            return describe_aggregate(self.aggregate)
         if self.strategy == "count":
             return counts.describe(self.query)
         if self.strategy == "trend":
@@ -333,7 +353,10 @@ class Prepared:
 
     @property
     def _slice_us(self) -> int | None:
-        """The width of slices: as asked for, or as the data suggest."""
+        """The width of slices: as asked for, or as the data suggest; aggregates have windows of their own."""
+        if self.strategy == "aggregate":
+            windows = self.aggregate.windows
+            return None if windows is None else windows.advance_us
         if self.options.slice_us is not None or self.options.statistics is None:
             return self.options.slice_us
         return self.choice.slice_us

@@ -25,7 +25,14 @@ from tocsin.kernels.trends.answers import too_large
 from tocsin.kernels.trends.plan import trend
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import refused_by_automata, refused_by_kernels, refused_by_trends, unsupported
+from tocsin.physical.aggregates import aggregated
+from tocsin.physical.claims import (
+    refused_by_aggregates,
+    refused_by_automata,
+    refused_by_kernels,
+    refused_by_trends,
+    unsupported,
+)
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import group_name, rows_over_all
 from tocsin.physical.looks import Walk, attributes_of
@@ -33,7 +40,7 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes, normal
 from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.kernels import asked_of, shown
+from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
@@ -52,7 +59,7 @@ def match(
     type: str = "type",
     id: str | None = None,
     max_matches_per_start: int = MOST_MATCHES_PER_START,
-    by_automaton: bool = False,
+    strategy: str = "auto",
     is_compact: bool = False,
 ) -> pa.Table:
     """The matches of a query as an Arrow table, with the columns that Spark would give.
@@ -67,12 +74,13 @@ def match(
         As for `Pattern.match`.
     max_matches_per_start
         How many matches may have one start.
-    by_automaton
-        Whether to run an automaton also where other kernels could.
+    strategy
+        `"automaton"` or `"aggregate"` also where other kernels could; all others are left to choose.
     is_compact
         Whether to give a row with a graph for each end.
     """
-    refusal = refused_by_automata(query, "locally") if by_automaton else unsupported(query, "locally")
+    refused_by = {"automaton": refused_by_automata, "aggregate": refused_by_aggregates}.get(strategy)
+    refusal = (refused_by or unsupported)(query, "locally")
     if refusal is None and is_compact:
         refusal = refused_compact(query, "locally")
     if refusal is not None:
@@ -86,10 +94,9 @@ def match(
     clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
     if is_compact:
         return compact_table(bound, events, ties)
-    if not by_automaton and refused_by_trends(query) is None and (counting := trend(bound)) is not None:
+    if refused_by is None and refused_by_trends(query) is None and (counting := trend(bound)) is not None:
         return grouped(bound, rows_over_all(counting, events, ties), clock)
-    by_automaton = by_automaton or refused_by_kernels(query) is not None
-    search = run_kernel(bound) if by_automaton else kernel(bound)
+    search = _search(bound, strategy)
     looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
     attributes = {name: attributes_of(looks[name]) for name in query.variables}
     needs = shown(search, needed(query, attributes))
@@ -103,6 +110,13 @@ def match(
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
+
+
+def _search(bound: BoundQuery, strategy: str) -> AnyKernel:
+    if strategy == "aggregate":
+        return aggregated(bound)
+    by_automaton = strategy == "automaton" or refused_by_kernels(bound.query) is not None
+    return run_kernel(bound) if by_automaton else kernel(bound)
 
 
 # --- inputs ---------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ tables       an automaton → what each step asks of an event, which registers d
 elements     monoids as numbers
 registers    registers as numbers, and the texts of expressions over them
 arena        the runs of all starts in one graph, and the matches that are ways through it
-plain        the search with registers of any Python value
+stepping     one event more: all runs, and those that end, with registers of any Python value
+plain        the search that takes such steps
 code         the same search as the text of a function, where registers are numbers
 compiled     running that
 found        from the steps of runs to matches

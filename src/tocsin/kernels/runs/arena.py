@@ -16,7 +16,7 @@ event that it is looked at from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 LEAF, UNION = -1, -2
@@ -66,6 +66,27 @@ class Arena:
         if self.latest[one] < self.latest[other]:
             one, other = other, one
         return self._new(UNION, other, one, self.latest[one])
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return len(self.steps)
+
+    def of(self, nodes: Iterable[int]) -> tuple[Arena, list[int]]:
+        """An arena of these histories alone, and their numbers in it."""
+        found, asked = Arena(), list(nodes)
+        reached, waiting = set(asked), list(asked)
+        for node in waiting:  # grows while it is walked
+            below = {self.before[node], *([self.events[node]] if self.steps[node] == UNION else ())} - reached - {-1}
+            reached |= below
+            waiting += below
+        numbers = {-1: -1}
+        for node in sorted(reached):  # what a node leads to is older than it is
+            event = self.events[node]
+            is_union = self.steps[node] == UNION
+            numbers[node] = found._new(
+                self.steps[node], numbers[event] if is_union else event, numbers[self.before[node]], self.latest[node]
+            )
+        return found, [numbers[node] for node in asked]
 
     def ways(self, node: int, first: int) -> Iterator[tuple[int, Path]]:
         """Every run of a history that began at the event `first` or later: where it began, and its kept steps."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.model import Bag, Integers, Made, Matches
+from tocsin.kernels.matches import as_indices, picked
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 from tocsin.kernels.runs.arena import Arena
 from tocsin.kernels.runs.tables import WHOLE, Tables
 
@@ -49,6 +50,12 @@ class Paths:
         return Paths(
             self.starts[begin:end], self.ends[begin:end], offsets, self.steps[first:last], self.events[first:last]
         )
+
+    def take(self, which: Mask) -> Paths:
+        """Those of a mask."""
+        indices = as_indices(which)
+        offsets, where = picked(self.offsets, indices)
+        return Paths(self.starts[indices], self.ends[indices], offsets, self.steps[where], self.events[where])
 
 
 @dataclass

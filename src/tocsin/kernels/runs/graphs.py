@@ -14,7 +14,7 @@ import numpy as np
 
 from tocsin.kernels.model import Integers
 from tocsin.kernels.runs.arena import LEAF, UNION, Arena
-from tocsin.kernels.runs.plain import Accepted
+from tocsin.kernels.runs.stepping import Accepted
 
 
 @dataclass(frozen=True)

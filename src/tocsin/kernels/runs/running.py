@@ -21,7 +21,8 @@ from tocsin.kernels.runs.duplicates import bound, distinct
 from tocsin.kernels.runs.found import Collected, Derive, Paths, matches_of, whole_ends
 from tocsin.kernels.runs.graphs import Graphs, exact, graphs_of
 from tocsin.kernels.runs.limits import too_many_matches
-from tocsin.kernels.runs.plain import Accepted, PlainSearch, Read, Replay
+from tocsin.kernels.runs.plain import PlainSearch, Replay
+from tocsin.kernels.runs.stepping import Accepted, Read
 from tocsin.kernels.runs.tables import Tables
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 
@@ -102,10 +103,7 @@ class RunKernel(Reach):
         """
         events = self._events(rows)
         derive = self._derive(rows, events, jit)
-        if self.search is not None:
-            paths = self.search.paths(self._task(rows, events, most, jit))
-        else:
-            paths = paths_of(self._plain(rows, events), most)
+        paths = self._paths(rows, events, most, jit)
         for some in whole_ends(paths) if self.tables.is_ambiguous else paths:
             matches = matches_of(some, self.tables, self.variables, events.rows, rows.ts, derive)
             kept = distinct(matches, some, rows, self.templates) if self.tables.is_ambiguous else bound(matches)
@@ -135,6 +133,12 @@ class RunKernel(Reach):
     def _events(self, rows: Rows) -> Merged:
         chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(rows.flags)
         return merged(rows, chosen.astype(np.int64, copy=False))
+
+    def _paths(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Iterator[Paths]:
+        """The runs that have ended, those that are owned."""
+        if self.search is None:
+            return paths_of(self._plain(rows, events), most)
+        return self.search.paths(self._task(rows, events, most, jit))
 
     def _task(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Task:
         letters = self._letters(rows.flags[events.rows])

@@ -10,10 +10,12 @@ Search      one generated function: a part, and the tests that may be made in it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from tocsin.algebra import nodes as alg
+from tocsin.errors import UnsupportedError
 from tocsin.kernels.expressions.slots import Test
 from tocsin.language import expressions as ex
 
@@ -150,6 +152,7 @@ class _Cutter:
         branches = node.parts if isinstance(node, alg.Any) else (node,)
         searches = tuple(Search(self.part(branch), self._within(branch, iterated)) for branch in branches)
         waiting = tuple(absence for absence in alg.absences_in(node) if not is_settled_within(absence, node, iterated))
+        _refuse_lists_of_windows(waiting, node)
         self.made.tables.append(Table(node, searches, waiting))
         return Pick(len(self.made.tables) - 1, tuple(alg.variables_of(node)))
 
@@ -170,6 +173,20 @@ def is_settled_within(absence: alg.Absent, node: alg.Node, iterated: bool) -> bo
         return False
     spoken = ex.variables_in(absence.condition) - {absence.variable} if absence.condition is not None else frozenset()
     return not spoken or (not iterated and spoken <= alg.variables_of(node).keys())
+
+
+def _refuse_lists_of_windows(waiting: Sequence[alg.Absent], node: alg.Node) -> None:
+    """A row brings one window for each absence that waits for others; copies inside it would have one each."""
+    repeats = (each for each in node.walk() if isinstance(each, alg.Repeat) and each.most != 1)
+    inside = [absence for each in repeats for absence in alg.absences_in(each.part)]
+    for absence in waiting:
+        if absence in inside:
+            raise UnsupportedError(
+                f"The absence of `{absence.variable}`, in an iteration inside another part, has a condition on other "
+                "events that kernels cannot compute on numbers.",
+                where=absence.where,
+                hint="leave out the condition, or one of the two; the reference evaluator runs it.",
+            )
 
 
 def may_be_empty(node: alg.Node) -> bool:

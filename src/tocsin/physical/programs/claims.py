@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
-from tocsin.errors import UnsupportedError
+from tocsin.errors import InvalidOptionError, UnsupportedError, did_you_mean
 from tocsin.kernels.expressions.of_rules import is_pythons
 from tocsin.language import rule_expressions as rx
-from tocsin.physical.claims import unsupported
+from tocsin.physical.claims import refused_by_aggregates, unsupported
 from tocsin.physical.sliced.groups import is_joint
 
 ON = {"spark": "on Spark", "local": "locally"}
+STRATEGIES = ("auto", "aggregate")
 HINT = "give the table as rows: `tables={'known': [('A', 'B'), …]}`; every engine runs that."
 
 
@@ -21,8 +22,19 @@ def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
     return {rule.name: reason for rule in program.rules if (reason := refused(rule, engine)) is not None}
 
 
-def refused(rule: Rule, engine: str) -> UnsupportedError | None:
+def check_strategy(strategy: str) -> None:
+    """Refuse a strategy that programs do not run with."""
+    if strategy not in STRATEGIES:
+        raise InvalidOptionError(
+            f"Rules do not run with the strategy `{strategy}`.",
+            hint=did_you_mean(strategy, STRATEGIES, "strategies of rules"),
+        )
+
+
+def refused(rule: Rule, engine: str, strategy: str = "auto") -> UnsupportedError | None:
     """The first construct of a rule that an engine does not run, or None."""
+    if strategy == "aggregate" and (reason := refused_by_aggregates(rule.query, ON[engine])) is not None:
+        return reason
     reason = unsupported(rule.query, ON[engine])
     if reason is not None:
         return UnsupportedError(reason.message, where=reason.where, hint=HINT)

@@ -15,7 +15,6 @@ from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.types import from_spark_name
 from tocsin.physical import local
 from tocsin.physical.local_together import match_together
-from tocsin.physical.programs.claims import is_shared
 from tocsin.physical.programs.run import RESULT, Columns, Run, columns_of, lacks
 from tocsin.physical.sliced.arrow import ArrowTypes
 
@@ -63,9 +62,11 @@ class Local:
             fields.append(pa.field(attribute.name, kind))
         return pa.schema(fields).empty_table()
 
-    def match(self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns) -> pa.Table:
+    def match(
+        self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns, strategy: str
+    ) -> pa.Table:
         """The matches of a query."""
-        return local.match(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+        return local.match(query, inputs, **vars(columns), strategy=strategy)
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], pa.Table]) -> pa.Table:
         """The matches of a query: all values are Python's here."""
@@ -97,7 +98,7 @@ class Local:
         """The matches of several rules; those of a stratum that can be are searched for together."""
         rules = run.needed(wanted)
         for stratum in sorted({rule.stratum for rule in rules}):
-            joint = {rule.name: rule for rule in rules if rule.stratum == stratum and is_shared(rule)}
+            joint = {rule.name: rule for rule in rules if rule.stratum == stratum and run.shares(rule)}
             if not joint:
                 continue
             found = match_together(

@@ -21,7 +21,7 @@ from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.kernels.reach import gathered_us
 from tocsin.language.ast import Selection
 from tocsin.physical.claims import CONTIGUOUS
-from tocsin.physical.programs.claims import column, emitting, refused
+from tocsin.physical.programs.claims import column, emitting, is_shared, refused
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")
@@ -53,7 +53,7 @@ class Engine(Protocol[Frame]):
     def given(self) -> Mapping[str, Frame]:
         """The user's inputs by event type."""
 
-    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns) -> Frame:
+    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns, strategy: str) -> Frame:
         """The matches of a query."""
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], Frame]) -> Frame:
@@ -74,17 +74,19 @@ class Engine(Protocol[Frame]):
 
 @dataclass
 class Run(Generic[Frame]):
-    """One program on one engine."""
+    """One program on one engine; with another strategy than "auto" every rule is searched for by itself."""
 
     program: Program
     engine: Engine[Frame]
     columns: Columns
+    strategy: str = "auto"
     known: dict[str, Frame] = field(default_factory=dict)
     found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
 
     def __post_init__(self) -> None:
         """Bound every rule, and call time as the data does."""
-        rules = tuple(replace(rule, query=bounded(rule.query)) for rule in self.program.rules)
+        selected = self.strategy == "aggregate"
+        rules = tuple(replace(rule, query=bounded(rule.query, selected=selected)) for rule in self.program.rules)
         self.program = replace(self.program, rules=rules).timed(self.columns.time)
 
     def matches(self, name: str) -> Frame:
@@ -119,10 +121,14 @@ class Run(Generic[Frame]):
         """Whether a rule reads what rules emit: events that have neither an id of the user's nor a tie."""
         return any(name in self.program.emitted for name in rule.reads)
 
+    def shares(self, rule: Rule) -> bool:
+        """Whether a rule is searched for together with others of its stratum."""
+        return self.strategy == "auto" and is_shared(rule)
+
     def check(self, wanted: Sequence[Rule]) -> None:
         """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
         rules = self.needed(wanted)
-        errors.raise_all([reason for rule in rules if (reason := refused(rule, self.engine.name)) is not None])
+        errors.raise_all([reason for rule in rules if (reason := refused(rule, self.engine.name, self.strategy))])
         derived = self.program.emitted
         reads = dict.fromkeys(name for rule in rules for name in rule.reads if name not in derived)
         problems: list[errors.TocsinError] = [
@@ -166,8 +172,8 @@ class Run(Generic[Frame]):
                 )
             columns = replace(columns, id=None, tie=())
         elif self.engine.whole is not None and query.selection not in CONTIGUOUS:
-            return self.engine.match(query, self.engine.whole, columns)
-        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns)
+            return self.engine.match(query, self.engine.whole, columns, self.strategy)
+        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns, self.strategy)
 
     def read(self, name: str) -> Frame:
         """All events of a type."""
@@ -198,11 +204,11 @@ class Run(Generic[Frame]):
         return self.engine.chosen(values, {column(place): name for place, name in enumerate(names)}, time)
 
 
-def bounded(query: alg.Query) -> alg.Query:
+def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:
     """The query with the window that follows from its distances, so that time slices can be searched by themselves.
 
     Nothing else changes: no two events of a match are further apart than the closure of its distances says, and what it
-    gathers no further from them than its bounds say.
+    gathers no further from them than its bounds say. `selected` says whether to do so for rules with a `select` too.
 
     Examples
     --------
@@ -213,7 +219,7 @@ def bounded(query: alg.Query) -> alg.Query:
     >>> bounded(alg.Query(alg.Filter(both, near))).window_us
     5000001
     """
-    if query.window_us is not None or query.selection is not Selection.ANY:
+    if query.window_us is not None or (query.selection is not Selection.ANY and not selected):
         return query
     closure = network(query, TIMESTAMP).alternatives[0]
     spans = [closure.distance(x, y)[1] for x in closure.variables for y in closure.variables]

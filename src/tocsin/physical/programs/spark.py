@@ -69,9 +69,11 @@ class Spark:
             return found
         return {name: where(self.whole, F.col(self.type_column) == F.lit(name)) for name in self.types}
 
-    def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns) -> DataFrame:
+    def match(
+        self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns, strategy: str = "auto"
+    ) -> DataFrame:
         """The matches of a query."""
-        made = prepare(query, inputs, time=columns.time, tie=columns.tie, type=columns.type, id=columns.id)
+        made = prepare(query, inputs, **vars(columns), strategy=strategy)
         if made.strategy == "kernel" and made.is_only_joined_by_keys:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
             options = replace(made.options, strategy="join")

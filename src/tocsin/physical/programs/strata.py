@@ -26,7 +26,7 @@ from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
-from tocsin.physical.programs.claims import column, emitting, is_shared
+from tocsin.physical.programs.claims import column, emitting
 from tocsin.physical.programs.run import RESULT, Run, columns_of
 from tocsin.physical.programs.shown import bindings_in, shown
 from tocsin.physical.schemas import attributes_of
@@ -82,7 +82,7 @@ class Strata:
     def frame(self) -> DataFrame:
         """The matches of all rules that are wanted."""
         for stratum in sorted({rule.stratum for rule in self.rules}):
-            self._search([rule for rule in self.rules if rule.stratum == stratum and is_shared(rule)], stratum)
+            self._search([rule for rule in self.rules if rule.stratum == stratum and self.run.shares(rule)], stratum)
         frames = [self._shown()] if self.searched is not None else []
         alone = [rule for rule in self.wanted if rule not in self.joint]
         frames += [self._alone(rule) for rule in alone]

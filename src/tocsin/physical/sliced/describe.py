@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
-from tocsin.automata import Automaton, automaton
+from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
+from tocsin.kernels.aggregates.windows import longest_us, windows_of
 from tocsin.kernels.reach import Reach, reach_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.spine import own_conditions
-from tocsin.physical.claims import CONTIGUOUS, counts_other_types
+from tocsin.physical.claims import CONTIGUOUS, counts_other_types, refused_by_automata
 from tocsin.physical.sliced.width import width_us
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
@@ -57,13 +58,16 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
            with copies of events up to 10 s after a slice
       search
     """
+    return _sliced(reach_of(query), _scans_of(query), slice_us)
+
+
+def _scans_of(query: alg.Query) -> list[_Scan]:
     positive = {name: kind.types for name, kind in query.variables.items()}
     negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
-    scans = [
+    return [
         _Scan(name, tuple(filter(None, types)), name in negated, own_conditions(query, name))
         for name, types in (positive | negated).items()
     ]
-    return _sliced(reach_of(query), scans, slice_us)
 
 
 def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> str:
@@ -81,10 +85,13 @@ def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
 
 def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
     """The same of an automaton: what of an event is decided before the shuffle, and the states that follow."""
-    scans = dict.fromkeys(
+    return _runs(kernel, _scans_of_runs(kernel), kernel.tables.automaton, slice_us)
+
+
+def _scans_of_runs(kernel: RunKernel) -> Iterable[_Scan]:
+    return dict.fromkeys(
         _Scan("", source.types, False, tuple(map(_without_variable, source.conditions))) for source in kernel.sources
     )
-    return _runs(kernel, scans, kernel.tables.automaton, slice_us)
 
 
 def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
@@ -112,9 +119,19 @@ def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
           → 2  t1 and t2 / B: event
         state 2 (end)
     """
-    reach = replace(reach_of(query), counts_every_event=counts_other_types(query))
-    scans = [_Scan("", (name,), False, ()) for name in alg.event_types(query.pattern)]
-    return _runs(reach, scans, automaton(query.pattern, contiguous=query.selection in CONTIGUOUS), slice_us)
+    return _runs(_reach_of_runs(query), _types_of(query), _machine(query), slice_us)
+
+
+def _reach_of_runs(query: alg.Query) -> Reach:
+    return replace(reach_of(query), counts_every_event=counts_other_types(query))
+
+
+def _types_of(query: alg.Query) -> list[_Scan]:
+    return [_Scan("", (name,), False, ()) for name in alg.event_types(query.pattern)]
+
+
+def _machine(query: alg.Query) -> Automaton:
+    return automaton(query.pattern, contiguous=query.selection in CONTIGUOUS)
 
 
 def _runs(reach: Reach, scans: Iterable[_Scan], machine: Automaton, slice_us: int | None) -> str:
@@ -158,25 +175,85 @@ def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     )
 
 
+def describe_aggregate(kernel: Kernel | RunKernel) -> str:
+    """The same of windows that know nothing of each other."""
+    from tocsin.kernels.runs.kernel import RunKernel
+
+    if isinstance(kernel, RunKernel):
+        return _aggregate(kernel, _scans_of_runs(kernel), kernel.tables.automaton)
+    return _aggregate(kernel, kernel.sources, None)
+
+
+def describe_aggregate_query(query: alg.Query) -> str:
+    """The same, as far as the query alone tells.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 SECONDS").query
+    >>> print(describe_aggregate_query(query))
+    aggregate, T-CER: one shuffle to overlapping windows, in each of which events are folded one by one
+      scan A
+      scan B
+      shuffle by key k and windows of WS = 20 s every WA = 10 s, since a match lies within D = 10 s
+      f_C follows 6 transitions between 4 states, no registers
+      report what the next window does not hold too
+    """
+    if refused_by_automata(query) is not None:
+        return _aggregate(reach_of(query), _scans_of(query), None)
+    return _aggregate(_reach_of_runs(query), _types_of(query), _machine(query))
+
+
+def _aggregate(reach: Reach, scans: Iterable[_Scan | Source], machine: Automaton | None) -> str:
+    windows = windows_of(reach)
+    what = "one shuffle to overlapping windows, each of which is searched by itself"
+    fold = [
+        "f_U collects the events of a window, f_O searches them" + "".join(f", {one}" for one in _steps(reach.query))
+    ]
+    if machine is not None:
+        what = "one shuffle to overlapping windows, in each of which events are folded one by one"
+        fold = [f"f_C follows {to_text(machine).partition(chr(10))[0]}"]
+    name = "A" if machine is None else "T-CER"
+    if windows is not None:
+        within = f"windows of WS = {format_us(windows.size_us)} every WA = {format_us(windows.advance_us)}"
+        within += f", since a match lies within D = {format_us(longest_us(reach))}"
+        fold.append("report what the next window does not hold too")
+    elif machine is not None:
+        name, what, within = "R-CER", "one shuffle, then events are folded one by one", ""
+        fold.append(f"a match has at most {most_events(machine)} events: of all others nothing is remembered")
+    return "\n".join(
+        [f"aggregate, {name}: {what}", *_read(reach, scans), _shuffle(reach, within), *(f"  {one}" for one in fold)]
+    )
+
+
 def _scans(scans: Iterable[_Scan | Source]) -> Iterator[str]:
     positive_first = sorted(scans, key=lambda source: source.is_negated)
     yield from (f"  scan {_source(source)}" for source in positive_first)
 
 
 def _lines(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> Iterator[str]:
-    yield from _scans(scans)
-    if reach.counts_every_event:
-        yield "  every other event is read too: contiguity counts it"
-    keys = ", ".join(reach.query.partition.attributes)
+    yield from _read(reach, scans)
     width = width_us(reach, slice_us)
-    by = [f"key {keys}"] if keys and not reach.crosses_partitions else []
-    by += [f"time slices of {format_us(width)}"] if width is not None else []
-    yield f"  shuffle by {' and '.join(by)}" if by else "  one task: no key and no window splits the events"
+    yield _shuffle(reach, f"time slices of {format_us(width)}" if width is not None else "")
     if width is not None and (reach.ahead_us or reach.back_us):
         ahead = f"{format_us(reach.ahead_us)} after" if reach.ahead_us else ""
         back = f"{format_us(reach.back_us)} before" if reach.back_us else ""
         yield f"       with copies of events up to {' and '.join(filter(None, (back, ahead)))} a slice"
     yield "  search" + "".join(f", {step}" for step in _steps(reach.query))
+
+
+def _read(reach: Reach, scans: Iterable[_Scan | Source]) -> Iterator[str]:
+    yield from _scans(scans)
+    if reach.counts_every_event:
+        yield "  every other event is read too: contiguity counts it"
+
+
+def _shuffle(reach: Reach, within: str) -> str:
+    """What rows are sent by: their key, and parts of time where there are such."""
+    keys = ", ".join(reach.query.partition.attributes)
+    by = [f"key {keys}"] if keys and not reach.crosses_partitions else []
+    by += [within] if within else []
+    return f"  shuffle by {' and '.join(by)}" if by else "  one task: no key and no window splits the events"
 
 
 def _source(source: _Scan | Source) -> str:

@@ -6,7 +6,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
 from tocsin.physical.claims import unsupported
 
-STRATEGIES = ("auto", "kernel", "automaton", "trend", "join")
+STRATEGIES = ("auto", "kernel", "automaton", "trend", "join", "aggregate")
 HINT = "read the same data as a batch, with `spark.read` instead of `spark.readStream`."
 
 
@@ -25,6 +25,12 @@ def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | No
             "An aggregate over all matches of a stream is never known: a stream has no end.",
             where=where,
             hint="say for which windows it is told: `EVERY 10 MINUTES`.",
+        )
+    if strategy == "aggregate" and query.every_us is not None and query.window_us is None:
+        return UnsupportedError(
+            "EVERY without WITHIN is never known on a stream: a match that starts in a window may end at any time.",
+            where=query.places.get("every", query.pattern.where),
+            hint="write WITHIN.",
         )
     if query.every_us is not None and query.output.is_per_end:
         return UnsupportedError(

@@ -10,7 +10,8 @@ beyond D, all that matters is known, and the match is given; so the matches of o
 Aggregates over all matches of a window are given when every match that starts in it is decided.
 
 An event is forgotten when the watermark is beyond its time plus the longest lifetime of the variables it may be bound
-to. Events that only count for positions matter as long as any.
+to. Events that only count for positions matter as long as any. Where no time bounds a match, but its number of events n
+(R-CER, 000 §5), those before the last n − 1 of a partition are forgotten.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.temporal import Network
+from tocsin.automata import most_events
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language.ast import Output, Skip
@@ -53,6 +55,9 @@ class Decisions:
         How long the windows are that aggregates are told for; None: matches are told.
     window_us
         With time-outs, how long after their start they wait; None: there are none.
+    last_events
+        Where matches have so many events and take any time, how many events of a partition matter that lie before the
+        watermark; None: time tells which do.
     """
 
     is_eager: bool
@@ -63,6 +68,7 @@ class Decisions:
     longest_us: int
     every_us: int | None = None
     window_us: int | None = None
+    last_events: int | None = None
 
     def is_due(self, matches: Matches, rows: Rows, before: int, now: int) -> Mask:
         """Which matches are decided by now and were not before."""
@@ -91,8 +97,10 @@ class Decisions:
         decided = watermark - self.after_start_us
         return max(decided - decided % self.every_us, BEFORE_ALL)
 
-    def matter(self, ts: Integers, flags: Integers, watermark: int) -> Mask:
+    def matter(self, ts: Integers, flags: Integers, watermark: int, partition: Integers | None = None) -> Mask:
         """Which events are not to be forgotten."""
+        if self.last_events is not None:
+            return (ts >= watermark) | _last_of_each(ts, partition, watermark, self.last_events)
         # Shipped, and a candidate of nothing: it is there to be counted.
         found: Mask = (flags == 0) & (ts >= max(watermark - self.longest_us, BEFORE_ALL))
         for bit, life in enumerate(self.lives_us):
@@ -108,6 +116,10 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     query = kernel.query
     absences = tuple(alg.around_in(query.pattern))
     every_us = query.every_us
+    if isinstance(kernel, RunKernel) and query.window_us is None:
+        most = most_events(kernel.tables.automaton)
+        assert most is not None
+        return Decisions(False, None, None, (), (), 0, last_events=most - 1)
     if isinstance(kernel, RunKernel) or counts:
         assert query.window_us is not None
         span = query.window_us - 1
@@ -135,6 +147,21 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
         every_us=every_us,
         window_us=query.window_us if query.timeouts else None,
     )
+
+
+def _last_of_each(ts: Integers, partition: Integers | None, watermark: int, number: int) -> Mask:
+    """The last events of each partition before the watermark, and those of the same instant as the first of them."""
+    found: Mask = np.zeros(len(ts), np.bool_)
+    before = np.flatnonzero(ts < watermark)
+    if not number or not len(before):
+        return found
+    code = np.zeros(len(before), np.int64) if partition is None else partition[before]
+    order = np.lexsort((ts[before], code))
+    sorted_code, sorted_ts = code[order], ts[before][order]
+    ends = np.searchsorted(sorted_code, sorted_code, side="right")
+    begins = np.searchsorted(sorted_code, sorted_code, side="left")
+    found[before[order]] = sorted_ts >= sorted_ts[np.maximum(ends - number, begins)]
+    return found
 
 
 def _deadline(absence: alg.Around, matches: Matches, ts: Integers) -> Integers:

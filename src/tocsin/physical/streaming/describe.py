@@ -25,6 +25,10 @@ def describe(kernel: AnyKernel, made: Decisions, keys: Sequence[str], *, counts:
     """
     what = "counts matches without building them" if counts else "searches what still matters and what is new"
     lines = [f"one operator with state, which {what}", f"  {_shards(kernel, keys)}", f"  {_given(made)}"]
+    if made.last_events is not None:
+        return "\n".join(
+            [*lines, f"  remembers the last {made.last_events} events of a partition, and what may change"]
+        )
     lives = {source.variable: format_bound(life) for source, life in zip(kernel.sources, made.lives_us, strict=True)}
     kept = ", ".join(f"{'NOT ' * (name not in kernel.query.variables)}{name} {life}" for name, life in lives.items())
     lines.append(f"  remembers events for: {kept}; and as long as others may be late")

@@ -146,7 +146,8 @@ class Step:
 
     def _remembered(self, table: pa.Table, watermark: int) -> pa.Table:
         flags = (integers(array_of(table, BITS)) >> FLAGS_AT) & ((1 << self.layout.packing.sources) - 1)
-        matters = self.decisions.matter(self._times(table), flags, watermark)
+        partition = None if self.decisions.last_events is None else partition_of(table, self.layout)
+        matters = self.decisions.matter(self._times(table), flags, watermark, partition)
         return table if matters.all() else table.filter(pa.array(matters))
 
 

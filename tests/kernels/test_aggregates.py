@@ -1,0 +1,310 @@
+"""Aggregates over windows: every legal pair of WA and WS reports each match once, f_C is a step, and R-CER forgets."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.automata.formulas import POSITION, SECOND, event_lists, formulas, stream
+from tests.kernels.test_runs import A, B, C, expected, kernel_of, names_every_type, rows_of, shown, without_numbers
+
+import tocsin
+from tocsin import automata, errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.schema import bind
+from tocsin.kernels.aggregates.assigned import assigned
+from tocsin.kernels.aggregates.folded import FoldedRuns, folded
+from tocsin.kernels.aggregates.searched import WindowSearch, searched
+from tocsin.kernels.aggregates.windows import Windows, before_us, longest_us, windows_of
+from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.kernels.model import Bag, Matches, Rows
+from tocsin.kernels.runs.arena import Arena
+from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.runs.stepping import FEW_NODES, Progress, Seen, Stepper
+from tocsin.language import ast
+from tocsin.physical.claims import refused_by_aggregates, refused_by_kernels
+from tocsin.physical.local import events_of
+from tocsin.physical.sliced.arrow import attributes_of
+from tocsin.physical.sliced.plain import shipped
+from tocsin.physical.sliced.rows import rows_of as rows_of_table
+from tocsin.reference.stream import Event
+from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams, queries_with_streams
+
+SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
+
+
+def legal_pairs(longest: int, before: int = 0) -> st.SearchStrategy[Windows]:
+    """Windows that hold everything within D, the tightest ones too; not so many that an event is in dozens of them."""
+    advances = st.one_of(st.integers(max(longest // 6, 1), 3 * longest + 1), st.just(max(longest, 1)))
+    extra = st.one_of(st.just(0), st.integers(0, 2 * longest))
+    return st.builds(lambda advance, more: Windows(advance, longest + advance - 1 + more, before), advances, extra)
+
+
+# --- T-CER ----------------------------------------------------------------------------------------
+
+
+def as_folded(kernel: RunKernel, windows: Windows) -> FoldedRuns:
+    return FoldedRuns(**{name: value for name, value in vars(kernel).items() if name != "variables"}, windows=windows)
+
+
+def by_windows(kernel: RunKernel, windows: Windows, events: list[Event], seed: int) -> list[tuple[Any, ...]]:
+    made = as_folded(kernel, windows)
+    rows = rows_of(made, events, seed=seed)
+    return sorted(one for matches in made.find(rows, jit=False) for one in shown(made, matches, rows, events))
+
+
+@settings(max_examples=300)
+@given(
+    node=formulas(),
+    events=event_lists(),
+    window_us=st.sampled_from([2 * SECOND, 3 * SECOND]),
+    data=st.data(),
+    seed=st.integers(0, 9),
+)
+def test_every_legal_pair_of_windows_reports_each_match_of_a_formula_once(
+    node: alg.Node, events: list[Event], window_us: int, data: st.DataObject, seed: int
+) -> None:
+    assume(names_every_type(node) and alg.event_types(node))
+    kernel = kernel_of(node, window_us)
+    windows = data.draw(legal_pairs(window_us))
+    assert windows.holds(window_us)
+    wanted = expected(node, events, window_us)
+    assert by_windows(kernel, windows, events, seed) == wanted
+    assert by_windows(without_numbers(kernel), windows, events, seed) == wanted
+
+
+SPREAD = stream(
+    *((kind, second, {}) for kind, second in (("A", 3), ("A", 9), ("B", 12), ("B", 18), ("A", 29), ("B", 30)))
+)
+
+
+@pytest.mark.parametrize("advance", [1, 4, 10, 13])
+def test_a_window_that_is_too_short_by_one_microsecond_loses_a_match(advance: int) -> None:
+    # Two events 9.999999 s apart, the first of them at the very end of what a window owns.
+    node, longest = alg.Sequence((A, B), POSITION), 10 * SECOND
+    start = advance * SECOND - 1
+    events = [
+        Event("A", start, 0, {"ts": start}),
+        Event("B", start + longest - 1, 1, {"ts": start + longest - 1}),
+    ]
+    kernel = kernel_of(node, longest)
+    tight = Windows(advance * SECOND, longest + advance * SECOND - 1)
+    assert tight.holds(longest)
+    assert len(by_windows(kernel, tight, events, 0)) == 1
+    short = replace(tight, size_us=tight.size_us - 1)
+    assert not short.holds(longest)
+    assert by_windows(kernel, short, events, 0) == []
+
+
+def test_without_the_rule_of_ownership_matches_would_be_reported_by_each_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = alg.Sequence((A, B), POSITION)
+    kernel, windows = kernel_of(node, 10 * SECOND), Windows(5 * SECOND, 25 * SECOND)
+    once = by_windows(kernel, windows, SPREAD, 0)
+    assert once == expected(node, SPREAD, 10 * SECOND)
+    monkeypatch.setattr(
+        "tocsin.kernels.aggregates.folded.reported", lambda starts, ends, windows: np.ones(len(starts), np.bool_)
+    )
+    often = Counter(by_windows(kernel, windows, SPREAD, 0))
+    assert set(often) == set(once)
+    assert min(often.values()) > 1
+
+
+def test_the_first_and_the_last_instants_of_all_time_are_in_windows() -> None:
+    ends = np.array([-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1])
+    rows, was = assigned(Rows(ts=ends, flags=np.ones(4, np.int64)), Windows(10, 20, 5))
+    assert rows.slice is not None
+    begins = [int(number) * 10 - 5 for number in rows.slice]
+    assert sorted(was.tolist()) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert all(begin <= int(ts) < begin + 20 for begin, ts in zip(begins, rows.ts, strict=True))
+
+
+# --- A --------------------------------------------------------------------------------------------
+
+
+def compiled(query: str | ast.Query) -> tocsin.Pattern:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.TocsinWarning)
+        return tocsin.pattern(query)
+
+
+def task_of(query: alg.Query, rows: Streams) -> tuple[Kernel, Rows]:
+    """A query compiled for kernels, and the rows that it searches."""
+    named = alg.event_types(query.pattern)
+    events = events_of(named, {kind: pa.Table.from_pylist(own, SCHEMA) for kind, own in rows.items()}, "ts", "")
+    bound = bind(
+        query, {group.type or "": attributes_of(group.table.schema) for group in events if group.type in named}
+    )
+    made = kernel(bound)
+    table, layout = shipped(made, events, {}, ties=(), id=None)
+    return made, rows_of_table(table, made, layout, None)
+
+
+def listed(made: Kernel, rows: Rows) -> list[Any]:
+    """The matches, each as what it binds; time-outs too."""
+    found = []
+    for matches in made.find(rows, jit=False):
+        for number in range(len(matches)):
+            held = tuple((name, bound_in(matches, name, number)) for name in sorted(matches.events))
+            missing = 0 if matches.missing is None else int(matches.missing[number])
+            found.append((int(matches.start[number]), int(matches.end[number]), missing, held))
+    return sorted(found)
+
+
+def bound_in(matches: Matches, name: str, number: int) -> tuple[int, ...]:
+    held = matches.events[name]
+    rows = held.rows[held.offsets[number] : held.offsets[number + 1]] if isinstance(held, Bag) else held[[number]]
+    return tuple(rows.tolist())
+
+
+@settings(max_examples=300)
+@given(
+    case=st.one_of(queries_with_streams(LANGUAGE, max_events=8), queries_with_streams(TIMEOUTS, max_events=8)),
+    data=st.data(),
+)
+def test_every_legal_pair_of_windows_reports_each_match_of_a_search_once(
+    case: tuple[ast.Query, list[Streams]], data: st.DataObject
+) -> None:
+    query, (rows,) = case
+    asked = compiled(query).query
+    assume(asked.window_us is not None and refused_by_aggregates(asked) is None and refused_by_kernels(asked) is None)
+    try:
+        made, events = task_of(asked, rows)
+    except errors.UnsupportedError:  # a condition of an absence that loops do not compute
+        assume(False)
+    # Kernels own matches as slices do, so that a window is no narrower than what a match sees to either side.
+    windows = data.draw(legal_pairs(longest_us(made), before_us(made)))
+    windowed = WindowSearch(**vars(made), windows=windows)
+    assert listed(windowed, events) == listed(made, events)
+
+
+TOO_NARROW = [
+    ("PATTERN SEQ(A a, B b) SEMANTICS next WITHIN 10 SECONDS", {"A": [9_999_999], "B": [19_999_998]}, 1, 0),
+    # What a match must not see makes it one.
+    ("PATTERN SEQ(A a, NOT B b) WITHIN 10 SECONDS", {"A": [9_999_999], "B": [19_999_998]}, 0, 1),
+    ("PATTERN SEQ(NOT B b, A a) WITHIN 10 SECONDS", {"A": [20_000_000], "B": [10_000_001]}, 0, 1),
+]
+
+
+@pytest.mark.parametrize(("text", "times", "right", "wrong"), TOO_NARROW)
+def test_a_search_whose_windows_are_too_narrow_is_wrong(
+    text: str, times: dict[str, list[int]], right: int, wrong: int
+) -> None:
+    rows = {kind: [{"ts": at, "k": "p", "x": 1, "v": 1.0} for at in own] for kind, own in times.items()}
+    made, events = task_of(compiled(text).query, rows)
+    advance = 10 * SECOND
+    windows = Windows(advance, advance + longest_us(made) - 1, before_us(made))
+    assert windows.holds(longest_us(made))
+    assert len(listed(WindowSearch(**vars(made), windows=windows), events)) == right
+    narrow = replace(windows, size_us=windows.size_us - 1)
+    if made.back_us:  # what lies before is cut off
+        narrow = replace(windows, before_us=windows.before_us - 1, size_us=windows.size_us - 1)
+    assert len(listed(WindowSearch(**vars(made), windows=narrow), events)) == wrong
+
+
+@settings(max_examples=100)
+@given(query=queries_with_streams(LANGUAGE).map(lambda case: case[0]))
+def test_the_windows_of_a_query_hold_its_matches(query: ast.Query) -> None:
+    asked = compiled(query).query
+    assume(asked.window_us is not None and refused_by_aggregates(asked) is None and refused_by_kernels(asked) is None)
+    made, _ = task_of(asked, {kind: [] for kind in "ABC"})
+    windows = windows_of(made)
+    assert windows is not None
+    assert windows.holds(longest_us(made))
+    assert longest_us(made) >= (asked.window_us or 0)
+
+
+# --- f_C and R-CER --------------------------------------------------------------------------------
+
+
+NEIGHBOURS = alg.Adjacent((A, alg.Any((B, alg.Adjacent((B, B)))), C))
+
+
+def fold(kernel: RunKernel, events: list[Event]) -> tuple[list[tuple[int, int]], list[Progress]]:
+    """The starts and ends of what f_C finds, and what it knows after each event."""
+    rows = rows_of(kernel, events)
+    merged = kernel._events(rows)
+    words = kernel._letters(rows.flags[merged.rows]).tolist()
+    step = Stepper(kernel.tables, kernel._reader(rows, merged), None)
+    known: Progress | None = None
+    found, states = [], []
+    for event in map(Seen, range(len(words)), merged.times.tolist(), words):
+        known, ended = step(known, event)
+        states.append(known)
+        if ended is not None:
+            found += [(start, ended.end) for start, _ in ended.arena.ways(ended.node, ended.first)]
+    return found, states
+
+
+@pytest.mark.parametrize(
+    ("node", "is_contiguous", "most"),
+    [
+        (A, False, 1),
+        (alg.Any((A, alg.Adjacent((A, B)))), False, 2),
+        (NEIGHBOURS, False, 4),
+        (alg.Sequence((A, alg.Repeat(B, 0, 3), C)), True, 5),
+        (alg.Sequence((A, alg.Repeat(B, 0, 3), C)), False, None),
+        (alg.Sequence((A, alg.Repeat(B, 1, None), C)), True, None),
+        (alg.Adjacent((A, alg.RepeatAdjacent(B))), False, None),
+        (alg.NextOf("B", "B"), False, None),
+    ],
+)
+def test_how_many_events_a_match_can_have(node: alg.Node, is_contiguous: bool, most: int | None) -> None:
+    assert automata.most_events(automata.automaton(node, contiguous=is_contiguous)) == most
+
+
+def test_what_a_fold_knows_does_not_grow_where_matches_have_so_many_events() -> None:
+    chance = random.Random(7)
+    words = "".join(chance.choice(["ABC", "ABBC", "AC", "AB"]) for _ in range(2_000))
+    events = stream(*((kind, second, {}) for second, kind in enumerate(words)))
+    kernel = without_numbers(kernel_of(NEIGHBOURS))
+    found, states = fold(kernel, events)
+    assert len(found) == words.count("ABC") + words.count("ABBC") > 900
+    assert {end - start for start, end in found} == {2, 3}
+    most = automata.most_events(kernel.tables.automaton)
+    assert most is not None
+    known = states[-1]  # one object, which every step goes on with
+    assert len(known.live) < most * kernel.tables.automaton.number_of_states
+    assert len(known.arena) <= 3 * FEW_NODES  # of some thousands that were made
+
+
+def test_what_a_fold_knows_grows_where_they_have_any_number() -> None:
+    events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 6_000)))
+    kernel = without_numbers(kernel_of(alg.Adjacent((A, alg.RepeatAdjacent(B), C))))
+    found, states = fold(kernel, events)
+    assert found == []
+    assert len(states[-1].arena) >= 5_999
+
+
+@given(st.integers(0, 2**32))
+def test_an_arena_of_some_histories_has_the_same_ways(seed: int) -> None:
+    chance = random.Random(seed)
+    arena = Arena()
+    nodes = [arena.leaf(0)]
+    for event in range(1, 12):
+        one, other = chance.choice(nodes), chance.choice(nodes)
+        nodes.append([arena.leaf(event), arena.kept(3, event, one), arena.union(one, other)][chance.randrange(3)])
+    asked = chance.choices(nodes, k=3)
+    copy, numbers = arena.of(asked)
+    assert len(copy) <= len(arena)
+
+    def ways(own: Arena, node: int) -> list[Any]:
+        return [(start, [own.events[one] for one in path]) for start, path in own.ways(node, 0)]
+
+    assert [ways(arena, node) for node in asked] == [ways(copy, node) for node in numbers]
+
+
+def test_a_kernel_is_compiled_to_the_operator_that_runs_it() -> None:
+    bound = bind(
+        compiled("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS").query, {kind: attributes_of(SCHEMA) for kind in "AB"}
+    )
+    assert folded(bound).windows == searched(bound).windows == Windows(10 * SECOND, 20 * SECOND)
