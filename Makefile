@@ -8,6 +8,9 @@ READY := $(VENV)/.ready
 
 # Passed on to pytest:  make test PYTEST_ARGS="-k sequence -x"
 PYTEST_ARGS ?=
+# How many processes share the tests. Each has a Spark session of its own (2 GB).
+TEST_PROCESSES ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
 # Passed on to the benchmarks:  make bench BENCH_ARGS="--quick"
 BENCH_ARGS ?=
 # Passed on to uv:  make lock LOCK_ARGS=--upgrade
@@ -31,7 +34,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/\1|\2/' \
 		| while IFS='|' read -r target words; do printf '  make %-10s  %s\n' "$$target" "$$words"; done
 	@echo
-	@echo "Options: PYTHON=python3.12 (3.11 or newer), PYTEST_ARGS='-k sequence', BENCH_ARGS=--quick, LOCK_ARGS=--upgrade."
+	@echo "Options: PYTHON=python3.12 (3.11 or newer), TEST_PROCESSES=1, PYTEST_ARGS='-k sequence', BENCH_ARGS=--quick, LOCK_ARGS=--upgrade."
 	@echo "Spark needs a JDK 17 or newer; setup, test-fast, check and lock do not."
 
 setup: $(READY) ## make .venv with all packages, as locked (about 1 GB, once)
@@ -52,13 +55,13 @@ demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture i
 	@$(WITH_SPARK) $(BIN)/tocsin demo --picture build/demo.svg
 
 test: $(READY) ## every test but the slow ones
-	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-fast: $(READY) ## the tests that need no JVM, in a few minutes
-	@HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest -m "not spark and not slow" $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not slow" $(PYTEST_ARGS)
 
 test-slow: $(READY) ## the slow tests: long properties, restarts, large data
-	@$(WITH_SPARK) HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -m "slow" $(PYTEST_ARGS)
+	@$(WITH_SPARK) HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow" $(PYTEST_ARGS)
 
 check: $(READY) ## lint, format, types, layers, spelling, documented errors
 	$(BIN)/ruff check

@@ -39,10 +39,11 @@ TRACES = {
 
 # What is called like an action and is none, and the one verb that says it runs a job.
 ALLOWED = {
+    "acer/stream.py": {"take"},  # of Arrow tables
     "physical/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     "physical/compat.py": {"sparkContext"},  # the Python of workers on a local master; never over Connect
     "physical/identity.py": {"count", "first"},  # fields of a bag of digests
-    "physical/local.py": {"take"},  # of Arrow tables
+    "physical/local.py": {"take"},  # likewise
     "physical/sliced/edges.py": {"take"},  # likewise
     "sinks.py": {"write", "save", "persist"},  # what `foreachBatch` calls is there to write; it gives up what it keeps
 }

@@ -106,13 +106,7 @@ def program_asked(
     from tocsin.physical.streaming.programs.run import LiveRun, has_streams
 
     options = Options(**streaming)
-    if not has_streams(inputs):
-        return run
-    if run.strategy != "auto":
-        raise errors.UnsupportedError(
-            f"Rules do not run on streams with the strategy `{run.strategy}` yet.", hint="leave out `strategy=`."
-        )
-    return LiveRun(program, inputs, run.columns, options)
+    return LiveRun(program, inputs, run.columns, options, run.strategy) if has_streams(inputs) else run
 
 
 @contextmanager

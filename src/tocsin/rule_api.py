@@ -154,8 +154,7 @@ class Rules:
             As for `Pattern.match`. Events of types that rules emit may come from outside too, with the columns of
             their template. `time` as a mapping may leave such types out: their time is then called `timestamp`.
         strategy
-            `"auto"`, or `"aggregate"`: each rule by itself, by nothing but aggregates over overlapping windows; on
-            batches.
+            `"auto"`, or `"aggregate"`: each rule by itself, by nothing but aggregates over overlapping windows.
         lateness, shards, heartbeats, late, idle_timeout
             For streams, as for `Pattern.match`. A match is given when nothing can change it any more; one that rests on
             emitted events when all of these are known too.

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.acer import definitions
 from tests.acer.definitions import Row
+from tests.acer.operators import OPERATORS, SCHEMA, Shape
+from tests.physical.support import light_settings
 from tests.streaming.queries import Folder, observed, settings
 
 from tocsin import acer
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-SCHEMA = "ts bigint, k string, x bigint"
 FAR = 500  # ends all windows; the literal R-CER gives something at every tick until then
-Run = Callable[..., DataFrame]
 
 
 def rows_of(seed: int, count: int = 40) -> list[Row]:
@@ -30,102 +29,36 @@ def rows_of(seed: int, count: int = 40) -> list[Row]:
     return [Row(chance.randint(-10, 60), chance.choice(["p", "q", None]), chance.randint(0, 3)) for _ in range(count)]
 
 
-# --- the operators, and what they are defined to give -------------------------------------------------
-# Functions are made inside others, so that workers get them by value.
+class Life:
+    """The events of a stream: late by no more than the watermark is behind, in micro-batches, with restarts."""
+
+    def __init__(
+        self, rows: list[Row], chance: random.Random, *, key: str | None, store: str = "default", unit: int = 1
+    ) -> None:
+        self.rows, self.key, self.store, self.unit = rows, key, store, unit
+        self.delay = chance.choice([0, 4, 15]) * unit
+        self.arriving = sorted(rows, key=lambda row: row.ts + chance.randint(0, self.delay))
+
+    def check(self, spark: SparkSession, path: Path, operator: str, construction: str, shape: Shape) -> None:
+        asked, far = OPERATORS[operator], FAR * self.unit
+        with settings(spark, store=self.store, partitions=2):
+            folder = Folder(spark, path, SCHEMA)
+            for begin in range(0, len(self.arriving), 15):
+                folder.add([row._asdict() for row in self.arriving[begin : begin + 15]])
+                if begin + 15 >= len(self.arriving):  # an event that ends all windows, and a row without a time
+                    folder.add([{"ts": far, "k": "end", "x": 0}, {"k": "p", "x": 0}])
+                results = asked.run(folder.read(), self.key, shape, construction=construction, watermark=self.delay)
+                query = folder.run(results)  # a new query each time, on the checkpoint of the last
+            found = [row for row in folder.written() if row["ts"] < far - 100 * self.unit]
+            last = observed(query)[-1]
+        if construction == "fast":  # the last event, and where the user keeps one a state for each key
+            assert last["remembered"] <= (5 if operator == "rule_cer" else 1)
+        wanted = asked.wanted(self.rows, self.key, shape)
+        assert Counter(asked.told(row, self.key) for row in found if row.get("k") != "end") == wanted
+        assert last["bad"] == 1
+        assert last["late"] == 0
 
 
-def aggregate(df: DataFrame, key: str | None, **options: Any) -> DataFrame:
-    def add(state: Any, event: Any) -> Any:
-        return [*(state or []), event.x]
-
-    def tell(state: Any, window: Any) -> Any:
-        return {"n": len(state), "values": sorted(state), "begin": window.start}
-
-    return acer.aggregate(
-        df,
-        key=key,
-        advance=4,
-        size=10,
-        update=add,
-        output=tell,
-        schema="n int, values array<bigint>, begin bigint",
-        **options,
-    )
-
-
-def aggregate_wanted(rows: list[Row], key: str | None) -> Counter[Any]:
-    return definitions.aggregated(rows, key, 4, 10, 1, lambda held: tuple(sorted(row.x for row in held)))
-
-
-def aggregate_told(row: Any, key: str | None) -> Any:
-    assert row["n"] == len(row["values"])
-    assert row["begin"] == row["ts"] + 1 - 10
-    return row["k"] if key else None, row["ts"], tuple(row["values"])
-
-
-def preprocess(df: DataFrame, key: str | None, **options: Any) -> DataFrame:
-    return acer.sort_and_preprocess(df, lambda events: [events[0]], key=key, **options)
-
-
-def preprocess_wanted(rows: list[Row], key: str | None) -> Counter[Any]:
-    if key is None:
-        return Counter((row.k, row.ts, row.x) for row in set(rows))
-    groups = definitions.by_key(rows, key)
-    found: dict[Any, set[int]] = {}
-    for own in groups.values():
-        for row in own:
-            found.setdefault((row.k, row.ts), set()).add(row.x)
-    return Counter({one: 1 for one in found})
-
-
-def preprocess_told(row: Any, key: str | None) -> Any:
-    return (row["k"], row["ts"], row["x"]) if key is None else (row["k"], row["ts"])
-
-
-def find(df: DataFrame, key: str | None, **options: Any) -> DataFrame:
-    def rising(state: Any, event: Any) -> Any:
-        seen = state or []
-        return [*seen, event], [(one.ts, event.ts, one.x, event.x) for one in seen if one.x < event.x]
-
-    return acer.time_cer(
-        df, rising, within=5, key=key, advance=3, size=9, ties="x", schema="low bigint, high bigint", **options
-    )
-
-
-def find_wanted(rows: list[Row], key: str | None) -> Counter[Any]:
-    return definitions.sequences(rows, key, 5, 2, 3, 9, 1)
-
-
-def find_told(row: Any, key: str | None) -> Any:
-    return row["k"] if key else None, row["ts"], row["start"], row["end"], (row["low"], row["high"])
-
-
-def number(df: DataFrame, key: str | None, **options: Any) -> DataFrame:
-    def count(state: Any, event: Any) -> Any:
-        seen, last = state or (0, -1)
-        return (seen + 1, event.x), [{"seen": seen, "last": last, "x": event.x}] if event.x else None
-
-    return acer.rule_cer(df, count, key=key, ties=["x"], schema="seen bigint, last bigint, x bigint", **options)
-
-
-def number_wanted(rows: list[Row], key: str | None) -> Counter[Any]:
-    def count(state: Any, row: Row) -> Any:
-        seen, last = state or (0, -1)
-        return (seen + 1, row.x), [(seen, last, row.x)] if row.x else []
-
-    return definitions.folded(rows, key, count)
-
-
-def number_told(row: Any, key: str | None) -> Any:
-    return row["k"] if key else None, row["ts"], (row["seen"], row["last"], row["x"])
-
-
-OPERATORS: dict[str, tuple[Run, Callable[..., Counter[Any]], Callable[..., Any]]] = {
-    "aggregate": (aggregate, aggregate_wanted, aggregate_told),
-    "sort_and_preprocess": (preprocess, preprocess_wanted, preprocess_told),
-    "time_cer": (find, find_wanted, find_told),
-    "rule_cer": (number, number_wanted, number_told),
-}
 EVERY = pytest.mark.parametrize("operator", OPERATORS)
 CONSTRUCTIONS = pytest.mark.parametrize("construction", ["fast", "literal"])
 
@@ -134,11 +67,10 @@ CONSTRUCTIONS = pytest.mark.parametrize("construction", ["fast", "literal"])
 @CONSTRUCTIONS
 @pytest.mark.parametrize("key", [None, "k"])
 def test_tables(spark: SparkSession, operator: str, construction: str, key: str | None) -> None:
-    run, wanted, told = OPERATORS[operator]
-    rows = rows_of(1)
+    asked, rows = OPERATORS[operator], rows_of(1)
     df = spark.createDataFrame([*rows, Row(None, "p", 9)], SCHEMA).repartition(3)  # type: ignore[arg-type]
-    found = [row.asDict(recursive=True) for row in run(df, key, construction=construction).collect()]
-    assert Counter(told(row, key) for row in found) == wanted(rows, key)
+    found = [row.asDict(recursive=True) for row in asked.run(df, key, Shape(), construction=construction).collect()]
+    assert Counter(asked.told(row, key) for row in found) == asked.wanted(rows, key, Shape())
     if operator == "sort_and_preprocess":
         assert [row["ts"] for row in found] == sorted(row["ts"] for row in found)
 
@@ -148,28 +80,65 @@ def test_tables(spark: SparkSession, operator: str, construction: str, key: str 
 def test_streams_that_stop_and_go_on(
     spark: SparkSession, tmp_path: Path, operator: str, construction: str, store: str
 ) -> None:
-    run, wanted, told = OPERATORS[operator]
     chance = random.Random(f"{operator} {construction} {store}")
-    delay, key = chance.choice([0, 4, 15]), chance.choice([None, "k"])
-    rows = rows_of(chance.randrange(1000))
-    arriving = sorted(rows, key=lambda row: row.ts + chance.randint(0, delay))
-    with settings(spark, store=store, partitions=2):
-        folder = Folder(spark, tmp_path, SCHEMA)
-        ended = False
-        for begin in range(0, len(arriving), 15):
-            ended = begin + 15 >= len(arriving)
-            folder.add([row._asdict() for row in arriving[begin : begin + 15]])
-            if ended:  # an event that ends all windows, and a row without a time
-                folder.add([{"ts": FAR, "k": "end", "x": 0}, {"k": "p", "x": 0}])
-            results = run(folder.read(), key, construction=construction, watermark=delay)
-            query = folder.run(results)  # a new query each time, on the checkpoint of the last
-        found = [row for row in folder.written() if row["ts"] < FAR - 100]
-        last = observed(query)[-1]
-    if construction == "fast":  # the last event, and where the user keeps one a state for each key
-        assert last["remembered"] <= (5 if operator == "rule_cer" else 1)
-    assert Counter(told(row, key) for row in found if row.get("k") != "end") == wanted(rows, key)
-    assert last["bad"] == 1
-    assert last["late"] == 0
+    life = Life(rows_of(chance.randrange(1000)), chance, key=chance.choice([None, "k"]), store=store)
+    life.check(spark, tmp_path, operator, construction, Shape())
+
+
+# --- random streams ---------------------------------------------------------------------------------
+
+
+def run_random(spark: SparkSession, folder: Path, examples: int) -> Counter[str]:
+    """Any operator with any legal windows over any events, as a table and as a stream."""
+    ran: Counter[str] = Counter()
+
+    # A failure is shown as it was found: every step of shrinking would be several Spark jobs.
+    @hypothesis.settings(
+        max_examples=examples, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+    )
+    @given(st.sampled_from(list(OPERATORS)), st.sampled_from(["fast", "literal"]), shapes(), st.integers(0, 2**32))
+    def operators(operator: str, construction: str, shape: Shape, seed: int) -> None:
+        chance, asked = random.Random(seed), OPERATORS[operator]
+        key = chance.choice([None, "k"])
+        rows = [row._replace(ts=row.ts * shape.unit) for row in rows_of(seed, chance.choice([0, 1, 12, 40]))]
+        df = spark.createDataFrame(rows, SCHEMA).repartition(chance.choice([1, 3]))
+        found = [row.asDict(recursive=True) for row in asked.run(df, key, shape, construction=construction).collect()]
+        assert Counter(asked.told(row, key) for row in found) == asked.wanted(rows, key, shape)
+        ran[f"{operator} {construction}"] += 1
+        ran["results"] += len(found)
+        if rows:
+            store = chance.choice(["default", "rocksdb"])
+            path = folder / str(ran.total())
+            Life(rows, chance, key=key, store=store, unit=shape.unit).check(spark, path, operator, construction, shape)
+
+    with light_settings(spark, partitions=3):
+        operators()
+    return ran
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    """All that the inequalities of T-CER allow, in ticks of some length."""
+    unit = draw(st.sampled_from([1, 1, 5]))
+    within = draw(st.integers(1, 6))
+    size = within + draw(st.integers(0, 12))
+    return Shape(within * unit, draw(st.integers(1, size - within + 1)) * unit, size * unit, unit)
+
+
+@pytest.mark.timeout(600)
+def test_random_tables_and_streams(spark: SparkSession, tmp_path: Path) -> None:
+    ran = run_random(spark, tmp_path, 6)
+    assert ran["results"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_hundred_random_tables_and_streams(spark: SparkSession, tmp_path: Path) -> None:
+    ran = run_random(spark, tmp_path, 100)
+    assert {f"{operator} {how}" for operator in OPERATORS for how in ("fast", "literal")} <= set(ran)
+
+
+# --- what results look like -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])

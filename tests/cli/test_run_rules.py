@@ -74,7 +74,7 @@ def test_without_out_the_matches_are_counted(spark: SparkSession, options: list[
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--strategy", "join"], "rules are searched for together"),
+        (["--strategy", "join"], "Rules do not run with the strategy `join`"),
         (["--max-matches-per-start", "5"], "is for patterns"),
         (["--table", "known=nowhere.csv"], "twice for the event type `known`"),
     ],

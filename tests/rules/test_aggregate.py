@@ -118,9 +118,3 @@ def test_other_strategies_are_not_for_rules(strategy: str) -> None:
     with pytest.raises(errors.InvalidOptionError, match=f"Rules do not run with the strategy `{strategy}`") as raised:
         tocsin.rules(CHAIN).match(chained(), engine="local", strategy=strategy)
     assert "aggregate" in (raised.value.hint or "")
-
-
-def test_streams_of_rules_do_not_run_with_it_yet(spark: SparkSession) -> None:
-    stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS x")
-    with pytest.raises(errors.UnsupportedError, match="Rules do not run on streams with the strategy `aggregate` yet"):
-        tocsin.rules(CHAIN).match({"A": stream, "B": stream}, lateness="1 second", strategy="aggregate")

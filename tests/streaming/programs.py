@@ -33,15 +33,23 @@ class LiveProgram:
         lateness_us: int = 0,
         rules: Sequence[str] | None = None,
         template: str | None = None,
+        strategy: str = "auto",
     ) -> None:
         empty = {name: table.slice(0, 0) for name, table in tables.items()}
-        run = program_run(program.program, empty, engine="local", time="ts", tie=None, type="type", id=None)
+        columns: dict[str, Any] = {"time": "ts", "tie": None, "type": "type", "id": None, "strategy": strategy}
+        run = program_run(program.program, empty, engine="local", **columns)
         emitting = [rule.name for rule in run.program.rules if any(emit.type == template for emit in rule.emits)]
         shown = [rule.name for rule in run.program.rules] if rules is None else list(rules)
         wanted = emitting if template is not None else shown
         needed = run.needed([rule for rule in run.program.rules if rule.name in wanted])
         asked = Asked(
-            program.program, run.program, tuple(needed), () if template else tuple(shown), template, run.columns.time
+            program.program,
+            run.program,
+            tuple(needed),
+            () if template else tuple(shown),
+            template,
+            run.columns.time,
+            strategy=strategy,
         )
         schemas = {name: run.read(name).schema for name in asked.reads}
         plan = Plan(asked, {name: types_of(schema) for name, schema in schemas.items()})

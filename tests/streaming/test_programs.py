@@ -46,9 +46,9 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(row["match_id"] for row in rows)
 
 
-def assert_as_the_reference(program: tocsin.Rules, rows: Streams, seed: int) -> None:
+def assert_as_the_reference(program: tocsin.Rules, rows: Streams, seed: int, strategy: str = "auto") -> None:
     lateness = random.Random(seed).choice([0, 0, 1, 2, 20]) * SECOND
-    live = fed(LiveProgram(program, tables_of(rows), lateness_us=lateness), seed, lateness)
+    live = fed(LiveProgram(program, tables_of(rows), lateness_us=lateness, strategy=strategy), seed, lateness)
     for name, expected in reference.evaluate(program, rows).items():
         assert sorted(live.found[name]) == ids(expected), name
     assert live.late == 0
@@ -120,6 +120,15 @@ def test_events_that_come_from_outside_and_from_rules_are_one_stream(seed: int) 
     chance = random.Random(seed)
     text = engine_program(chance.randrange(2**32))
     assert_as_the_reference(drawn(text), busy(chance, "ABCX"), seed)
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS)
+def test_windows_of_what_is_remembered_give_the_reference_too(seed: int) -> None:
+    chance = random.Random(seed)
+    draw = chance.choice([sharing_program, drawn_gathering, drawn_unordered, drawn_repetition, engine_program])
+    text = draw(chance.randrange(2**32)).replace("select contiguous", "select next")
+    assert_as_the_reference(drawn(text), busy(chance, "ABCX"), seed, strategy="aggregate")
 
 
 def test_more_kinds_of_events_than_bits_are_refused_and_some_rules_of_them_run() -> None:

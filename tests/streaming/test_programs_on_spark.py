@@ -82,12 +82,24 @@ def given(frame: DataFrame, *, by_type: bool) -> DataFrame | dict[str, DataFrame
 
 
 @pytest.mark.parametrize(
-    ("text", "store", "partitions", "split", "id"),
-    [(KEYED, "rocksdb", 2, False, None), (LOOSE, "default", 1, True, None), (LOOSE, "rocksdb", 2, False, "x")],
-    ids=["keyed", "loose", "with_id"],
+    ("text", "store", "partitions", "split", "id", "strategy"),
+    [
+        (KEYED, "rocksdb", 2, False, None, "auto"),
+        (LOOSE, "default", 1, True, None, "auto"),
+        (LOOSE, "rocksdb", 2, False, "x", "auto"),
+        (KEYED, "default", 2, False, None, "aggregate"),
+    ],
+    ids=["keyed", "loose", "with_id", "aggregate"],
 )
 def test_requirement_46_a_stream_gives_the_matches_of_the_batch_over_a_restart(
-    spark: SparkSession, tmp_path: Path, text: str, store: str, partitions: int, split: bool, id: str | None
+    spark: SparkSession,
+    tmp_path: Path,
+    text: str,
+    store: str,
+    partitions: int,
+    split: bool,
+    id: str | None,
+    strategy: str,
 ) -> None:
     """Keyed in two shards, without a key in one; events of a type that rules emit come from outside too."""
     chance = random.Random(text)
@@ -98,8 +110,8 @@ def test_requirement_46_a_stream_gives_the_matches_of_the_batch_over_a_restart(
         def run() -> list[dict[str, Any]]:
             stream = folder.read()
             beats = stream.where("type = 'clock'").select("ts") if split else None
-            matches = asked.match(given(stream, by_type=split), lateness="2 seconds", heartbeats=beats, id=id)
-            return observed(folder.run(matches))
+            options = {"lateness": "2 seconds", "heartbeats": beats, "id": id, "strategy": strategy}
+            return observed(folder.run(asked.match(given(stream, by_type=split), **options)))
 
         order = arrivals([row["ts"] for row in rows], 2 * S, chance)
         ends = [0, *sorted(chance.sample(range(1, len(rows)), 2)), len(rows)]

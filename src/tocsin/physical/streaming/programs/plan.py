@@ -17,6 +17,7 @@ from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType
+from tocsin.kernels.aggregates.searched import searched
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
 from tocsin.kernels.together import common
@@ -53,6 +54,8 @@ class Asked:
         The time column of each event type.
     id
         The column that identifies events from outside.
+    strategy
+        `"aggregate"`: each rule by itself, in windows of what is remembered.
     """
 
     program: Program
@@ -62,6 +65,12 @@ class Asked:
     template: str | None
     time: Mapping[str, str]
     id: str | None = None
+    strategy: str = "auto"
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether nothing but aggregates is to be used."""
+        return self.strategy == "aggregate"
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -94,10 +103,11 @@ class Plan:
 
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
-        made = []
+        compiled = searched if self.asked.is_aggregate else kernel
+        made: list[Kernel] = []
         for rule in self.asked.rules:
             bound = self._bound(rule.query)
-            made.append(kernel(replace(bound, query=optimize(bound.query, bound.schemas).query)))
+            made.append(compiled(replace(bound, query=optimize(bound.query, bound.schemas).query)))
         sources, kernels = common(made)
         room = MOST_BITS - FLAGS_AT - max(len(kernels[0].types) - 1, 1).bit_length()
         if len(sources) > room:
@@ -221,7 +231,7 @@ class Plan:
         self, numbers: Sequence[int], layouts: Sequence[Layout], places: Sequence[tuple[int, ...]]
     ) -> tuple[Members, ...]:
         """The rules that can be searched for together; where positions matter, each is alone."""
-        own = [number for number in numbers if not self.kernels[number].needs_order]
+        own = [number for number in numbers if not self.kernels[number].needs_order and not self.asked.is_aggregate]
         return members_of(
             self.sources,
             [self.kernels[number] for number in own],

@@ -57,12 +57,15 @@ class LiveRun:
         The program, the user's DataFrames, and the names of their columns.
     options
         What the user asks of streams.
+    strategy
+        How rules are searched for.
     """
 
     program: Program
     inputs: Any
     columns: Columns
     options: Options
+    strategy: str = "auto"
 
     def matches(self, name: str) -> DataFrame:
         """The matches of a rule."""
@@ -89,7 +92,8 @@ class LiveRun:
     @cached_property
     def twin(self) -> Run[DataFrame]:
         """The same program on batches without rows, which tells the types of everything."""
-        return Run(self.program, Spark(_emptied(self.inputs), self.program.read, self.columns.type), self.columns)
+        engine = Spark(_emptied(self.inputs), self.program.read, self.columns.type)
+        return Run(self.program, engine, self.columns, self.strategy)
 
     def _named(self, names: Sequence[str]) -> list[Rule]:
         return [rule for rule in self.twin.program.rules if rule.name in names]
@@ -105,7 +109,9 @@ class LiveRun:
         rules = tuple(rule for rule in self.twin.program.rules if rule in needed)
         names_of = () if template is not None else tuple(rule.name for rule in wanted)
         columns = self.columns
-        asked = Asked(self.program, self.twin.program, rules, names_of, template, columns.time, columns.id)
+        asked = Asked(
+            self.program, self.twin.program, rules, names_of, template, columns.time, columns.id, self.strategy
+        )
         return _Live(self, asked, wanted)
 
 
