@@ -54,12 +54,18 @@ REFUSED: list[tuple[Callable[..., DataFrame], Options, str]] = [
     (counted, {"update": 3}, "`update=3` is not a function"),
     (counted, {"update": lambda state: state}, "`update` is a function of \\(state\\)"),
     (counted, {"output": lambda: []}, "`output` is a function of \\(\\)"),
-    (counted, {"schema": None}, "`schema` says nothing"),
+    (counted, {"schema": None}, "There is no `schema`, and the function is not annotated"),
     (counted, {"schema": "n nothing"}, "is not a list of columns and types"),
     (counted, {"schema": ["n"]}, "`schema` is list"),
     (counted, {"schema": "ts bigint"}, "`schema` has the column `ts`, which the result has already"),
     (counted, {"schema": "a int, a int"}, "`schema` has the column `a`, which the result has already"),
     (counted, {"schema": "revision int", "lateness": 5}, "`schema` has the column `revision`"),
+    (counted, {"schema": "A int, a int"}, "`schema` has the column `a`, which the result has already"),
+    (counted, {"schema": "Ts bigint"}, "`schema` has the column `Ts`, which the result has already"),
+    (counted, {"schema": "__tocsin_time bigint"}, "`schema` has the column `__tocsin_time`, and names that start"),
+    (counted, {"key": ["k", "k"]}, "Two columns of the result would be called `k`"),
+    (counted, {"key": "ts"}, "Two columns of the result would be called `ts`"),
+    (counted, {"size": 2**63}, "longer than any window can be"),
     (counted, {"construction": "slow"}, "There is no construction `slow`"),
     (counted, {"shards": 0}, "`shards=0` is not a positive integer"),
     (paired, {"within": 0}, "`within` is no time at all"),
@@ -71,6 +77,8 @@ REFUSED: list[tuple[Callable[..., DataFrame], Options, str]] = [
     ),
     (paired, {"within": "1 hour", "size": "1 hour", "advance": 1, "construction": "literal"}, "3,600,000,000 windows"),
     (paired, {"schema": "start bigint"}, "`schema` has the column `start`"),
+    (paired, {"schema": "END int"}, "`schema` has the column `END`"),
+    (paired, {"granularity": 0}, "`granularity` is no time at all"),
     (paired, {"ties": "m"}, "There is no column `m`"),
     (ruled, {"max_state": "big"}, "is not a number of bytes"),
     (ruled, {"watermark_distance": 0}, "not a positive multiple"),
@@ -96,8 +104,19 @@ def test_columns_without_an_order_break_no_ties(spark: SparkSession) -> None:
 
 
 def test_a_stream_without_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(errors.InvalidOptionError, match="How late may events of `events` come"):
+    with pytest.raises(errors.InvalidOptionError, match="How late may events of `events` come") as raised:
         counted(Folder(spark, tmp_path, SCHEMA).read())
+    assert 'write `watermark="10 seconds"`' in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("own", ["start", "End"])
+def test_columns_of_events_that_are_called_as_those_of_a_result(df: DataFrame, own: str) -> None:
+    with pytest.raises(errors.InvalidOptionError, match=f"would be called `{own.lower()}`"):
+        paired(df.withColumnRenamed("k", own), key=own)
+    with pytest.raises(errors.InvalidOptionError, match=f"would be called `{own.lower()}`"):
+        paired(df.withColumnRenamed("ts", own), time=own)
+    with pytest.raises(errors.InvalidOptionError, match="would be called `revision`"):
+        counted(df.withColumnRenamed("k", "revision"), key="revision", lateness=5)
 
 
 def failing(at: int) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.acer.definitions import Row
@@ -165,6 +166,52 @@ def test_sequences_have_times_as_the_column_has_them(spark: SparkSession) -> Non
     found = acer.time_cer(df, pairs, within="1 minute", schema="").orderBy("start").collect()
     assert [(row.start.second, row.end.second) for row in found] == [(0, 40), (40, 20), (20, 0)]
     assert found[0].ts == found[0].start.replace(minute=1, second=59, microsecond=999999)
+
+
+@CONSTRUCTIONS
+@pytest.mark.parametrize(("within", "wanted"), [(15, 30), (5, 0)])
+def test_a_span_may_end_between_two_ticks(spark: SparkSession, construction: str, within: int, wanted: int) -> None:
+    df = spark.range(0, 310, 10).selectExpr("id AS ts")
+    found = acer.time_cer(
+        df,
+        lambda last, event: (event, [(last.ts, event.ts)] if last else []),
+        within=within,
+        granularity=10,
+        size=40,
+        advance=20,
+        schema="",
+        construction=construction,
+    )
+    assert found.count() == wanted
+
+
+@pytest.mark.parametrize("names", [("a.b", "c`d", "x y"), ("X", "x", "Ts")])
+def test_columns_may_be_called_anything(spark: SparkSession, names: tuple[str, ...]) -> None:
+    df = spark.createDataFrame([(2, "q", 5, 1), (1, "q", 4, 2)], f"{SCHEMA}, ts2 bigint").toDF("the.time", *names)
+
+    def tell(state: Any, event: Any) -> Any:
+        return None, [(event[names[1]], event[names[2]])]
+
+    options: dict[str, Any] = {"time": "the.time", "key": names[0], "ties": [names[1]]}
+    found = acer.rule_cer(df, tell, schema="`a.c` bigint, d bigint", **options)
+    assert found.columns == [names[0], "the.time", "a.c", "d"]
+    assert sorted(map(tuple, found.collect())) == [("q", 1, 4, 2), ("q", 2, 5, 1)]
+    first = acer.sort_and_preprocess(df, lambda events: events[0], time="the.time")
+    assert [row[0] for row in first.collect()] == [1, 2]
+
+
+def test_types_of_columns_that_workers_do_not_know_and_null_where_there_is_none(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, "q", 4)], SCHEMA)
+    texts = acer.rule_cer(df, lambda state, event: (state, [("abcd", ["e"])]), schema="n varchar(3), m array<char(1)>")
+    assert [tuple(row) for row in texts.collect()] == [(1, "abcd", ["e"])]
+    with pytest.raises(
+        PythonException, match=r"key \(\) of all events at the event time 1 does not fit the schema.*NOT NULL"
+    ):
+        acer.rule_cer(df, lambda state, event: (state, [(None,)]), schema="n int not null").collect()
+    with pytest.raises(PythonException, match=r"`n` is 1\.5, and the column holds int32: 1\.5 is not a whole number"):
+        acer.rule_cer(df, lambda state, event: (state, [(1.5,)]), schema="n int").collect()
+    whole = acer.rule_cer(df, lambda state, event: (state, [(2.0,)]), schema="n int")
+    assert [row.n for row in whole.collect()] == [2]
 
 
 def test_unkeyed_windows_run_in_several_tasks(spark: SparkSession) -> None:

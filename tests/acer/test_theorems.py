@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.acer.definitions import Row, aggregated, folded, preprocessed, sequences
+from tests.acer.definitions import Row, aggregated, folded, ordered, preprocessed, sequences
 from tests.acer.support import KEYS, ROWS, SEEDS, Life, arrival, collecting, named, rising, values
 
 from tocsin import errors
+from tocsin.acer.events import event_class
 from tocsin.acer.fast import Fold, Instants, Slices, Sliding
-from tocsin.acer.listings import Collected, Shared
+from tocsin.acer.listings import Collected, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
+from tocsin.acer.model import Arrival
 from tocsin.acer.windows import FOREVER, NEVER, Windows, checked, legal_for_spans, slices
 
 UNITS = st.sampled_from([1, 1, 3])
@@ -207,6 +209,43 @@ def test_a_window_without_the_state_before_it_waits() -> None:
     assert found[None, 51, (2, 2, 3)] == 1
 
 
+# --- functions that change what they were given, and what they have given --------------------------------
+
+
+def running(state: Any, event: Any) -> tuple[Any, list[Any]]:
+    state = state or {"n": 0, "seen": []}
+    state["n"] += 1
+    state["seen"].append(event.x)
+    return state, [state]
+
+
+@given(ROWS, SEEDS, st.integers(1, 8))
+def test_a_row_is_what_it_was_when_it_was_given(rows: Rows, seed: int, distance: int) -> None:
+    mapping = named(running, "state", "event")
+    literal = Literal(Windows(1, distance + 1), Shared(mapping, distance, 1), distance=distance)
+    wanted = [{"n": place + 1, "seen": [row.x for row in ordered(rows)[: place + 1]]} for place in range(len(rows))]
+    for machine in (Fold(mapping), Unwrapped(literal)):
+        _, results, _ = Life(rows, seed).through(machine, None)
+        assert [one.payload for one in results] == wanted
+
+
+def test_windows_do_not_see_what_others_do_to_their_events() -> None:
+    Tagged = event_class(("ts", "tags"), True)
+
+    def add(state: Any, event: Any) -> Any:
+        if state is None:
+            return event.tags
+        state += event.tags
+        return state
+
+    listing = UserAggregate(named(add, "state", "event"), named(lambda state: [(state,)], "state"), 1)
+    for kind in (Literal, Sliding):
+        machine = kind(Windows(1, 3), listing)
+        arrivals = [Arrival(time, (), Tagged((time, [time]))) for time in range(4)]
+        results = machine.run((), machine.begin(), arrivals, NEVER, FOREVER).results
+        assert [one.payload for one in results] == [([0],), ([0, 1],), ([0, 1, 2],), ([1, 2, 3],), ([2, 3],), ([3],)]
+
+
 # --- what is remembered -----------------------------------------------------------------------------
 
 
@@ -219,6 +258,41 @@ def test_no_more_is_kept_than_windows_need(seed: int, advance: int, size: int) -
         machine.run((), memory, [arrival(Row(time, None, 0))], before, time)
         before = time
         assert machine.kept(memory) <= size + advance
+
+
+class Own:
+    """A class that only this process knows: `pickle` does not find it."""
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+
+    def __reduce__(self) -> Any:
+        return type(self).made, (self.items,)
+
+
+Own.made = lambda items: None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("construction", ["fast", "literal"])
+@pytest.mark.parametrize("start", [list, Own])
+def test_a_state_that_grows_is_stopped_whatever_it_is_made_of(construction: str, start: Any) -> None:
+    def grow(state: Any, event: Any) -> Any:
+        state = start() if state is None else state
+        (state if isinstance(state, list) else state.items).append(event.ts)
+        return state, []
+
+    mapping = named(grow, "state", "event")
+    machine: Any = Fold(mapping, 5000)
+    if construction == "literal":
+        machine = Unwrapped(Literal(Windows(1, 3), Shared(mapping, 2, 1, 5000), distance=2))
+    with pytest.raises(errors.StateGrowsError, match="grows with the number of events"):
+        machine.run((), machine.begin(), [arrival(Row(time, None, 0)) for time in range(5000)], NEVER, FOREVER)
+
+
+def test_the_last_time_of_all_takes_part() -> None:
+    machine = Fold(named(counting, "state", "event"))
+    results = machine.run((), machine.begin(), [arrival(Row(2**63 - 1, None, 1))], NEVER, FOREVER).results
+    assert len(results) == 1
 
 
 def test_a_batch_cut_into_blocks_gives_each_window_once() -> None:

@@ -330,3 +330,20 @@ def test_the_clock_on_the_wall_tells_an_absence(shop: Shop) -> None:
     with Process(shop, *shop.written, "--heartbeat", "--trigger", "200 ms") as process:
         process.wait_for("  matches 1  ")
         assert "; 1 match; " in process.stopped(signal.SIGINT)
+
+
+def test_what_a_query_left_that_was_killed_before_it_read_anything_is_removed(spark: SparkSession, shop: Shop) -> None:
+    offsets = shop.path / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.af6d238d-dfb5-41e5-b124-e439af0b83af.tmp").write_text("")
+    shop.add("1.json", LOGIN, TRANSFER)
+    result = shop.run(*shop.written, "--once")
+    assert result.exit_code == 0, result.output
+    assert shop.amounts(spark) == [2400.0]
+
+
+def test_other_sources_than_the_checkpoint_has_are_one_sentence(spark: SparkSession, shop: Shop) -> None:
+    shop.add("1.json", LOGIN, TRANSFER)
+    assert shop.run(*shop.written, "--once").exit_code == 0
+    said = refused(shop.run(*shop.written, "--heartbeat", "--once"), "STATE_MISMATCH")
+    assert "There are [1] sources in the checkpoint offsets" in said

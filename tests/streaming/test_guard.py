@@ -15,8 +15,9 @@ from tests.streaming.support import arrivals, cut
 
 import tocsin
 from tocsin.analysis.rates import parse_rates
-from tocsin.physical.streaming.clocks import NEVER
+from tocsin.physical.streaming.clocks import NEVER, Clocks
 from tocsin.physical.streaming.guard import Arrived, Guard, guard_of
+from tocsin.physical.streaming.state import State
 
 times_of_events = st.lists(st.integers(-40, 60), max_size=60)
 
@@ -123,6 +124,14 @@ def test_an_adversarial_trace_at_its_rates_stays_within_the_bound_and_leaves_not
     assert max(one["remembered"] for one in told) > 0
     assert {kind for one in told for kind, events in one["over"].items() if events} == set()
     assert told[-1]["remembered"] == 0
+
+
+def test_counts_of_other_rates_are_begun_anew() -> None:
+    one, other = guard_of(parse_rates({"A": "9/h", "B": "9/h"}), 0), guard_of(parse_rates({"B": "1/h", "A": "9/h"}), 0)
+    assert one is not None and other is not None
+    assert one.name != other.name
+    state = State(Clocks.begin(1), None, {(0, 0): 2}, rated=one.name)
+    assert State.from_bytes(state.to_bytes("plan"), "plan") == state
 
 
 def test_another_number_of_partitions_is_refused_and_one_of_shards_is_not(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.streaming import texts
 from tests.streaming.queries import FAR, Folder, observed, settings
 from tests.streaming.support import arrivals, cut
 
 import tocsin
-from tocsin import reference
+from tocsin import errors, reference
 from tocsin.physical.streaming.shards import labels
 from tocsin.testing import assert_same_rows
 
@@ -99,7 +100,7 @@ def test_late_bad_and_strange_events_are_counted_and_harmless(spark: SparkSessio
         folder.add([])
         rows = folder.written()
         told = observed(query)
-    assert [row["late"] for row in rows if row["late"]] == ['{"type":"B","ts":50,"k":"p","x":2}']
+    assert [row["late"] for row in rows if row["late"]] == ['{"type":"B","ts":50,"k":"p","x":2,"v":null}']
     assert sum(one["late"] for one in told) == 1
     assert sum(one["bad"] for one in told) == 2  # no time, and no JSON
     assert sum(one["seen"] for one in told) == 6
@@ -203,7 +204,10 @@ def test_shards_lie_in_partitions_of_their_own(spark: SparkSession) -> None:
         }
 
 
-def test_a_silent_source_is_left_behind_when_the_user_says_so(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("speaks", [True, False], ids=["others speak", "all are silent"])
+def test_a_silent_source_is_left_behind_when_the_user_says_so(
+    spark: SparkSession, tmp_path: Path, speaks: bool
+) -> None:
     pattern = tocsin.pattern("PATTERN SEQ(A a, NOT B b) WITHIN 5 us RETURN a.x")
     with settings(spark):
         left, right = Folder(spark, tmp_path / "a"), Folder(spark, tmp_path / "b")
@@ -215,11 +219,50 @@ def test_a_silent_source_is_left_behind_when_the_user_says_so(spark: SparkSessio
         try:
             patience = time.monotonic() + 120
             while not left.written() and time.monotonic() < patience:
-                left.add([{"type": "A", "ts": 100, "x": 8}])
+                if speaks:
+                    left.add([{"type": "A", "ts": 100, "x": 8}])
                 time.sleep(0.5)
         finally:
             query.stop()
         assert [row["x"] for row in left.written()] == [7]
+
+
+def test_a_late_event_is_told_whole(spark: SparkSession, tmp_path: Path) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 1 SECOND")
+    with settings(spark):
+        folder = Folder(spark, tmp_path, "type string, ts timestamp, at struct<t: timestamp_ntz>")
+        folder.add([{"type": "A", "ts": "2026-01-01T00:01:00Z"}])
+        folder.add([{"type": "A", "ts": "2026-01-01T00:00:00.123456Z", "at": {"t": "2026-01-01T00:00:00.654321"}}])
+        folder.add([{"type": "A", "ts": "2026-01-01T00:00:01Z"}])
+        folder.run(pattern.match(folder.read(), lateness="0 seconds", late=True))
+        found = sorted(row["late"] for row in folder.written())
+    assert found == [
+        '{"type":"A","ts":"2026-01-01T00:00:00.123456Z","at":{"t":"2026-01-01T00:00:00.654321"}}',
+        '{"type":"A","ts":"2026-01-01T00:00:01.000000Z","at":null}',
+    ]
+
+
+def test_another_identity_of_events_is_another_state(spark: SparkSession, tmp_path: Path) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 100 us")
+    with settings(spark):
+        folder = Folder(spark, tmp_path)
+        folder.add([{"type": "A", "ts": 1, "k": "p", "x": 1}])
+        folder.run(pattern.match(folder.read(), lateness="10 us"))
+        folder.add([{"type": "B", "ts": 5, "k": "p", "x": 9}])
+        with pytest.raises(StreamingQueryException, match="STATE_MISMATCH"):
+            folder.run(pattern.match(folder.read(), lateness="10 us", id="x"))
+        assert folder.written() == []
+        folder.run(pattern.match(folder.read(), lateness="10 us"))
+        assert len(folder.written()) == 1
+
+
+@pytest.mark.parametrize("name", ["late", "Late"])
+def test_no_other_column_is_called_as_that_of_late_events(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    pattern = tocsin.pattern(f"PATTERN SEQ(A a, B b) WITHIN 1 SECOND RETURN a.x AS {name}")
+    stream = Folder(spark, tmp_path).read()
+    assert pattern.match(stream, lateness="1 us").columns[-1] == name
+    with pytest.raises(errors.InvalidOptionError, match="late events are in a column `late`"):
+        pattern.match(stream, lateness="1 us", late=True)
 
 
 def test_explain_tells_how_a_stream_runs(spark: SparkSession) -> None:

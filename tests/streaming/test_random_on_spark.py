@@ -28,6 +28,7 @@ from tests.streaming.support import arrivals
 import tocsin
 from tocsin import errors, reference
 from tocsin.analysis.temporal import network
+from tocsin.cli.checkpoints import tidy
 from tocsin.language import ast
 from tocsin.physical.streaming.claims import refused_on_streams
 from tocsin.testing import assert_same_rows
@@ -143,6 +144,7 @@ class Life:
         query = sink.start(self._matches())
         time.sleep(self.chance.random() * 2)
         query.stop()
+        tidy(sink.path / "checkpoint")  # a trap of Spark's: stopped before its first micro-batch was planned
 
     def _matches(self) -> DataFrame:
         """The query as a process that starts anew builds it."""

@@ -19,8 +19,12 @@ from tocsin.acer.model import Arrival, Key, Result
 TIME, BLOCK = "__tocsin_time", "__tocsin_block"
 FIRST_KEY, SECOND_KEY = "__tocsin_key1", "__tocsin_key2"
 FIRST_TIE, SECOND_TIE = "__tocsin_tie1", "__tocsin_tie2"
-REVISION = "revision"
 Identity = tuple[int, int]
+
+
+def column(place: int) -> str:
+    """What the column at a place of an event is called on its way to workers."""
+    return f"__tocsin_c{place}"
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,12 @@ class Incoming:
         times = table.column(TIME).to_pylist()
         digests = zip(table.column(FIRST_TIE).to_pylist(), table.column(SECOND_TIE).to_pylist(), strict=True)
         ties: Any = digests
+        columns = tuple(column(place) for place in range(len(self.names)))
         if self.ties:
-            named = zip(*(values_of(table.column(name)) for name in self.ties), strict=True)
+            places = map(self.names.index, self.ties)
+            named = zip(*(values_of(table.column(columns[place])) for place in places), strict=True)
             ties = (tie_of(values) + digest for values, digest in zip(named, digests, strict=True))
-        found = list(map(Arrival, times, ties, events_of(table, self.names)))
+        found = list(map(Arrival, times, ties, events_of(table, self.names, columns)))
         self._check(table, found)
         return found
 
@@ -74,6 +80,13 @@ class Incoming:
                 f"ticks of the granularity {length(self.unit)}.",
                 hint="round the time column, or choose a finer `granularity=`.",
             )
+
+
+def _require_whole(values: list[Any]) -> None:
+    """Arrow would cut a fraction off without a word."""
+    for value in values:
+        if isinstance(value, float | np.floating) and not float(value).is_integer():
+            raise ValueError(f"{value!r} is not a whole number")
 
 
 def integers(table: pa.Table | pa.RecordBatch, name: str) -> Any:
@@ -95,17 +108,20 @@ class Outgoing:
         Whether results tell how often they have been given before.
     clock
         How times are shown in messages.
+    never_null
+        The payload columns that hold no NULL.
     """
 
     keys: dict[str, pa.DataType]
     payload: dict[str, pa.DataType]
     has_revision: bool = False
     clock: Clock = Clock.INTEGER
+    never_null: frozenset[str] = frozenset()
     rows: list[tuple[Key, Result, tuple[Any, ...]]] = field(default_factory=list)
 
     def empty(self) -> Outgoing:
         """For the results of one task."""
-        return Outgoing(self.keys, self.payload, self.has_revision, self.clock)
+        return Outgoing(self.keys, self.payload, self.has_revision, self.clock, self.never_null)
 
     def add(self, key: Key, results: Sequence[Result]) -> None:
         """More rows."""
@@ -117,22 +133,24 @@ class Outgoing:
         """The rows as columns; afterwards there are none."""
         rows, self.rows = self.rows, []
         columns = [self._column([row[0][place] for row in rows], kind) for place, kind in enumerate(self.keys.values())]
-        names = [*self.keys, TIME]
         columns.append(pa.array([row[1].time for row in rows], pa.int64()))
         if self.has_revision:
-            names.append(REVISION)
             columns.append(pa.array([row[1].revision for row in rows], pa.int32()))
         for place, (name, kind) in enumerate(self.payload.items()):
-            names.append(name)
             try:
-                columns.append(self._column([row[2][place] for row in rows], kind))
+                columns.append(self._column([row[2][place] for row in rows], kind, name in self.never_null))
             except (pa.ArrowException, TypeError, ValueError, OverflowError):
                 self._blame(rows, place, name, kind)
                 raise
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        # By place: what users call them may differ in nothing but case.
+        return pa.RecordBatch.from_arrays(columns, names=[column(place) for place in range(len(columns))])
 
     @staticmethod
-    def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    def _column(values: list[Any], kind: pa.DataType, never_null: bool = False) -> pa.Array:
+        if never_null and None in values:
+            raise ValueError("the schema says NOT NULL")
+        if pa.types.is_integer(kind):
+            _require_whole(values)
         return pa.array(values, kind)
 
     def _values(self, key: Key, result: Result, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -147,7 +165,7 @@ class Outgoing:
         """Find the value that is not of its column's type."""
         for key, result, values in rows:
             try:
-                self._column([values[place]], kind)
+                self._column([values[place]], kind, name in self.never_null)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
                 said = f"`{name}` is {values[place]!r}, and the column holds {kind}: {problem}"
                 raise self._wrong(key, result.time, said) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -26,6 +27,7 @@ class Event(tuple[Any, ...]):
 
     fields: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[dict[str, int]] = {}
+    has_lists: ClassVar[bool] = False  # or anything else that a function could change
 
     def __getitem__(self, name: Any) -> Any:
         """The value of a column, by its name or its place."""
@@ -46,15 +48,19 @@ class Event(tuple[Any, ...]):
 
     def __reduce__(self) -> Any:
         """Pickled as names and values: the class of a row is made anew from them."""
-        return _made, (self.fields, tuple(self))
+        return _made, (self.fields, tuple(self), self.has_lists)
+
+    def fresh(self) -> Event:
+        """The event for one more function: lists in it are its own, so that nobody sees what another did to them."""
+        return type(self)(copy.deepcopy(tuple(self))) if self.has_lists else self
 
 
 @lru_cache(maxsize=64)
-def event_class(fields: tuple[str, ...]) -> type[Event]:
+def event_class(fields: tuple[str, ...], has_lists: bool = False) -> type[Event]:
     """The class of events with these columns; a column hides what tuples have of its name."""
     places = {name: place for place, name in enumerate(fields)}
-    members: dict[str, Any] = {"fields": fields, "places": places, "__slots__": ()}
-    own = {"fields", "places", "asdict"}
+    members: dict[str, Any] = {"fields": fields, "places": places, "has_lists": has_lists, "__slots__": ()}
+    own = {"fields", "places", "has_lists", "asdict", "fresh"}
     members |= {name: property(itemgetter(place)) for name, place in places.items() if _is_plain(name, own)}
     return type("Event", (Event,), members)
 
@@ -63,15 +69,17 @@ def _is_plain(name: str, own: set[str]) -> bool:
     return name.isidentifier() and name not in own and not (name.startswith("__") and name.endswith("__"))
 
 
-def _made(fields: tuple[str, ...], values: tuple[Any, ...]) -> Event:
-    return event_class(fields)(values)
+def _made(fields: tuple[str, ...], values: tuple[Any, ...], has_lists: bool) -> Event:
+    return event_class(fields, has_lists)(values)
 
 
-def events_of(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> Iterator[Event]:
-    """The rows as events with the columns of these names."""
-    made = event_class(names)
-    columns = [values_of(table.column(name)) for name in names]
-    return map(made, zip(*columns, strict=True)) if names else iter([made()] * table.num_rows)
+def events_of(
+    table: pa.Table | pa.RecordBatch, names: tuple[str, ...], columns: tuple[str, ...] | None = None
+) -> Iterator[Event]:
+    """The rows as events with values of these names; `columns` are what the table calls them, if not so."""
+    held = [table.column(name) for name in columns or names]
+    made = event_class(names, any(pa.types.is_nested(column.type) for column in held))
+    return map(made, zip(*map(values_of, held), strict=True)) if names else iter([made()] * table.num_rows)
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:

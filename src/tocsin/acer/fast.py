@@ -104,6 +104,8 @@ class Sliding:
                 memory.waiting.append(arrival)
             elif not self._late(memory, arrival, before, again):
                 given.late += 1
+        if memory.is_disordered:
+            memory.kept.sort(key=at_time)
         memory.kept += [self._counted(memory, arrival) for arrival in taken(memory.waiting, now)]
         times = [one.time for one in memory.kept]
         for number in sorted(again):
@@ -138,7 +140,6 @@ class Sliding:
             return False
         again.update(range(numbers.start, min(numbers.stop, self.windows.first(before))))
         memory.kept.append(self._counted(memory, arrival))
-        memory.kept.sort(key=at_time)
         memory.is_disordered = True
         return True
 
@@ -287,10 +288,8 @@ class Fold:
         memory.waiting += [arrival for arrival in new if arrival.time >= before]
         given.late = sum(arrival.time < before for arrival in new)
         for arrival in taken(memory.waiting, now):
-            memory.state, rows = mapped(self.mapping, key, memory.state, arrival)
+            memory.state, rows = mapped(self.mapping, key, memory.state, arrival, memory.growth, self.most_bytes)
             given.results += [Result(arrival.time, 0, row) for row in rows]
-            if memory.growth.counted(memory.state):
-                memory.growth.check(self.mapping, key, arrival.time, self.most_bytes)
         given.grows = memory.growth.grows
         return given
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import datetime as dt
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from decimal import Decimal
 from typing import Any
 
 from tocsin import errors
 from tocsin.acer.clock import Clock
 from tocsin.acer.events import Event
 from tocsin.acer.model import Key
+
+UNCHANGING = frozenset(
+    {type(None), bool, int, float, str, bytes, Decimal, dt.datetime, dt.date, dt.timedelta},
+)
 
 
 @dataclass(frozen=True)
@@ -94,8 +101,24 @@ def function(call: Any, option: str, clock: Clock, arguments: tuple[str, ...], *
     )
 
 
+def as_given(row: Any) -> Any:
+    """A row as it is now, whatever becomes of the objects in it: a function may go on with them as its state.
+
+    Examples
+    --------
+    >>> state = [1]
+    >>> row = as_given(("seen", state))
+    >>> state.append(2)
+    >>> row
+    ('seen', [1])
+    """
+    if isinstance(row, tuple):
+        return row if all(type(value) in UNCHANGING for value in row) else copy.deepcopy(row)
+    return row if type(row) in UNCHANGING else copy.deepcopy(row)
+
+
 def rows_in(given: Any) -> list[Any]:
-    """The rows of what a function gave: none, one, or some.
+    """The rows of what a function gave: none, one, or some; as they were when it gave them.
 
     Examples
     --------
@@ -104,10 +127,10 @@ def rows_in(given: Any) -> list[Any]:
     """
     if given is None:
         return []
-    if isinstance(given, Mapping | tuple):
-        return [given]
+    if isinstance(given, Mapping | tuple) or is_dataclass(given):
+        return [as_given(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        return list(given)
+        return [as_given(row) for row in given]
     raise TypeError(f"outputs are a list of rows, or one row as a tuple or mapping, not {given!r}")
 
 
@@ -124,6 +147,8 @@ def values_of_row(row: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
         named = row.asdict()
     elif hasattr(row, "__fields__"):  # a Row of Spark's
         named = row.asDict()
+    elif is_dataclass(row):
+        named = vars(row)
     if isinstance(named, Mapping):
         missing = [name for name in names if name not in named]
         if missing:

@@ -6,9 +6,20 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark import cloudpickle
+
 from tocsin import errors
 from tocsin.acer.functions import Function, shown
 from tocsin.acer.model import Key
+
+
+def pickled(value: Any) -> bytes:
+    """A value as bytes, also one whose class is of a notebook or a script, which workers know by value."""
+    try:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+
 
 FIRST = 256  # events before the first look
 DOUBLINGS = 3  # how often in a row the state has grown with the events before it is said to
@@ -39,7 +50,7 @@ class Growth:
         if self.events < FIRST or self.events & (self.events - 1):
             return False
         try:
-            size = len(pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
+            size = len(pickled(state))
         except Exception:  # what cannot be measured is a problem only where it has to be stored
             return False
         self.sizes = [*self.sizes[-DOUBLINGS:], size]

@@ -10,10 +10,11 @@ Shared           Listing 5, R-CER: what A does between M1 and M2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.acer.functions import Function, rows_in, values_of_row
+from tocsin.acer.growth import Growth
 from tocsin.acer.model import Arrival, Key
 from tocsin.acer.windows import Window, Windows
 
@@ -40,7 +41,7 @@ class UserAggregate:
         """By the user's `update`."""
         more = (window,) if self.updating.takes_window else ()
         try:
-            return self.updating.call(state, arrival.event, *more)
+            return self.updating.call(state, arrival.event.fresh(), *more)
         except Exception as problem:
             raise self.updating.failed(window.key, arrival.time, problem) from problem
 
@@ -112,7 +113,7 @@ class Sequences:
         if state is not None:
             memory, kept = state
         try:
-            memory, found = self.finding.pair(self.finding.call(memory, arrival.event))
+            memory, found = self.finding.pair(self.finding.call(memory, arrival.event.fresh()))
             for row in rows_in(found):
                 one = self._sequence(window, row)
                 if one.end - one.start < self.within and not self._falls_in_next(window, one):
@@ -144,15 +145,17 @@ class Share:
     is_first: bool = True
     events: tuple[Arrival, ...] = ()
     memory: Any = None
+    growth: Growth = field(default_factory=Growth)
     memory_time: int | None = None
     is_pending: bool = True
 
 
 class Looped(NamedTuple):
-    """What A gives and takes again by its loop: the payloads of f_M, and its state."""
+    """What A gives and takes again by its loop: the payloads of f_M, its state, and what is known of its size."""
 
     payloads: list[Any]
     memory: Any
+    growth: Growth
 
 
 @dataclass(frozen=True)
@@ -167,17 +170,20 @@ class Shared:
         D_W: how far watermarks lie apart at most.
     unit
         δ.
+    most_bytes
+        How large a state that grows with the number of events may become; None: as large as it will.
     """
 
     mapping: Function
     distance: int
     unit: int
+    most_bytes: int | None = None
 
     def update(self, window: Window, state: Any, arrival: Arrival) -> Any:
         """Store what this window is responsible for, or the state that comes by the loop."""
         share: Share = state or Share()
         if isinstance(arrival.event, Looped):
-            share.memory, share.memory_time = arrival.event.memory, arrival.time
+            share.memory, share.growth, share.memory_time = arrival.event.memory, arrival.event.growth, arrival.time
         elif arrival.time == window.start_us + self.distance:
             share.events = (*share.events, arrival)  # they come in the order of f_T
         else:
@@ -192,16 +198,27 @@ class Shared:
             return share, []
         payloads: list[Any] = []
         for arrival in share.events:
-            share.memory, given = mapped(self.mapping, window.key, share.memory, arrival)
+            share.memory, given = mapped(self.mapping, window.key, share.memory, arrival, share.growth, self.most_bytes)
             payloads += given
         share.is_pending = False
-        return share, [Looped(payloads, share.memory)]
+        return share, [Looped(payloads, share.memory, share.growth)]
 
 
-def mapped(function: Function, key: Key, memory: Any, arrival: Arrival) -> tuple[Any, list[Any]]:
-    """What f_M makes of a state and an event: the state afterwards, and payloads."""
+def mapped(
+    function: Function, key: Key, memory: Any, arrival: Arrival, growth: Growth, most_bytes: int | None
+) -> tuple[Any, list[Any]]:
+    """What f_M makes of a state and an event: the state afterwards, and payloads.
+
+    Raises
+    ------
+    StateGrowsError
+        When the state grows with the number of events, and has become larger than it may.
+    """
     try:
         memory, given = function.pair(function.call(memory, arrival.event))
-        return memory, rows_in(given)
+        rows = rows_in(given)
     except Exception as problem:
         raise function.failed(key, arrival.time, problem) from problem
+    if growth.counted(memory):
+        growth.check(function, key, arrival.time, most_bytes)
+    return memory, rows

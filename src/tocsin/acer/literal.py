@@ -101,8 +101,8 @@ class Literal:
             given.results += self._given(key, memory, number)
         for watermark in self._watermarks(memory, now):
             given.results += self._passed(key, memory, watermark)
-        for number in [one for one in memory.instances if self.windows.end(one) + self.lateness <= memory.at]:
-            del memory.instances[number]
+            for number in [one for one in memory.instances if self.windows.end(one) + self.lateness <= watermark]:
+                del memory.instances[number]
         return given
 
     def due(self, memory: Memory) -> int:
@@ -205,6 +205,7 @@ class Unwrapped:
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
         """What f_M gave."""
         given = self.machine.run(key, memory, new, before, now)
+        given.grows = any(result.payload.growth.grows for result in given.results[-1:])
         given.results = [
             Result(result.time, result.revision, payload)
             for result in given.results

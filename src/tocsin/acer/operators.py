@@ -16,7 +16,8 @@ from tocsin.acer.functions import function
 from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
-from tocsin.acer.plan import Live, Operator, Source, payload, source
+from tocsin.acer.plan import Live, Operator, Source, source
+from tocsin.acer.typed import annotated_schema
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
 from tocsin.analysis.limits import parse_limit
 from tocsin.options import microseconds
@@ -43,7 +44,7 @@ def aggregate(
     lateness: Duration | None = None,
     update: Callable[..., Any],
     output: Callable[..., Any],
-    schema: str | T.StructType,
+    schema: str | T.StructType | None = None,
     granularity: Duration = "1 microsecond",
     construction: str = "fast",
     watermark: Duration | None = None,
@@ -76,7 +77,8 @@ def aggregate(
         f_O, `state → rows`, or `(state, window) → rows`: a list of rows, one row, or None. A row is a tuple in the
         order of `schema`, or a mapping.
     schema
-        The columns of a row, `"low double, high double"` or a StructType.
+        The columns of a row, `"low double, high double"` or a StructType. It may be left out where `output` is
+        annotated to return a NamedTuple, a dataclass or a TypedDict, or a list of them.
     granularity
         δ: times are multiples of it.
     construction
@@ -113,7 +115,7 @@ def aggregate(
         events,
         kind(windows, listing, late_us, events.clock, takes_late=True),
         unit,
-        payload(events, _required(schema), ("revision",) if late_us else ()),
+        events.payload(_required(schema, annotated_schema(output, "output")), ("revision",) if late_us else ()),
         has_revision=late_us > 0,
         windows=windows,
         said=(windows, late_us, events.key, events.ties),
@@ -147,7 +149,8 @@ def sort_and_preprocess(
     key
         The columns of the key (f_K); None: all columns, so that only equal events are processed together (f_K*).
     schema
-        The columns of a row; by default those of the events. Rows may be events.
+        The columns of a row; by default those that the function is annotated to give, or else those of the events. Rows
+        may be events.
 
     Returns
     -------
@@ -164,7 +167,7 @@ def sort_and_preprocess(
         events,
         machine,
         unit,
-        payload(events, schema),
+        events.payload(annotated_schema(function, "function") if schema is None else schema),
         is_sorted=True,
         said=(unit, events.key),
         live=_live(watermark, shards, heartbeats, idle_timeout),
@@ -181,7 +184,7 @@ def time_cer(
     advance: Duration | None = None,
     size: Duration | None = None,
     ties: Names = (),
-    schema: str | T.StructType,
+    schema: str | T.StructType | None = None,
     granularity: Duration = "1 microsecond",
     construction: str = "fast",
     watermark: Duration | None = None,
@@ -209,7 +212,8 @@ def time_cer(
     ties
         Columns that order events of one time. Without it their order is fixed, and arbitrary.
     schema
-        The columns of a row after `start` and `end`; `""` when there are none.
+        The columns of a row after `start` and `end`; `""` when there are none. It may be left out where the function is
+        annotated, `-> tuple[State, list[Found]]`.
 
     Returns
     -------
@@ -227,6 +231,7 @@ def time_cer(
     span = _micros("within", within)
     if span < 1:
         raise errors.InvalidOptionError("`within` is no time at all.", hint='write `within="10 minutes"`.')
+    span = -(-span // max(unit, 1)) * unit  # the same sequences: no two times lie between two ticks
     windows = checked(
         span if advance is None else _micros("advance", advance),
         2 * span if size is None else _micros("size", size),
@@ -235,7 +240,10 @@ def time_cer(
     legal_for_spans(windows, span)
     finding = _function(function, events, "state", "event")
     shown = T.StructType([T.StructField(name, T.LongType()) for name in SPAN])
-    shown = T.StructType([*shown.fields, *payload(events, _required(schema), SPAN).fields])
+    annotated = annotated_schema(function, "function", in_pair=True)
+    if annotated is not None:  # a row begins with the times of the sequence
+        annotated = T.StructType(annotated.fields[len(SPAN) :])
+    shown = T.StructType([*shown.fields, *events.payload(_required(schema, annotated), SPAN).fields])
     used = windows if _is_literal(construction) else slices(windows, span)
     listing = Sequences(finding, span, used, tuple(shown.names))
     machine: Machine = Slices(used, listing, clock=events.clock, asked=windows)
@@ -284,7 +292,8 @@ def rule_cer(
     ties
         f_T: columns that order events of one time. Without it their order is fixed, and arbitrary.
     schema
-        The columns of a row; by default those of the events. Rows may be events.
+        The columns of a row; by default those that the function is annotated to give, or else those of the events. Rows
+        may be events.
     max_state
         How large the state of a key may become while it grows with the number of events, `"1 MB"`; beyond, the job
         stops with STATE_GROWS. A state that does not grow may have any size; None lets it grow.
@@ -307,12 +316,14 @@ def rule_cer(
     if _is_literal(construction):
         windows = checked(unit, distance + unit, unit)
         _require_few(windows)
-        machine = Unwrapped(Literal(windows, Shared(mapping, distance, unit), clock=events.clock, distance=distance))
+        machine = Unwrapped(
+            Literal(windows, Shared(mapping, distance, unit, most), clock=events.clock, distance=distance)
+        )
     return Operator(
         events,
         machine,
         unit,
-        payload(events, schema),
+        events.payload(annotated_schema(function, "function", in_pair=True) if schema is None else schema),
         said=(unit, distance, events.key, events.ties),
         live=_live(watermark, shards, heartbeats, idle_timeout),
     ).frame()
@@ -341,12 +352,13 @@ def _require_few(windows: Windows) -> None:
         )
 
 
-def _required(schema: Any) -> Any:
-    if schema is None:
+def _required(schema: Any, annotated: T.StructType | None) -> Any:
+    if schema is None and annotated is None:
         raise errors.InvalidOptionError(
-            "`schema` says nothing.", hint='name the columns of the result: `schema="low double, high double"`.'
+            "There is no `schema`, and the function is not annotated with what it gives.",
+            hint='name the columns of the result: `schema="low double, high double"`.',
         )
-    return schema
+    return annotated if schema is None else schema
 
 
 def _micros(option: str, given: Any) -> int:

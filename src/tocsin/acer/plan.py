@@ -15,10 +15,11 @@ from tocsin.acer.batch import Task
 from tocsin.acer.clock import Clock
 from tocsin.acer.columns import Incoming, Outgoing
 from tocsin.acer.model import Machine
+from tocsin.acer.payload import payload
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
-from tocsin.physical.compat import is_dataframe, is_streaming, make_ready_for_python, schema_of
+from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, stream_of
 from tocsin.physical.shapes import arrow_type
 from tocsin.physical.sliced import layout
@@ -33,6 +34,7 @@ from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.physical.values import Kind, kind_of
 
 EVENTS = "events"  # what messages call the input
+REVISION = "revision"
 CLOCKS = {Kind.INSTANT: Clock.INSTANT, Kind.LOCAL: Clock.LOCAL, Kind.INTEGER: Clock.INTEGER}
 ORDERED = frozenset(Kind) - {Kind.OTHER, Kind.NULL}
 
@@ -59,6 +61,16 @@ class Source:
     def clock(self) -> Clock:
         """How it tells time."""
         return CLOCKS[self.stream.time_kind]
+
+    def columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """What columns of the events are called on their way to workers."""
+        places = {name: place for place, name in enumerate(self.stream.schema.names)}
+        return tuple(names.column(places[name]) for name in wanted)
+
+    def payload(self, schema: Any, own: tuple[str, ...] = ()) -> T.StructType:
+        """The columns that results have beside the key, the time and their `own`."""
+        stream = self.stream
+        return payload(stream.schema, self.shown_key, stream.time, schema, own, ignores_case=ignores_case(stream.frame))
 
     @property
     def shown_key(self) -> tuple[str, ...]:
@@ -133,7 +145,7 @@ class Operator:
             group.append(F.col(names.BLOCK))
         is_one = self.source.key == () and windows is None
         rows = rows.repartition(1) if is_one else repartition(rows, *group)
-        order = [*group, F.col(names.TIME), *map(F.col, self.source.ties)]
+        order = [*group, F.col(names.TIME), *map(F.col, self.source.columns(self.source.ties))]
         order += [F.col(names.FIRST_TIE), F.col(names.SECOND_TIE)]
         rows = rows.sortWithinPartitions(*map(to_spark, order))
         task = Task(self.machine, self._incoming(), self._outgoing(), None if windows is None else windows.per_block)
@@ -154,7 +166,7 @@ class Operator:
 
     def _on_stream(self) -> DataFrame:
         inputs = Inputs({EVENTS: self.source.stream}, self.source.stream.time_kind, True)
-        lateness = streams.lateness_of(inputs, self.live.delay_us)
+        lateness = streams.lateness_of(inputs, self.live.delay_us, option="watermark")
         options = streams.Options(
             lateness,
             self.live.shards,
@@ -168,7 +180,8 @@ class Operator:
         partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
         shards = streams.shards_of(options, partitions) if parcels.keys else 1
         step = OperatorStep(self.machine, self._incoming(), self._outgoing(), (lateness[EVENTS],), options.idle_ms)
-        plan = streams.named(type(self.machine).__name__, self.said, streams.types_in(shipped), shards)
+        called = (type(self.machine).__name__, *self.source.stream.schema.names)
+        plan = streams.named(called, self.said, streams.types_in(shipped), shards)
         schema = self._worker_schema()
         return streams.given_by(Shard(step, plan), parcels, shards, [(EVENTS,)], options, schema)
 
@@ -177,7 +190,9 @@ class Operator:
     def _shipped(self, *, for_stream: bool = False) -> DataFrame:
         """Events with their time in microseconds, and what tells keys and equal times apart."""
         stream = self.source.stream
-        micros = micros_of(F.col(stream.time), stream.time_kind)
+        every = self.source.columns(stream.schema.names)
+        (time,) = map(F.col, self.source.columns([stream.time]))
+        micros = micros_of(time, stream.time_kind)
         ties = self._digests(stream.schema.names)
         keys = self._digests_of_key()
         own = [
@@ -187,15 +202,16 @@ class Operator:
         ]
         if for_stream:
             own += [
-                F.when(F.col(stream.time).isNotNull(), F.bigint(1)).otherwise(F.bigint(0)).alias(layout.BITS),
+                F.when(time.isNotNull(), F.bigint(1)).otherwise(F.bigint(0)).alias(layout.BITS),
                 F.lit(None).cast("bigint").alias(layout.CLOCK),
                 F.lit(0).alias(layout.SOURCE),
             ]
-        return select(stream.frame, *map(F.col, stream.schema.names), *own)
+        # By place: names may have dots in them, or differ in nothing but case.
+        return select(stream.frame.toDF(*every), *map(F.col, every), *own)
 
     def _columns(self) -> tuple[str, ...]:
         return (
-            *self.source.stream.schema.names,
+            *self.source.columns(self.source.stream.schema.names),
             *(names.TIME, names.FIRST_KEY, names.SECOND_KEY, names.FIRST_TIE, names.SECOND_TIE),
         )
 
@@ -206,7 +222,9 @@ class Operator:
 
     def _digests(self, wanted: Iterable[str]) -> tuple[Column, ...]:
         schema = self.source.stream.schema
-        typed = {name: (F.col(name), schema[name].dataType) for name in wanted}
+        named = tuple(wanted)
+        columns = zip(named, map(F.col, self.source.columns(named)), strict=True)
+        typed = {name: (column, schema[name].dataType) for name, column in columns}
         if not typed:
             return F.bigint(0), F.bigint(0)
         return tuple(identity.digests(F.lit(""), typed))
@@ -224,6 +242,7 @@ class Operator:
             {field.name: arrow_type(field.dataType) for field in self._payload().fields},
             self.has_revision,
             self.source.clock,
+            frozenset(field.name for field in self.schema.fields if not field.nullable),
         )
 
     # --- what comes back --------------------------------------------------------------------------
@@ -235,28 +254,26 @@ class Operator:
         return T.StructType(fields)
 
     def _worker_schema(self) -> T.StructType:
+        """The key, the time, perhaps the revision, and the payload."""
         schema = self.source.stream.schema
-        made = T.StructType([T.StructField(name, schema[name].dataType) for name in self.source.shown_key])
-        made = made.add(names.TIME, T.LongType())
-        if self.has_revision:
-            made = made.add(names.REVISION, T.IntegerType())
-        for field_ in self._payload().fields:
-            made = made.add(field_)
-        return made
+        kinds = [schema[name].dataType for name in self.source.shown_key]
+        kinds += [T.LongType(), *([T.IntegerType()] if self.has_revision else [])]
+        kinds += [one.dataType for one in self._payload().fields]
+        return T.StructType([T.StructField(names.column(place), kind) for place, kind in enumerate(kinds)])
 
     def _shown(self, found: DataFrame) -> DataFrame:
-        """With times as the input has them."""
-        time = self.source.stream.time
-        times = [field_.name for field_ in self.schema.fields[: self.spans]]
-        shown = [
-            *map(F.col, self.source.shown_key),
-            self._time(names.TIME).alias(time),
-            *([F.col(names.REVISION)] if self.has_revision else []),
-            *(self._time(name).alias(name) for name in times),
-            *(F.col(field_.name) for field_ in self.schema.fields[self.spans :]),
-        ]
-        result = select(found, *shown)
-        return result.orderBy(time) if self.is_sorted and not is_streaming(result) else result
+        """With the names and the times that the input has."""
+        key, time = self.source.shown_key, self.source.stream.time
+        called = [*key, time, *([REVISION] if self.has_revision else []), *self.schema.names]
+        first = len(called) - len(self.schema.names)
+        times = {len(key), *range(first, first + self.spans)}
+        if self.is_sorted and not is_streaming(found):
+            found = found.orderBy(names.column(len(key)))
+        every = (
+            (self._time(names.column(place)) if place in times else F.col(names.column(place))).alias(name)
+            for place, name in enumerate(called)
+        )
+        return select(found, *every)
 
     def _time(self, name: str) -> Column:
         match self.source.clock:
@@ -297,7 +314,7 @@ def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
     named = None if key is None else _names("key", key)
     ordered = _names("ties", ties)
     schema = schema_of(df)
-    stream = stream_of(EVENTS, df, schema, None, time, (*(named or ()), *ordered))
+    stream = stream_of(EVENTS, df, schema, None, time, (*(named or ()), *ordered), "key= and ties=")
     for name in ordered:
         if kind_of(schema[name].dataType) not in ORDERED:
             raise errors.InvalidOptionError(
@@ -315,36 +332,3 @@ def _names(option: str, given: Any) -> tuple[str, ...]:
             hint=f'write `{option}="user"` or `{option}=["user", "device"]`.',
         )
     return found
-
-
-def payload(source: Source, schema: Any, own: tuple[str, ...] = ()) -> T.StructType:
-    """The columns that results have beside the key and the time: as asked, or those of the events.
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is no schema, or two columns would have one name.
-    """
-    taken = (*source.shown_key, source.stream.time, *own)
-    if schema is None:
-        return T.StructType([one for one in source.stream.schema.fields if one.name not in taken])
-    if isinstance(schema, str):
-        try:
-            schema = T.StructType.fromDDL(schema) if schema.strip() else T.StructType()
-        except Exception as problem:
-            raise errors.InvalidOptionError(
-                f"`schema={schema!r}` is not a list of columns and types: {str(problem).splitlines()[0]}",
-                hint='write `schema="low double, high double"`.',
-            ) from None
-    if not isinstance(schema, T.StructType):
-        raise errors.InvalidOptionError(
-            f"`schema` is {type(schema).__name__}, not a list of columns and types.",
-            hint='write `schema="low double, high double"`, or pass a StructType.',
-        )
-    for place, name in enumerate(schema.names):
-        if name in taken or name in schema.names[:place]:
-            raise errors.InvalidOptionError(
-                f"`schema` has the column `{name}`, which the result has already.",
-                hint=f"the result begins with {', '.join(f'`{one}`' for one in taken)}; choose another name.",
-            )
-    return schema

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from tocsin import errors
 from tocsin.acer.columns import FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgoing, integers
 from tocsin.acer.functions import shown
+from tocsin.acer.growth import pickled
 from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.physical.sliced.layout import BITS
 from tocsin.physical.streaming.clocks import Clocks
@@ -130,11 +130,7 @@ def stored(key: Key, memory: Any) -> bytes:
         When the state of a user's function cannot be stored.
     """
     try:
-        return pickle.dumps(memory, pickle.HIGHEST_PROTOCOL)
-    except Exception:
-        pass
-    try:  # classes of a notebook or a script, which workers know by value
-        return bytes(cloudpickle.dumps(memory))  # type: ignore[no-untyped-call]
+        return pickled(memory)
     except Exception as problem:
         raise errors.UserFunctionError(
             f"The state for the key {shown(key)} cannot be stored between micro-batches: "

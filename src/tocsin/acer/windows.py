@@ -8,7 +8,8 @@ from typing import Any
 from tocsin import errors
 from tocsin.acer.clock import Clock, length
 
-FOREVER = 2**63 - 1
+FOREVER = 2**63  # after the last time of all
+LONGEST = 2**62
 NEVER = -(2**63)
 WINDOWS_PER_BLOCK = 16
 
@@ -119,6 +120,11 @@ def checked(advance: int, size: int, unit: int) -> Windows:
             raise errors.InvalidOptionError(
                 f"`{name}` is {length(given)}, not a positive multiple of the granularity {length(unit)}.",
                 hint="windows begin and end where event time has a tick: change one of the two.",
+            )
+        if given > LONGEST:
+            raise errors.InvalidOptionError(
+                f"`{name}` is {length(given)}, longer than any window can be.",
+                hint=f"{length(LONGEST)} is the longest.",
             )
     return Windows(advance, size, unit)
 

@@ -26,6 +26,7 @@ UNUSABLE = (
     "StreamMetadata",
     "metadata from",
     "STREAMING_STATEFUL_OPERATOR",
+    "sources in the checkpoint offsets",
 )
 SCHEMAS = "tocsin-schemas.json"
 NEW_ONE = "start with a new checkpoint directory; matches that began before are then not found."
@@ -39,6 +40,8 @@ def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str
         raise OutputNotWritableError(
             f"The checkpoint cannot be kept there. {error.message}", hint="choose a directory you may write to."
         ) from None
+    if not files.is_remote(path):
+        tidy(files.local(path))
     if out is None or files.is_remote(out) or files.is_remote(path):
         return
     where, checkpoint = files.local(out), files.local(path)
@@ -52,6 +55,19 @@ def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str
             f"`{out}` holds something already, and the checkpoint `{path}` is new: it would replace it.",
             hint="choose another output, or give the checkpoint that it was written with.",
         )
+
+
+def tidy(checkpoint: Path) -> None:
+    """Remove what a query left that was killed before its first micro-batch was planned.
+
+    Spark writes how far a micro-batch reads to a hidden file that it then renames. Where it could not rename the first,
+    nothing has been read; but a restart finds the file and refuses the checkpoint, since it "should be empty".
+    """
+    offsets = checkpoint / "offsets"
+    left = list(offsets.iterdir()) if offsets.is_dir() else []
+    if left and all(file.name.startswith(".") and file.name.endswith((".tmp", ".crc")) for file in left):
+        for file in left:
+            file.unlink(missing_ok=True)
 
 
 def settings_of(path: str) -> dict[str, str]:

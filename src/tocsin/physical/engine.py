@@ -226,7 +226,7 @@ class Prepared:
     def matches(self) -> DataFrame:
         """The matches."""
         if self.inputs.is_streaming:
-            return self._stream()
+            return streams.require_one_late(self._stream(), self.options.late)
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
         if self.strategy in ("kernel", "automaton", "aggregate"):

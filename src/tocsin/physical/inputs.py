@@ -139,7 +139,8 @@ def _frames(
             for name in missing
         ]
     )
-    wanted = (*types, *(name for name in inputs if others and name not in types))
+    # Sorted: a checkpoint knows the sources of a stream by their order.
+    wanted = (*types, *(name for name in sorted(inputs) if others and name not in types))
     frames = {id(inputs[name]): inputs[name] for name in wanted}
     schemas = {key: schema_of(frame) for key, frame in frames.items()}
     return {name: (inputs[name], schemas[id(inputs[name])]) for name in wanted}
@@ -179,8 +180,9 @@ def stream_of(
     type_column: str | None,
     time: str,
     others: tuple[str, ...] = (),
+    option: str = "tie= and id=",
 ) -> Stream:
-    """The events of one type, checked; `others` are columns that must be there too."""
+    """The events of one type, checked; `others` are columns that must be there too, and `option` what names them."""
     owner = f"the input of `{name}`"
     reserved = [column for column in schema.names if column.startswith(RESERVED_PREFIX)]
     if reserved:
@@ -191,7 +193,7 @@ def stream_of(
     require_distinct_names(schema, owner, ignores_case=lambda: ignores_case(frame))
     _require(time, schema, owner, "time=", "time column")
     for column in others:
-        _require(column, schema, owner, "tie= and id=", "column")
+        _require(column, schema, owner, option, "column")
     dtype = schema[time].dataType
     kind = kind_of(dtype)
     if kind not in (Kind.INSTANT, Kind.LOCAL, Kind.INTEGER):

@@ -168,6 +168,6 @@ def arrow_type(dtype: T.DataType) -> pa.DataType:
 
 def _not_made(name: str) -> UnsupportedError:
     return UnsupportedError(
-        f"AGG cannot make events with values of the type {name} on Spark yet.",
+        f"Values of the type {name} cannot be made on Spark yet.",
         hint="compute a plain value of it as a column first.",
     )

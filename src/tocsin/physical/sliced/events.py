@@ -19,6 +19,7 @@ from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Template
 from tocsin.language import expressions as ex
+from tocsin.physical.identity import JSON_OPTIONS
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.looks import Walk, attributes_of, types_with
 from tocsin.physical.shapes import Shape, SparkTypes, arrow_type, shape_of
@@ -364,7 +365,8 @@ class Shipper(Flags):
 def json_of(part: Part) -> Column:
     """A whole event: its type, where the DataFrame does not tell it, and all its columns."""
     own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
-    return F.to_json(F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items())))
+    event = F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items()))
+    return F.to_json(event, JSON_OPTIONS)  # left to itself Spark leaves out NULLs and microseconds
 
 
 def counting(gathered: tuple[Gathered, ...], time: str) -> tuple[Gathered, ...]:

@@ -6,7 +6,8 @@ exclusive, since an event at this very time may still come. It never goes back.
 
 A source that tells nothing holds time back, since nobody knows what it will tell. With a time-out for idle sources, one
 that has been silent for so long by the clock on the wall is left out of the minimum until it speaks again; what it then
-tells of the time before the watermark is late. When all are idle, time stands.
+tells of the time before the watermark is late. When all are idle, nobody holds anybody back, and it is as late as the
+source that has come furthest says.
 
 Spark's own watermark is not used: it comes one micro-batch later, and it is held back by a filter that Spark moves
 below it. Ours is carried by every parcel, so that all shards agree on it within the same micro-batch.
@@ -15,7 +16,7 @@ below it. Ours is carried by every parcel, so that all shards agree on it within
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class Clocks:
         Examples
         --------
         >>> clocks = Clocks.begin(2).told([(50, NEVER)], [0, 0], now_ms=0, idle_ms=9)
-        >>> [clocks.told([], [0, 0], now_ms=now, idle_ms=9).watermark for now in (8, 9)] == [NEVER, NEVER]
+        >>> [clocks.told([], [0, 0], now_ms=now, idle_ms=9).watermark for now in (8, 9)] == [NEVER, 50]
         True
         >>> clocks.told([(60, NEVER)], [0, 0], now_ms=9, idle_ms=9).watermark
         60
@@ -75,12 +76,13 @@ class Clocks:
         found = tuple(max(times) for times in zip(self.latest, *parcels, strict=True))
         speaks = [any(times[source] != NEVER for times in parcels) for source in range(len(found))]
         heard = tuple(now_ms if is_heard else at for is_heard, at in zip(speaks, before, strict=True))
-        active = [
-            NEVER if time == NEVER else time - late
-            for time, late, at in zip(found, lateness_us, heard, strict=True)
-            if idle_ms is None or now_ms - at < idle_ms
-        ]
-        return Clocks(found, max(self.watermark, min(active, default=NEVER)), heard)
+        known = [NEVER if time == NEVER else time - late for time, late in zip(found, lateness_us, strict=True)]
+        active = [time for time, at in zip(known, heard, strict=True) if idle_ms is None or now_ms - at < idle_ms]
+        return Clocks(found, max(self.watermark, min(active, default=max(known))), heard)
+
+    def heard_since(self, start_ms: int) -> Clocks:
+        """As a query that starts now takes them over: nobody could be heard while it did not run."""
+        return replace(self, heard_ms=tuple(max(at, start_ms) for at in self.heard_ms))
 
 
 def to_bytes(latest: Sequence[int]) -> bytes:

@@ -12,8 +12,9 @@ events of all inputs, conditions on single events as bits     Spark
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -156,7 +157,7 @@ def stepped(
         idle_ms=options.idle_ms,
         counting=None if trend is None else Counting(trend, shipment.layout, None),
     )
-    shard = Shard(step, plan_of(step, shipment, shards), options.guard)
+    shard = Shard(step, plan_of(step, shipment, shards, inputs.id), options.guard)
     return given_by(shard, shipment, shards, sources, options, schema)
 
 
@@ -206,6 +207,8 @@ def given_by(
         The columns of the result, without that of late events.
     """
     guard = shard.guard
+    if options.idle_ms is not None:
+        shard = replace(shard, start_ms=int(time.time() * 1000))
     shipped = shipment.frame
     for heartbeat in options.heartbeats:
         shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
@@ -241,8 +244,8 @@ def source_types(inputs: Inputs) -> list[tuple[str, ...]]:
     return [(name,) for name in (*types, *inputs.others)]
 
 
-def lateness_of(inputs: Inputs, lateness_us: int | None) -> dict[str, int]:
-    """How late the events of each type may come: as asked, or as the watermarks of their DataFrames say.
+def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness") -> dict[str, int]:
+    """How late the events of each type may come: as asked by an option, or as the watermarks of their DataFrames say.
 
     Raises
     ------
@@ -261,8 +264,8 @@ def lateness_of(inputs: Inputs, lateness_us: int | None) -> dict[str, int]:
         declared = stream.schema[stream.time].metadata.get(WATERMARK_DELAY)
         if lateness_us is None and declared is None:
             raise errors.InvalidOptionError(
-                f"How late may events of `{name}` come? Neither `lateness=` nor a watermark says it.",
-                hint=f'write `lateness="10 seconds"`, or `df.withWatermark({stream.time!r}, "10 seconds")`.',
+                f"How late may events of `{name}` come? Neither `{option}=` nor a watermark says it.",
+                hint=f'write `{option}="10 seconds"`, or `df.withWatermark({stream.time!r}, "10 seconds")`.',
             )
         found[name] = int(declared or 0) * 1000 if lateness_us is None else lateness_us
     return found
@@ -280,15 +283,36 @@ def shards_of(options: Options, partitions: int) -> int:
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 
-def plan_of(step: Step, shipment: Shipment, shards: int) -> str:
+def plan_of(step: Step, shipment: Shipment, shards: int, id: str | None) -> str:
     """The name of a plan: two that have it can read each other's state.
 
     The state does not know which matches were given before the watermark has passed them, so that what gives them then
-    cannot go on with it.
+    cannot go on with it. The events in it are identified by one column, or by all.
     """
     sources = [str(one) for one in step.kernel.sources]
     said = to_text(step.kernel.query), step.decisions.is_eager
-    return named(*said, shipment.layout, types_in(shipment.frame), shards, sources)
+    return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id))
+
+
+def identified_by(id: str | None) -> tuple[str, ...]:
+    """What the name of a plan says of a column that identifies events."""
+    return () if id is None else ("id", id)
+
+
+def require_one_late(frame: DataFrame, with_late: bool) -> DataFrame:
+    """The result, unless the column of late events has the name of another.
+
+    Raises
+    ------
+    InvalidOptionError
+        When it has.
+    """
+    if with_late and [name.casefold() for name in frame.columns].count(LATE) > 1:
+        raise errors.InvalidOptionError(
+            f"With `late=True` late events are in a column `{LATE}`, and the result has one of that name already.",
+            hint=f"give it another name: `RETURN ... AS was_{LATE}`.",
+        )
+    return frame
 
 
 def types_in(frame: DataFrame) -> list[str]:

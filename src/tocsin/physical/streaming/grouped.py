@@ -71,6 +71,7 @@ class Shard:
     step: Steps
     plan: str
     guard: Guard | None = None
+    start_ms: int = 0
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
@@ -86,11 +87,13 @@ class Shard:
             bad += int(frame[packing.BAD].sum())
         idle_ms = self.step.idle_ms
         now_ms = 0 if idle_ms is None else state.getCurrentProcessingTimeMs()
+        before = replace(before, clocks=before.clocks.heard_since(self.start_ms))
         after, batches, late, report = self.step.run(before, latest, rows, now_ms)
         over: list[int] = []
         if self.guard is not None:
-            counted, over = self.guard.told(before.arrived, arrived)
-            after = replace(after, arrived=self.guard.open(counted, report.watermark))
+            known = before.arrived if before.rated == self.guard.name else {}
+            counted, over = self.guard.told(known, arrived)
+            after = replace(after, arrived=self.guard.open(counted, report.watermark), rated=self.guard.name)
         written = after.to_bytes(self.plan)
         state.update((written,))
         if idle_ms is not None:

@@ -45,6 +45,11 @@ class Guard:
     widths_us: tuple[int, ...]
     limits: tuple[int, ...]
 
+    @property
+    def name(self) -> str:
+        """What counts depend on: those of another guard mean something else."""
+        return ",".join(f"{kind}:{width}" for kind, width in zip(self.types, self.widths_us, strict=True))
+
     def counted(self, times: Integers, types: Integers) -> bytes:
         """How many events of each type lie in each stretch, as rows of (type, stretch, events).
 

@@ -41,12 +41,15 @@ class State:
         How many events there are in the stretches of time of the rate guard; of one shard only.
     memory
         What machines of users' functions remember, as bytes.
+    rated
+        The name of the guard that has counted what arrived.
     """
 
     clocks: Clocks
     rows: pa.Table | None = None
     arrived: Mapping[tuple[int, int], int] = field(default_factory=dict)
     memory: bytes = b""
+    rated: str = ""
 
     def to_bytes(self, plan: str) -> bytes:
         """These, and the name of the plan."""
@@ -56,6 +59,7 @@ class State:
             "watermark": self.clocks.watermark,
             "heard": self.clocks.heard_ms,
             "arrived": [[*stretch, events] for stretch, events in self.arrived.items()],
+            "rated": self.rated,
             "memory": len(self.memory),
         }
         text = json.dumps(said, separators=(",", ":")).encode()
@@ -81,7 +85,8 @@ class State:
             raise _unusable(f"it has the format {version}, and this release writes and reads the format {VERSION}")
         if said["plan"] != plan:
             raise _unusable(
-                "another query wrote it, or the same one with other columns, types, numbers of shards or `emit=`"
+                "another query wrote it, or the same one with other columns, types, windows, keys, numbers of shards "
+                "or `emit=`"
             )
         begin = HEAD.size + length
         end = begin + said.get("memory", 0)
@@ -91,7 +96,7 @@ class State:
             raise _unusable("its events cannot be read") from None
         clocks = Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"]))
         arrived = {(number, stretch): events for number, stretch, events in said.get("arrived", ())}
-        return State(clocks, rows, arrived, written[begin:end])
+        return State(clocks, rows, arrived, written[begin:end], said.get("rated", ""))
 
 
 def _unusable(why: str) -> StateMismatchError:

@@ -74,20 +74,21 @@ class LiveRun:
         found = self._live([rule]).matches()
         late = [F.col(frames.LATE)] if self.options.late else []
         variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
-        return select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
+        shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
+        return frames.require_one_late(shown, self.options.late)
 
     def together(self, names: Sequence[str]) -> DataFrame:
         """The matches of several rules in one frame."""
         wanted = self._named(names)
         self._check(wanted)
         check_columns(wanted)
-        return self._live(wanted).matches()
+        return frames.require_one_late(self._live(wanted).matches(), self.options.late)
 
     def events(self, template: str) -> DataFrame:
         """The events of a template that rules emit."""
         emitting = [rule for rule in self.twin.program.rules if any(emit.type == template for emit in rule.emits)]
         self._check(emitting)
-        return self._live(emitting, template).events()
+        return frames.require_one_late(self._live(emitting, template).events(), self.options.late)
 
     @cached_property
     def twin(self) -> Run[DataFrame]:
@@ -215,7 +216,8 @@ class _Live:
             result=None if result is None else arrow_schema(result),
             idle_ms=options.idle_ms,
         )
-        shard = Shard(step, frames.named(self.plan.text(), layouts, frames.types_in(frame), shards))
+        identified = frames.identified_by(self.run.columns.id)
+        shard = Shard(step, frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified))
         return frames.given_by(shard, shipment, shards, self.sources, options, schema)
 
     def _key(self) -> tuple[str, ...]:
