@@ -345,5 +345,7 @@ def test_what_a_query_left_that_was_killed_before_it_read_anything_is_removed(sp
 def test_other_sources_than_the_checkpoint_has_are_one_sentence(spark: SparkSession, shop: Shop) -> None:
     shop.add("1.json", LOGIN, TRANSFER)
     assert shop.run(*shop.written, "--once").exit_code == 0
-    said = refused(shop.run(*shop.written, "--heartbeat", "--once"), "STATE_MISMATCH")
+    inputs = ("--input", f"Login={shop.folder}", "--input", f"Transfer={shop.folder}")
+    arguments = ["stream", str(shop.pattern), *inputs, "--lateness", "1 minute", *shop.written, "--once"]
+    said = refused(CliRunner().invoke(app, arguments), "STATE_MISMATCH")
     assert "There are [1] sources in the checkpoint offsets" in said

@@ -82,4 +82,4 @@ def test_matches_and_late_events_of_one_query_are_written_once_across_a_failure(
         run(pattern.match(folder.read(), lateness="10 us", late=True))
     assert failures == []
     assert numbers(spark.read.parquet(out).select("x", "batch")) == [(1, 1), (3, 2)]
-    assert [row.late for row in spark.read.parquet(late).collect()] == ['{"type":"B","ts":3,"k":"p","x":2}']
+    assert [row.late for row in spark.read.parquet(late).collect()] == ['{"type":"B","ts":3,"k":"p","x":2,"v":null}']

@@ -307,7 +307,7 @@ def require_one_late(frame: DataFrame, with_late: bool) -> DataFrame:
     InvalidOptionError
         When it has.
     """
-    if with_late and [name.casefold() for name in frame.columns].count(LATE) > 1:
+    if with_late and sum(name.casefold() == LATE for name in frame.columns) > 1:
         raise errors.InvalidOptionError(
             f"With `late=True` late events are in a column `{LATE}`, and the result has one of that name already.",
             hint=f"give it another name: `RETURN ... AS was_{LATE}`.",
