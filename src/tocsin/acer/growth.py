@@ -12,6 +12,10 @@ from tocsin import errors
 from tocsin.acer.functions import Function, shown
 from tocsin.acer.model import Key
 
+FIRST = 256  # events before the first look
+DOUBLINGS = 3  # how often in a row the state has grown with the events before it is said to
+FACTOR = 1.5
+
 
 def pickled(value: Any) -> bytes:
     """A value as bytes, also one whose class is of a notebook or a script, which workers know by value."""
@@ -19,11 +23,6 @@ def pickled(value: Any) -> bytes:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:
         return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
-
-
-FIRST = 256  # events before the first look
-DOUBLINGS = 3  # how often in a row the state has grown with the events before it is said to
-FACTOR = 1.5
 
 
 @dataclass
