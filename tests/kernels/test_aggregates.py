@@ -61,7 +61,7 @@ def by_windows(kernel: RunKernel, windows: Windows, events: list[Event], seed: i
     return sorted(one for matches in made.find(rows, jit=False) for one in shown(made, matches, rows, events))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     node=formulas(),
     events=event_lists(),
@@ -166,7 +166,7 @@ def bound_in(matches: Matches, name: str, number: int) -> tuple[int, ...]:
     return tuple(rows.tolist())
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     case=st.one_of(queries_with_streams(LANGUAGE, max_events=8), queries_with_streams(TIMEOUTS, max_events=8)),
     data=st.data(),

@@ -103,14 +103,14 @@ def run_formulas(examples: int, max_depth: int) -> Counter[str]:
 
 
 def test_random_patterns_have_the_matches_of_the_reference() -> None:
-    counted = run_queries(400)
+    counted = run_queries(250)
     assert counted["T-CER with matches"] >= 10
     assert counted["A with matches"] >= 40
     assert counted["R-CER"] >= 3
 
 
 def test_random_formulas_have_the_matches_of_the_reference() -> None:
-    counted = run_formulas(300, max_depth=3)
+    counted = run_formulas(200, max_depth=3)
     assert counted["T-CER with matches"] >= 10
     assert counted["R-CER with matches"] >= 10
 

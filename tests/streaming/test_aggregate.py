@@ -52,7 +52,7 @@ def lived(pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool) -> Liv
     return live
 
 
-@examples(max_examples=200)
+@examples(max_examples=100)
 @given(query=queries(EVERYTHING), rows=streams(max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_cut_and_any_order_give_the_reference(query: ast.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled(query)
@@ -62,7 +62,7 @@ def test_any_cut_and_any_order_give_the_reference(query: ast.Query, rows: Stream
 
 
 @pytest.mark.parametrize("text", [*texts.ANY, *texts.ABSENT, *texts.SELECTED, *texts.REPORTED, *texts.TIMED])
-@examples(max_examples=20)
+@examples(max_examples=10)
 @given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
 def test_windows_of_a_stream_hold_all_that_decides(text: str, rows: Streams, seed: int, eager: bool) -> None:
     live = lived(compiled(text), rows, seed, eager)
@@ -71,7 +71,7 @@ def test_windows_of_a_stream_hold_all_that_decides(text: str, rows: Streams, see
 
 @pytest.mark.parametrize("text", texts.ACEL)
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
-@examples(max_examples=40)
+@examples(max_examples=20)
 @given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
 def test_formulas_are_folded_in_windows(text: str, rows: Streams, seed: int, eager: bool) -> None:
     lived(tocsin.pattern(text, language="acel"), rows, seed, eager)
@@ -79,7 +79,7 @@ def test_formulas_are_folded_in_windows(text: str, rows: Streams, seed: int, eag
 
 @pytest.mark.parametrize(("text", "most"), [*FOR_EVER.items(), *FORMULAS.items()])
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")
-@examples(max_examples=60)
+@examples(max_examples=30)
 @given(rows=busy_streams, seed=st.integers(0, 2**32))
 def test_where_no_time_bounds_a_match_its_last_events_are_remembered(
     text: str, most: int, rows: Streams, seed: int
