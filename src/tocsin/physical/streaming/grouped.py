@@ -66,6 +66,8 @@ class Shard:
         The name of the plan that wrote the state.
     guard
         What was declared of the rates of event types.
+    start_ms
+        When the query was made, by the clock on the wall: no input has been silent for longer.
     """
 
     step: Steps
