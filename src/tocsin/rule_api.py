@@ -15,10 +15,10 @@ from tocsin.algebra.programs import Program
 from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.translate import translate
 from tocsin.engines import program_asked
-from tocsin.explain.rules import RulesReport, checked_program, program_parts
+from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.registered import Function, functions_of, tables_of
-from tocsin.options import check_columns, stream_options
+from tocsin.options import check_columns, collecting, stream_options
 from tocsin.reports import Report, sections
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ class Rules:
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool = False,
         idle_timeout: str | dt.timedelta | None = None,
+        rates: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find every match of one rule, on the inputs and on what other rules emit. Nothing runs until you use it.
 
@@ -155,7 +156,7 @@ class Rules:
             their template. `time` as a mapping may leave such types out: their time is then called `timestamp`.
         strategy
             `"auto"`, or `"aggregate"`: each rule by itself, by nothing but aggregates over overlapping windows.
-        lateness, shards, heartbeats, late, idle_timeout
+        lateness, shards, heartbeats, late, idle_timeout, rates
             For streams, as for `Pattern.match`. A match is given when nothing can change it any more; one that rests on
             emitted events when all of these are known too.
 
@@ -180,7 +181,7 @@ class Rules:
         """
         self._require([rule])
         columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
-        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        streaming = self._streaming(rates, lateness, shards, heartbeats, late, idle_timeout)
         return program_asked(self.program, inputs, engine, columns, streaming).matches(rule)
 
     def match(
@@ -199,6 +200,7 @@ class Rules:
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool = False,
         idle_timeout: str | dt.timedelta | None = None,
+        rates: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find every match of several rules in one plan, which shares what they have in common. Nothing runs yet.
 
@@ -207,7 +209,7 @@ class Rules:
 
         Parameters
         ----------
-        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout
+        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout, rates
             As for `matches`.
         rules
             The names of the rules; all of them when left out.
@@ -234,8 +236,19 @@ class Rules:
         names = [each.name for each in self.program.rules] if rules is None else list(rules)
         self._require(names)
         columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
-        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        streaming = self._streaming(rates, lateness, shards, heartbeats, late, idle_timeout)
         return program_asked(self.program, inputs, engine, columns, streaming).together(names)
+
+    def _streaming(self, rates: Mapping[str, Any] | None, *asked: Any) -> dict[str, Any]:
+        """What is asked of streams; everything that is wrong with it at once."""
+        problems: list[errors.TocsinError] = []
+        found: dict[str, Any] = {}
+        with collecting(problems):
+            found["rates"] = rates_of(self.program, rates)
+        with collecting(problems):
+            found |= stream_options(*asked)
+        errors.raise_all(problems)
+        return found
 
     def _require(self, wanted: Iterable[str]) -> None:
         names = [each.name for each in self.program.rules]
@@ -265,6 +278,7 @@ class Rules:
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool = False,
         idle_timeout: str | dt.timedelta | None = None,
+        rates: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find the events of a template that the program emits: one for each match and `emit`, equal or not.
 
@@ -272,7 +286,7 @@ class Rules:
         ----------
         template
             The name of the template.
-        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout
+        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout, rates
             As for `matches`.
 
         Returns
@@ -298,7 +312,7 @@ class Rules:
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
         columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
-        streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+        streaming = self._streaming(rates, lateness, shards, heartbeats, late, idle_timeout)
         return program_asked(self.program, inputs, engine, columns, streaming).events(template)
 
     def check(

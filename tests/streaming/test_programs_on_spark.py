@@ -34,6 +34,8 @@ LOOSE = f"""{TEMPLATES}
     rule Low where a : A b : B {{ x = a.x }} when b in a [0 s, 4 s]
       then emit E at max(a.timestamp, b.timestamp) with {{ k = lowered(b.k), x = a.x + 1 }}
     rule High where e : E a : A {{ k = e.k }} c : A {{ x >= e.x }} when a in e [-4 s, 4 s] c in e [0 s, 4 s]
+    rule Near where a : A {{ x >= 1 }} b : B when b in a [0 s, 4 s] select contiguous
+    rule Beside where e : E a : A when a in e [0 s, 4 s] select contiguous
 """
 COLUMNS = "type string, ts bigint, k string, x bigint"
 
@@ -256,20 +258,77 @@ def test_what_rules_emit_is_handed_over_durably_and_once(spark: SparkSession, tm
     assert set(expected) == {"High", "All"}
 
 
-@pytest.mark.parametrize(
-    ("rule", "condition"),
-    [
-        ("rule R where a : A b : A when b in a [0 s, 3 s] select contiguous", "NOT_YET_SUPPORTED"),
-        ("rule R where a : A { known(x) }", "NOT_YET_SUPPORTED"),
-    ],
-)
-def test_what_does_not_run_on_streams_is_told_before_it_starts(
-    spark: SparkSession, tmp_path: Path, rule: str, condition: str
-) -> None:
+ASKING = f"""{TEMPLATES}
+    rule Low where a : A {{ known(x) }} b : B {{ k = a.k, not known(x) }} when b in a [0 s, 4 s]
+      then emit E at a.timestamp with {{ k = a.k, x = a.x }}
+    rule High where e : E a : A {{ k = e.k, known(x) }} no b : B {{ k = e.k, known(x) }}
+      when a in e [0 s, 4 s] no b in e [1 s, 3 s]
+"""
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_tables_that_are_dataframes_are_joined_to_the_events(spark: SparkSession, tmp_path: Path, split: bool) -> None:
+    """NULLs of events and of the table are UNKNOWN, as in the batch; a stream is no table."""
+    rows = busy(random.Random(3), 60, "AABBE")
+    asked = compiled(ASKING, tables={"known": spark.createDataFrame([(1,), (2,)], "x bigint")})
+    hidden = compiled(ASKING, tables={"known": spark.createDataFrame([(1,), (None,)], "x bigint")})
+    with settings(spark, partitions=2):
+        for place, each in enumerate((asked, hidden)):
+            folder = Folder(spark, tmp_path / str(place), COLUMNS)
+            folder.add(rows[:30])
+            folder.add(rows[30:])
+            folder.add([{"type": kind, "ts": FAR, "k": "z"} for kind in "ABE"])
+            folder.run(each.match(given(folder.read(), by_type=split), lateness="20 s"))
+            batch = each.match(given(_whole(spark, rows), by_type=split))
+            expected = [row.asDict(recursive=True) for row in batch.collect()]
+            assert _plain(folder.written()) == _plain(expected)
+            assert {row["rule"] for row in expected} == ({"Low", "High"} if each is asked else {"High"})
+    stream = Folder(spark, tmp_path / "table", "x bigint").read()
+    with pytest.raises(errors.InvalidInputError, match="`known` is a stream"):
+        compiled(ASKING, tables={"known": stream}).match(given(folder.read(), by_type=split), lateness="20 s")
+
+
+def test_what_does_not_run_on_streams_is_told_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:
     table = spark.createDataFrame([(1,)], "x bigint")
-    asked = compiled(f"template A {{ x : Integer }} {rule}", tables={"known": table})
+    text = """template A { x : Integer } template E { x : Integer }
+        rule R where a : A then emit E at a.timestamp with { x = a.x }"""
+    asked = compiled(f"{text} rule S where e : E {{ known(x) }}", tables={"known": table})
     folder = Folder(spark, tmp_path, "ts bigint, x bigint")
-    with pytest.raises(errors.TocsinError, match=condition):
+    with pytest.raises(errors.UnsupportedError, match="about `E`, which rules emit"):
         asked.match({"A": folder.read()}, lateness="1 second")
+    assert "rule S, not on streams" in str(asked.check())
     with pytest.raises(errors.InvalidOptionError, match="How late"):
         compiled("template A { x : Integer } rule R where a : A").match({"A": folder.read()})
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_rates_of_a_program_are_guarded_and_bound_what_all_strata_remember(
+    spark: SparkSession, tmp_path: Path, whole: bool
+) -> None:
+    """Rows that no rule takes are counted too, and so are those of a type that rules emit as well."""
+    asked = program(KEYED)
+    rates = {"A": "2/s", "B": "1/s", "E": "1/s"}
+    rows = [{"type": kind, "ts": at * S, "k": "p", "x": at} for at in range(12) for kind in "AABE"]
+    with settings(spark, partitions=2):
+        folder = Folder(spark, tmp_path, COLUMNS)
+        for begin in range(0, len(rows), 12):
+            folder.add(rows[begin : begin + 12])
+        folder.add([{"type": "B", "ts": 11 * S + 5, "k": None, "x": 1}, {"type": "E", "ts": 12 * S, "k": None}])
+        folder.add([{"type": kind, "ts": FAR, "k": "z", "x": 0} for kind in "ABE"])
+        inputs = given(folder.read(), by_type=not whole)
+        told = observed(folder.run(asked.match(inputs, lateness="0 s", rates=rates)))
+    known = asked.check(rates=rates, streaming=True)
+    assert known.events is not None
+    (bound,) = {one["bound"] for one in told}
+    assert 0 < max(one["remembered"] for one in told) <= bound <= known.events
+    assert [one["over"] for one in told[:-2]] == [{"A": 0, "B": 0, "E": 0}] * (len(told) - 2)
+    assert [one["over"]["B"] for one in told[-2:]] == [1, 0]
+
+
+def test_rates_of_what_a_program_does_not_know_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    asked, frame = program(KEYED), Folder(spark, tmp_path, COLUMNS).read()
+    with pytest.raises(errors.QueryErrors) as caught:
+        asked.match(frame, rates={"Bee": "1/s"}, lateness="soon")
+    assert [type(one) for one in caught.value.errors] == [errors.InvalidOptionError] * 2
+    with pytest.raises(errors.InvalidOptionError, match="no template of the program"):
+        asked.events("E", frame, rates={"Bee": "1/s"})

@@ -69,6 +69,15 @@ FOUND = [
     f"PATTERN AND(A a, B b) WITHIN 4 us OUTPUT longest RETURN {TOTALS} EVERY 3 us",
     f"PATTERN SEQ(A a, B+ b) WITHIN 5 us AFTER MATCH SKIP PAST LAST EVENT RETURN {TOTALS} EVERY 4 us",
     f"PATTERN SEQ(A a, B b) WITHIN 6 us AFTER MATCH SKIP TO NEXT EVENT OUTPUT first RETURN {TOTALS} EVERY 4 us",
+    *(
+        f"PATTERN {pattern} WITHIN 5 us {policy} RETURN {TOTALS} EVERY {every} us"
+        for pattern, policy, every in [
+            ("SEQ(A a, B b)", "OUTPUT last PER END", 3),
+            ("SEQ(A a, B b, NOT C c)", "OUTPUT first PER END", 4),
+            ("SEQ(A a, B+ b)", "AFTER MATCH SKIP TO NEXT EVENT OUTPUT last PER END", 2),
+            ("SEQ(A a, B b, NOT C c)", "AFTER MATCH SKIP PAST LAST EVENT OUTPUT first PER END", 7),
+        ]
+    ),
 ]
 WINDOWS = [*COUNTED, *FOUND]
 EVERYTHING = [*ANY, *ABSENT, *SELECTED, *REPORTED, *SKIPPING, *SKIPPING_PER_END, *TIMED]

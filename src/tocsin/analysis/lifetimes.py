@@ -29,7 +29,8 @@ lifetime L. The outputs per end compare matches of different starts, up to m's e
 decided at its end (absences, skips) all of them wait until `end + L`, at most 2 L after the start.
 
 **Windows of aggregates** (EVERY) are told when all matches that start in them are decided, at most L after the last
-instant of the window: their events are kept for the length of the window longer.
+instant of the window: their events are kept for the length of the window longer. With an output per end a match is
+compared with others that start up to L before its window, and their events are kept for L more.
 
 **Time-outs** come out at `start + W` for whatever prefix of the pattern matched: WITH TIMEOUTS keeps every
 positive variable for W at least. An absence that guards the prefix sees only the prefix, so its bounds are
@@ -112,12 +113,22 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     longest = {name: largest(bounds) for name, bounds in found.items()}
     if query.compares_matches or query.every_us is not None:
         span = largest(longest[name] for name in query.variables)
-        if query.output.is_per_end and (negated or query.after_match.skip is not Skip.REUSE):
-            span = None if span is None else 2 * span
+        span = None if span is None else times_kept(query) * span
         _keep_from_start(query, network, longest, plus(span, query.every_us or 0))
     if query.timeouts and query.window_us is not None:
         _keep_for_timeouts(query, query.window_us, longest)
     return Lifetimes(MappingProxyType(longest), frozenset(negated))
+
+
+def times_kept(query: alg.Query) -> int:
+    """For how many times L the events of a query are kept that compares matches, without the length of a window."""
+    return 1 + (waits_after_end(query) + (query.every_us is not None) if query.output.is_per_end else 0)
+
+
+def waits_after_end(query: alg.Query) -> bool:
+    """Whether what is reported per end is known only L after the end, since not all matches are decided there."""
+    skips = query.after_match.skip is not Skip.REUSE
+    return query.output.is_per_end and (skips or next(alg.around_in(query.pattern), None) is not None)
 
 
 def _after_event(closure: Closure, name: str) -> Iterator[int | None]:

@@ -248,11 +248,11 @@ def _options(
         "heartbeats": live_inputs.beats(spark, asked.time, first) if asked.heartbeat else None,
         "late": asked.late is not None,
         "shards": int(settings[checkpoints.PARTITIONS]),
+        "rates": files.named_values(asked.rates, "--rate", "Login=100/s") or None,
     }
     if isinstance(query, tocsin.Rules):
         return options
-    rates = files.named_values(asked.rates, "--rate", "Login=100/s") or None
-    return {**options, "emit": asked.emit, "rates": rates, "max_matches_per_start": asked.most}
+    return {**options, "emit": asked.emit, "max_matches_per_start": asked.most}
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -12,19 +12,19 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
 from tocsin.algebra.text import to_text
 from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.durations import format_us, table
-from tocsin.analysis.keys import Keys, common_keys, keys
+from tocsin.analysis.keys import Keys, keys
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.limits import parse_limit, require_within
 from tocsin.analysis.rates import Rate, parse_rates
 from tocsin.analysis.rules.declarations import attribute_type, schema_of
-from tocsin.analysis.rules.delays import Delay, delays
+from tocsin.analysis.rules.delays import delays
 from tocsin.analysis.rules.emits import is_assignable
 from tocsin.analysis.rules.rates import with_derived
 from tocsin.analysis.rules.restrictions import violation
 from tocsin.analysis.rules.sharding import sharding
-from tocsin.analysis.rules.state import ProgramState, program_state
+from tocsin.analysis.rules.state import ProgramState, program_state, rule_sizes
 from tocsin.analysis.schema import TIME_KINDS
-from tocsin.analysis.sizes import SizeReport, size_report
+from tocsin.analysis.sizes import SizeReport
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.sharing import sharing_text
@@ -129,7 +129,7 @@ def engines_text(program: Program) -> str:
     """Which rules run where; a rule above one that does not run does not run either."""
     refused, elsewhere = refusals(program, "spark"), refusals(program, "local")
     running = (rule for rule in program.rules if rule.name not in refused)
-    live = {rule.name: reason for rule in running if (reason := refused_on_streams(rule)) is not None}
+    live = {rule.name: reason for rule in running if (reason := refused_on_streams(rule, program.emitted)) is not None}
     if not elsewhere and not live:
         return "Spark, local and reference run every rule, Spark also on streams."
     lines = [
@@ -216,7 +216,7 @@ def checked_program(
         check_live_keys(live_keys)
     with collecting(problems):
         is_asked = streaming or bool(rates) or max_state is not None
-        known = _rates(program, rates, required=guarantees and is_asked)
+        known = rates_of(program, rates, required=guarantees and is_asked)
     errors.raise_all(problems)
     derived = with_derived(program, known, live_keys)
     reports = tuple(_rule_reports(program, derived, late_us, live_keys))
@@ -239,26 +239,23 @@ def _rule_reports(
     program: Program, arrivals: Mapping[str, Arrivals], late_us: int, live_keys: int | None
 ) -> Iterator[RuleReport]:
     declared = {name: schema_of(template) for name, template in program.templates.items()}
-    when = delays(program)
-    ahead = {name: delay.early_us for name, delay in when.items()}
-    for rule in program.in_order:
+    rules = program.in_order
+    sized = rule_sizes(rules, delays(program), arrivals, schemas=declared, lateness_us=late_us, live_keys=live_keys)
+    for rule, sizes in zip(rules, sized, strict=True):
         distances = network(rule.query, TIMESTAMP)
-        lives = lifetimes(rule.query, distances)
-        found = keys(rule.query)
-        sizes = size_report(
-            rule.query,
-            lives,
-            {name: arrivals[name] for name in rule.reads if name in arrivals},
-            schemas=declared,
-            lateness_us=late_us + max(when.get(name, Delay()).late_us for name in rule.reads),
-            live_keys=live_keys,
-            ahead_us=ahead,
-            key=common_keys(rule.query, found),
-        )
-        yield RuleReport(rule, distances, lives, found, sizes)
+        yield RuleReport(rule, distances, lifetimes(rule.query, distances), keys(rule.query), sizes)
 
 
-def _rates(program: Program, rates: Mapping[str, Any] | None, *, required: bool) -> dict[str, Rate]:
+def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: bool = False) -> dict[str, Rate]:
+    """What was declared of the rates of a program's events.
+
+    Raises
+    ------
+    InvalidOptionError
+        When it is no rate, or of no template.
+    MissingRateError
+        When a type from outside has none, and all are required.
+    """
     problems: list[errors.TocsinError] = []
     outside = list(sources(program))
     if rates is not None and not isinstance(rates, Mapping):

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from tocsin import errors
 from tocsin.language import rule_expressions as rx
 from tocsin.physical import instants
-from tocsin.physical.compat import is_dataframe, schema_of
+from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, join_on, select, where, with_columns
@@ -100,6 +100,11 @@ def _answered(frame: DataFrame, question: Question) -> DataFrame:
         raise errors.InvalidInputError(
             f"The table `{question.node.name}` is a {type(table).__name__}, not a Spark DataFrame.",
             hint="give it as a Spark DataFrame or as rows.",
+        )
+    if is_streaming(table):
+        raise errors.InvalidInputError(
+            f"The table `{question.node.name}` is a stream, and a table is there before the events.",
+            hint="read it with `spark.read`.",
         )
     schema = schema_of(table)
     number = range(len(schema.fields))

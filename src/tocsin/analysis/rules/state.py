@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tocsin.algebra.programs import Rule
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.arrivals import Arrivals
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.durations import format_bound, table
+from tocsin.analysis.keys import common_keys, keys
+from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.rates import Rate
+from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.rules.multiplicity import in_text_order, join_stores
-from tocsin.analysis.rules.rates import reads_of
+from tocsin.analysis.rules.rates import reads_of, with_derived
 from tocsin.analysis.rules.viable import Viable, viable
-from tocsin.analysis.sizes import SizeReport, Store, format_bytes, format_count, shared, total
-from tocsin.analysis.temporal import Network
+from tocsin.analysis.sizes import SizeReport, Store, format_bytes, format_count, shared, size_report, total
+from tocsin.analysis.temporal import Network, network
 
 LEGEND = (
     "here: events that this engine keeps. joins: events and partial matches, were they kept too.",
@@ -125,6 +130,52 @@ class ProgramState:
             "events_per_key": self.events_per_key,
             "compared": [each.to_dict() for each in self.compared],
         }
+
+
+def rule_sizes(
+    rules: Iterable[Rule],
+    when: Mapping[str, Delay],
+    arrivals: Mapping[str, Arrivals],
+    *,
+    schemas: Mapping[str, Schema] | None = None,
+    lateness_us: int = 0,
+    live_keys: int | None = None,
+) -> Iterator[SizeReport]:
+    """What each rule keeps: its events, for as long as those it reads with them may still be emitted.
+
+    Parameters
+    ----------
+    rules
+        The rules, as they are written.
+    when
+        When emitted events come (`tocsin.analysis.rules.delays`).
+    arrivals
+        What is known of the arrivals of all types.
+    schemas, lateness_us, live_keys
+        As for `tocsin.analysis.sizes.size_report`.
+    """
+    ahead = {name: delay.early_us for name, delay in when.items()}
+    for rule in rules:
+        yield size_report(
+            rule.query,
+            lifetimes(rule.query, network(rule.query, TIMESTAMP)),
+            {name: arrivals[name] for name in rule.reads if name in arrivals},
+            schemas=schemas,
+            lateness_us=lateness_us + max(when.get(name, Delay()).late_us for name in rule.reads),
+            live_keys=live_keys,
+            ahead_us=ahead,
+            key=common_keys(rule.query, keys(rule.query)),
+        )
+
+
+def most_events(program: Program, names: Collection[str], rates: Mapping[str, Rate], lateness_us: int) -> int | None:
+    """The most events that one operator remembers for some rules of all strata; None when a store has no bound.
+
+    It keeps an event once, however many strata read it.
+    """
+    rules = [rule for rule in program.rules if rule.name in names]
+    sizes = rule_sizes(rules, delays(program), with_derived(program, rates), lateness_us=lateness_us)
+    return total(store.events for store in shared(store for each in sizes for store in each.stores))
 
 
 def program_state(

@@ -190,17 +190,9 @@ class Shipper(Flags):
             *(F.when(takes_part, column.value(part)).alias(column.name) for column in self.columns),
             F.when(takes_part, self.bits(part, packing)).otherwise(F.bigint(0)).alias(names.BITS),
             F.when(~takes_part, clock).alias(names.CLOCK),
-            self._source(part, number).alias(names.SOURCE),
+            source_of(part, number, self.rated).alias(names.SOURCE),
             *([F.when(takes_part, json_of(part)).alias(names.EVENT)] if self.stream == WITH_EVENTS else []),
         )
-
-    def _source(self, part: Part, number: int) -> Column:
-        """Which DataFrame a row comes from, and of which type with a rate it is, if it is."""
-        codes = {name: number | place << names.TYPE_AT for place, name in enumerate(self.rated, start=1)}
-        if part.type_column is None:
-            return F.lit(codes.get(part.name or "", number))
-        known = [(part.columns[part.type_column][0] == name, F.lit(code)) for name, code in codes.items()]
-        return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -367,6 +359,15 @@ def json_of(part: Part) -> Column:
     own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
     event = F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items()))
     return F.to_json(event, JSON_OPTIONS)  # left to itself Spark leaves out NULLs and microseconds
+
+
+def source_of(part: Part, number: int, rated: Sequence[str]) -> Column:
+    """Which DataFrame a row comes from, and of which type with a rate it is, if it is."""
+    codes = {name: number | place << names.TYPE_AT for place, name in enumerate(rated, start=1)}
+    if part.type_column is None:
+        return F.lit(codes.get(part.name or "", number))
+    known = [(part.columns[part.type_column][0] == name, F.lit(code)) for name, code in codes.items()]
+    return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)
 
 
 def counting(gathered: tuple[Gathered, ...], time: str) -> tuple[Gathered, ...]:

@@ -7,7 +7,6 @@ from tocsin.errors import UnsupportedError
 from tocsin.physical.claims import unsupported
 
 STRATEGIES = ("auto", "kernel", "automaton", "trend", "join", "aggregate")
-HINT = "read the same data as a batch, with `spark.read` instead of `spark.readStream`."
 
 
 def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | None:
@@ -31,11 +30,5 @@ def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | No
             "EVERY without WITHIN is never known on a stream: a match that starts in a window may end at any time.",
             where=query.places.get("every", query.pattern.where),
             hint="write WITHIN.",
-        )
-    if query.every_us is not None and query.output.is_per_end:
-        return UnsupportedError(
-            f"EVERY together with OUTPUT {query.output.value} does not run on a stream yet.",
-            where=query.places.get("output"),
-            hint=HINT,
         )
     return None

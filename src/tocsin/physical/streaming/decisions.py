@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.lifetimes import lifetimes, times_kept, waits_after_end
 from tocsin.analysis.temporal import Network
 from tocsin.automata import most_events
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
@@ -44,7 +44,8 @@ class Decisions:
         Whether a match can be given as soon as its last event is in.
     after_start_us, after_end_us
         When matches are decided that are compared with others: this long after their start, or their end. With both,
-        a policy keeps them after the first time, and they are given after the second.
+        a policy keeps them after the first time, and they are given after the second. With windows, the first counts
+        from the end of the window.
     absences
         What may be decided after the end of a match: absences, and what is gathered.
     lives_us
@@ -78,10 +79,7 @@ class Decisions:
     def decided_at(self, matches: Matches, rows: Rows) -> Integers:
         """D of each match."""
         if self.after_start_us is not None:
-            starts = matches.start
-            if self.every_us is not None:
-                starts = later(starts - starts % self.every_us, self.every_us - 1)
-            return later(starts, self.after_start_us)
+            return later(self.last_of_window(matches.start), self.after_start_us)
         if self.after_end_us is not None:
             return later(matches.end, self.after_end_us)
         found = matches.end
@@ -90,6 +88,10 @@ class Decisions:
         if self.window_us is not None and matches.missing is not None:
             found = np.where(matches.missing > 0, later(matches.start, self.window_us - 1), found)
         return found
+
+    def last_of_window(self, starts: Integers) -> Integers:
+        """The last instant of the windows in which matches start; without windows, their starts."""
+        return starts if self.every_us is None else later(starts - starts % self.every_us, self.every_us - 1)
 
     def closed(self, watermark: int) -> int:
         """Where the first window begins that is not over: all matches that start before are decided."""
@@ -132,11 +134,13 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     assert len(lives) == len(found)
     longest = max(lives, default=0)
     span = max((life for name in query.variables if (life := known[name]) is not None), default=0) - (every_us or 0)
-    skips = query.after_match.skip is not Skip.REUSE
-    # Events are kept twice as long for these, so that the first of a match is there when its end is decided (D64).
-    after_end = span // 2 if query.output.is_per_end and (absences or skips) else None
-    waits = skips or query.output in OF_ALL_MATCHES or every_us is not None
-    after_start = (span if after_end is None else after_end) if waits else None
+    span //= times_kept(query)
+    # Events are kept longer for these, so that the first of a match is there when its end is decided (D64).
+    after_end = span if waits_after_end(query) else None
+    waits = query.after_match.skip is not Skip.REUSE or query.output in OF_ALL_MATCHES or every_us is not None
+    after_start = span if waits else None
+    if after_start is not None and after_end is not None and every_us is not None:
+        after_start += after_end
     return Decisions(
         is_eager=eager and not absences and not query.compares_matches and every_us is None,
         after_start_us=after_start,

@@ -7,6 +7,13 @@ none that comes later can lie there.
 
 The outputs per end compare what is kept of several starts, up to L apart: they are decided L after the end, and until
 then the marks stay where they were. So a step walks again over the matches of the last 2 L, and keeps the same ones.
+With windows (EVERY) they are decided with that of their start, 2 L after its end, and those they were compared with up
+to L and a window after that.
+
+code            theory
+----            ------
+length_us       L
+lag_us          how long after a policy has kept a match it may still be compared
 """
 
 from __future__ import annotations
@@ -18,12 +25,12 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Mask, Matches, Rows
+from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.kernels.policies.after import after_match, frontiers
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.kernels.policies.output import reported
 from tocsin.language.ast import AfterMatch, Output
-from tocsin.physical.streaming.decisions import BEFORE_ALL, later
+from tocsin.physical.streaming.decisions import BEFORE_ALL, Decisions, later
 
 
 @dataclass(frozen=True)
@@ -34,17 +41,32 @@ class Skipping:
     ----------
     policy, output
         What is kept, and what of that is reported.
-    after_end_us
-        How long after its end what is reported per end is decided; None: with the start.
+    decisions
+        When matches are decided.
     """
 
     policy: AfterMatch
     output: Output
-    after_end_us: int | None = None
+    decisions: Decisions
 
-    def since(self, before: int) -> int:
-        """From when on decided matches take part in a step: all those that the marks of the last one do not cover."""
-        return before if self.after_end_us is None else max(before - self.after_end_us, BEFORE_ALL)
+    @property
+    def length_us(self) -> int | None:
+        """How long after its end what is reported per end is decided; None: with the start."""
+        return self.decisions.after_end_us
+
+    @property
+    def lag_us(self) -> int:
+        """How long after its start is decided a match may be compared with others that are not reported yet."""
+        assert self.length_us is not None
+        every_us = self.decisions.every_us
+        return self.length_us if every_us is None else 2 * self.length_us + every_us
+
+    def is_due(self, matches: Matches, rows: Rows, before: int, now: int) -> Mask:
+        """Which matches take part in a step: decided ones that the marks of the last step do not cover."""
+        if self.length_us is None:
+            return self.decisions.is_due(matches, rows, before, now)
+        decided = later(matches.start, self.length_us)
+        return (decided >= max(before - self.lag_us, BEFORE_ALL)) & (decided < now)
 
     def chosen(self, matches: Matches, rows: Rows, spent: Mask, before: int, now: int) -> tuple[Matches, Mask]:
         """What is given of the matches that take part, and which events are spent afterwards."""
@@ -56,12 +78,17 @@ class Skipping:
         kept = after_match(self.policy, view)
         view = view.take(kept)
         given = reported(self.output, view)
-        if self.after_end_us is None:
+        if self.length_us is None:
             return take(matches, allowed[kept][given]), spent | self._passed(view, rows)
-        decided = later(view.end[given], self.after_end_us)
+        decided = self._reported_at(view.take(given), self.length_us)
         given = given[(decided >= before) & (decided < now)]
-        covered = np.flatnonzero(later(view.start, 2 * self.after_end_us) < now)
+        covered = np.flatnonzero(later(view.start, self.length_us + self.lag_us) < now)
         return take(matches, allowed[kept][given]), spent | self._passed(view.take(covered), rows)
+
+    def _reported_at(self, view: Flat, length_us: int) -> Integers:
+        if self.decisions.every_us is None:
+            return later(view.end, length_us)
+        return later(self.decisions.last_of_window(view.start), 2 * length_us)
 
     def _passed(self, kept: Flat, rows: Rows) -> Mask:
         """The events before the frontier that kept matches have moved."""

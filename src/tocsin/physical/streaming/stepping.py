@@ -103,7 +103,7 @@ class Step:
         query = self.kernel.query
         if query.after_match.skip is Skip.REUSE:
             return None
-        return Skipping(query.after_match, query.output, self.decisions.after_end_us)
+        return Skipping(query.after_match, query.output, self.decisions)
 
     @cached_property
     def search(self) -> AnyKernel:
@@ -248,10 +248,10 @@ class _Search:
     def _due(self, rows: Rows, before: int, now: int) -> Iterator[Matches]:
         """Matches that are decided by now and were not before."""
         skipping = self.step.skipping
-        since = before if skipping is None else skipping.since(before)
+        policy = self.step.decisions if skipping is None else skipping
         parts = []
         for some in self._found(rows):
-            due = self.step.decisions.is_due(some, rows, since, now)
+            due = policy.is_due(some, rows, before, now)
             if due.any():
                 parts.append(some if due.all() else take(some, due))
         if skipping is None or not parts:

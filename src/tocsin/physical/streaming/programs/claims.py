@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
 from tocsin.errors import UnsupportedError
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.physical.claims import CONTIGUOUS
 
 
-def refused_on_streams(rule: Rule) -> UnsupportedError | None:
-    """The first thing of a rule that does not run on a stream, or None."""
-    if rule.query.selection in CONTIGUOUS:
-        return UnsupportedError(
-            f"`select {rule.query.selection.value}` of rule `{rule.name}` does not run on a stream yet.",
-            where=rule.where,
-            hint="write it as a pattern, which does: `tocsin.pattern(...).match(...)`.",
-        )
-    for expression in _expressions(rule):
-        for node in expression.walk():
-            if isinstance(node, rx.InTable) and node.table.rows is None:
+def refused_on_streams(rule: Rule, emitted: Collection[str]) -> UnsupportedError | None:
+    """The first thing of a rule that does not run on a stream, or None; `emitted` are the types that rules emit."""
+    types = {name: kind.types[0] for name, kind in rule.query.variables.items()}
+    types |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+    for condition in _conditions(rule):
+        for asked in (node for node in condition.walk() if asks_frame(node)):
+            kind = next((types[name] for name in ex.variables_in(asked) if types[name] in emitted), None)
+            if kind is not None:
                 return UnsupportedError(
-                    f"The rule `{rule.name}` asks a table that is a DataFrame, which does not run on a stream yet.",
+                    f"The rule `{rule.name}` asks a table that is a DataFrame about `{kind}`, which rules emit: on a "
+                    "stream nobody can join what is found in a worker.",
                     where=rule.where,
-                    hint="give the table as rows: `tables={'known': [('A', 'B'), …]}`.",
+                    hint="give it as rows, `tables={'known': [('A', 'B'), …]}`, or ask it in the rule that emits.",
                 )
     return None
 
 
-def _expressions(rule: Rule) -> Iterable[ex.Expression]:
+def asks_frame(node: ex.Expression) -> bool:
+    """Whether an expression asks a table that is a DataFrame."""
+    return isinstance(node, rx.InTable) and node.table.rows is None
+
+
+def _conditions(rule: Rule) -> Iterable[ex.Expression]:
     for node in rule.query.pattern.walk():
         if isinstance(node, alg.Filter | alg.Around) and node.condition is not None:
-            yield node.condition
-    for emit in rule.emits:
-        yield from (emit.at, *(value for _, value in emit.values))
+            yield from ex.conjuncts(node.condition)

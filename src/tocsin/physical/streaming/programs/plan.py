@@ -28,6 +28,7 @@ from tocsin.physical.sliced.layout import FLAGS_AT, MOST_BITS, Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.together import Members, members_of
 from tocsin.physical.streaming.decisions import Decisions, decisions
+from tocsin.physical.streaming.programs.claims import asks_frame
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
 from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
 
@@ -109,6 +110,9 @@ class Plan:
             bound = self._bound(rule.query)
             made.append(compiled(replace(bound, query=optimize(bound.query, bound.schemas).query)))
         sources, kernels = common(made)
+        sources = _with_counted(
+            sources, [rule for rule, one in zip(self.asked.rules, made, strict=True) if one.counts_every_event]
+        )
         room = MOST_BITS - FLAGS_AT - max(len(kernels[0].types) - 1, 1).bit_length()
         if len(sources) > room:
             raise errors.UnsupportedError(
@@ -131,6 +135,13 @@ class Plan:
     def _bound(self, query: alg.Query) -> BoundQuery:
         types = {name: self.attributes[name] for name in alg.event_types(query.pattern)}
         return bind(query, types, time=self.asked.time)
+
+    def counted(self, number: int) -> tuple[int, ...]:
+        """The flags of all events among which those of a rule have to be neighbours; none where others do not count."""
+        if not self.kernels[number].counts_every_event:
+            return ()
+        wanted = [(name,) for name in self.asked.rules[number].reads]
+        return tuple(source.bit for source in self.sources if source.types in wanted and not source.conditions)
 
     def needs(self, number: int, attributes: Needs) -> dict[str, tuple[str, ...]]:
         """What of the variables of a rule is in its matches: all that is shown, or what it emits."""
@@ -225,6 +236,7 @@ class Plan:
             asked.id_of(rule) is not None,
             places if rule.name in asked.shown else None,
             tuple(emissions),
+            self.counted(number),
         )
 
     def _together(
@@ -252,8 +264,15 @@ class Plan:
         types = dict.fromkeys(
             name for number in readers for name in alg.event_types(self.kernels[number].query.pattern)
         )
+        # What asks a DataFrame is asked of events from outside, before they travel.
+        sources = (
+            replace(
+                source, conditions=tuple(each for each in source.conditions if not any(map(asks_frame, each.walk())))
+            )
+            for source in self.sources
+        )
         return Insertion(
-            self.sources,
+            tuple(sources),
             tuple(Reader(self.kernels[number], needs[number], layouts[number]) for number in readers),
             {name: schemas[name] for name in types},
             {name: self.asked.time[name] for name in types},
@@ -273,3 +292,11 @@ class Plan:
             ]
             said.append((rule.name, to_text(made.query), delay, emits))
         return repr((said, [(one.types, sorted(map(print_expression, one.conditions))) for one in self.sources]))
+
+
+def _with_counted(sources: tuple[Source, ...], rules: Sequence[Rule]) -> tuple[Source, ...]:
+    """The candidates, and every event of the types that these rules read: it may stand between two others (D40)."""
+    known = {source.types for source in sources if not source.conditions}
+    missing = dict.fromkeys(name for rule in rules for name in rule.reads if (name,) not in known)
+    added = (Source(f"s{bit}", (name,), False, bit) for bit, name in enumerate(missing, start=len(sources)))
+    return (*sources, *added)

@@ -17,6 +17,7 @@ from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rules.sharding import sharding
+from tocsin.analysis.rules.state import most_events
 from tocsin.physical.compat import is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.engine import Options, stream_options
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
@@ -36,6 +37,7 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
 from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.physical.streaming.programs.plan import Asked, Plan
 from tocsin.physical.streaming.programs.shipping import StreamShipper
@@ -102,7 +104,9 @@ class LiveRun:
     def _check(self, wanted: Sequence[Rule]) -> None:
         self.twin.check(wanted)
         needed = self.twin.needed(wanted)
-        errors.raise_all([reason for rule in needed if (reason := refused_on_streams(rule)) is not None])
+        errors.raise_all(
+            [reason for rule in needed if (reason := refused_on_streams(rule, self.program.emitted)) is not None]
+        )
 
     def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
         # In the order of the text, so that a plan has one name whatever was asked first.
@@ -123,13 +127,24 @@ class _Live:
         self.run, self.asked, self.wanted = run, asked, wanted
         self.engine = Spark(run.inputs, run.program.read, run.columns.type)
         self.outside = self._outside()
-        self.asked_of_streams = stream_options(run.options, self.outside)
+        self.asked_of_streams = self._asked_of_streams()
         self.derived = {name: self._derived(name) for name in asked.reads if name in asked.timed.emitted}
         streams = {**self.outside.streams, **self.derived}
         known = {name: streams[name] for name in asked.reads}
         self.streams = Inputs(known, common_kind(known), True, run.columns.id, run.columns.tie)
         self.plan = Plan(asked, {name: attributes_of(stream.schema) for name, stream in known.items()})
         self.single, self.mixed = self._parts()
+
+    def _asked_of_streams(self) -> frames.Options:
+        found, rates = stream_options(self.run.options, self.outside), self.run.options.rates
+        if not rates:
+            return found
+        late_us = max(found.lateness_us.values())
+        names_of = [rule.name for rule in self.asked.rules]
+        guarded = {name: rate for name, rate in rates.items() if name in self.asked.reads}
+        return replace(
+            found, guard=guard_of(guarded, late_us), bound=most_events(self.asked.program, names_of, rates, late_us)
+        )
 
     # --- inputs -----------------------------------------------------------------------------------
 
@@ -202,7 +217,7 @@ class _Live:
         ]
         key = tuple(F.col(shipper.key(name)) for name in self._key())
         stream = WITH_EVENTS if options.with_late else WITH_CLOCK
-        frame = shipper.streamed(stream)
+        frame = shipper.streamed(stream, frames.rated(options))
         make_ready_for_python(frame)
         shipment = Shipment(frame, tuple(shipper.columns(stream)), layouts[0], shipper.micros, key)
         partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -217,7 +232,8 @@ class _Live:
             idle_ms=options.idle_ms,
         )
         identified = frames.identified_by(self.run.columns.id)
-        shard = Shard(step, frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified))
+        plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
+        shard = Shard(step, plan, options.guard)
         return frames.given_by(shard, shipment, shards, self.sources, options, schema)
 
     def _key(self) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 
 from tocsin.kernels.kernel import Kernel
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import WITH_EVENTS, json_of
-from tocsin.physical.sliced.joint import JointShipper
+from tocsin.physical.sliced.events import WITH_EVENTS, json_of, source_of
+from tocsin.physical.sliced.joint import JointShipper, Mixed
 from tocsin.physical.sliced.layout import Layout, Packing
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.text import text_of
@@ -60,17 +60,24 @@ class StreamShipper(JointShipper):
         """The columns of a row; `stream` says which of those that streams have are among them."""
         return [*self.names, *(names.CLOCK, names.SOURCE, names.EVENT)[:stream]]
 
-    def streamed(self, stream: int) -> DataFrame:
+    def streamed(self, stream: int, rated: Sequence[str] = ()) -> DataFrame:
         """Every row of the inputs: what takes part with all its columns, others with their time."""
-        frames = [self._every_row(one.frame, one.parts, number, stream) for number, one in enumerate(self.mixed)]
-        begin = len(frames)
-        frames += [
-            self._every_row(part.renamed, ((F.lit(True), part),), begin + number, stream)
-            for number, part in enumerate(self.single)
+        every = [(self._answered(one), one.parts) for one in self.mixed]
+        every += [(self.every.answered(part), ((F.lit(True), part),)) for part in self.single]
+        frames = [
+            self._every_row(frame, parts, _source(parts, number, rated), stream)
+            for number, (frame, parts) in enumerate(every)
         ]
         return reduce(lambda one, other: one.union(other), frames)
 
-    def _every_row(self, frame: DataFrame, parts: Sequence[tuple[Column, Part]], number: int, stream: int) -> DataFrame:
+    def _answered(self, mixed: Mixed) -> DataFrame:
+        """The rows with what DataFrames answer of them: only events from outside ask."""
+        outside = [part for _, part in mixed.parts if part.computed is None]
+        return self.every.answered(outside[0]) if outside else mixed.frame
+
+    def _every_row(
+        self, frame: DataFrame, parts: Sequence[tuple[Column, Part]], source: Column, stream: int
+    ) -> DataFrame:
         passes = [(is_own & self.every.filter(part), F.lit(at)) for at, (is_own, part) in enumerate(parts)]
         judged = with_columns(frame, F.cases(passes).alias(WHICH))
         which, values = F.col(WHICH), [self.every.values(part, self.packing) for _, part in parts]
@@ -85,6 +92,12 @@ class StreamShipper(JointShipper):
             *(chosen(place).alias(name) for place, name in enumerate(self.names) if name != names.BITS),
             F.coalesce(chosen(-1), F.bigint(0)).alias(names.BITS),
             F.when(which.isNull(), clock).alias(names.CLOCK),
-            F.lit(number).alias(names.SOURCE),
+            source.alias(names.SOURCE),
             *([F.when(which.isNotNull(), json_of(first)).alias(names.EVENT)] if stream == WITH_EVENTS else []),
         )
+
+
+def _source(parts: Sequence[tuple[Column, Part]], number: int, rated: Sequence[str]) -> Column:
+    """Which DataFrame a row comes from, and of which type with a rate it is, whether or not it takes part."""
+    known = [(is_own, source_of(part, number, rated)) for is_own, part in parts]
+    return F.cases(known).otherwise(F.lit(number)) if rated else F.lit(number)

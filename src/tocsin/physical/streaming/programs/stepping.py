@@ -13,7 +13,7 @@ delay_us    Δ(r), the longest delay of a type that the rule reads; its own wate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import groupby
@@ -60,6 +60,8 @@ class LiveRule:
         Where the result has its variables; None: its matches are not asked for.
     emissions
         The events that somebody reads, or asks for.
+    counted
+        The flags of all events among which those of a match have to be neighbours; none: others do not count.
     """
 
     number: int
@@ -70,6 +72,7 @@ class LiveRule:
     has_id: bool
     places: tuple[int, ...] | None
     emissions: tuple[Emission, ...]
+    counted: tuple[int, ...] = ()
 
     def watermark(self, now: int) -> int:
         """Up to when all that it reads is known."""
@@ -77,8 +80,14 @@ class LiveRule:
 
     @property
     def bits(self) -> int:
-        """The flags of its candidates."""
-        return reduce(or_, (1 << (FLAGS_AT + source.bit) for source in self.kernel.sources))
+        """The flags of its candidates, and of what counts beside them."""
+        return _flags((*self.counted, *(source.bit for source in self.kernel.sources)))
+
+    def lives(self) -> Iterator[tuple[int, int]]:
+        """For each of these flags, how long an event matters that has it."""
+        for source, life in zip(self.kernel.sources, self.decisions.lives_us, strict=True):
+            yield source.bit, life
+        yield from ((bit, self.decisions.longest_us) for bit in self.counted)
 
 
 @dataclass(frozen=True)
@@ -154,13 +163,13 @@ class ProgramStep:
         bits, ts = integers(array_of(table, BITS)), integers(array_of(table, self.time))
         longest: dict[int, int] = {}
         for rule in (rule for rules in self.strata for rule in rules):
-            for source, life in zip(rule.kernel.sources, rule.decisions.lives_us, strict=True):
+            for bit, life in rule.lives():
                 since = max(rule.watermark(now) - life, NEVER)
-                longest[source.bit] = min(longest.get(source.bit, since), since)
+                longest[bit] = min(longest.get(bit, since), since)
         past = np.zeros(len(bits), np.int64)
         for bit, since in longest.items():
             past |= (ts < since).astype(np.int64) << (FLAGS_AT + bit)
-        flags = reduce(or_, (1 << (FLAGS_AT + bit) for bit in longest))
+        flags = _flags(longest)
         left = bits & ~past
         matters = left & flags != 0
         place = table.column_names.index(BITS)
@@ -198,13 +207,23 @@ class _Stratum:
             found = members.together.find(rows, most=self.step.most)
             for place, some in groupby(found, key=itemgetter(0)):
                 rule = by_number[members.numbers[place]]
-                yield from self._given(rule, (matches for _, matches in some), rows[place])
+                yield from self._given(rule, (matches for _, matches in some), rows[place], self.table)
         shared = {number for members in self.together for number in members.numbers}
         for rule in (rule for rule in self.rules if rule.number not in shared):
-            own = rows_of(self.table, rule.kernel, rule.layout, None)
-            yield from self._given(rule, rule.kernel.find(own, most=self.step.most), own)
+            table = self._counted(rule)
+            own = rows_of(table, rule.kernel, rule.layout, None)
+            yield from self._given(rule, rule.kernel.find(own, most=self.step.most), own, table)
 
-    def _given(self, rule: LiveRule, found: Iterator[Matches], rows: Rows) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
+    def _counted(self, rule: LiveRule) -> pa.Table:
+        """The events that a rule sees: where positions count, those of its own types alone."""
+        if not rule.counted:
+            return self.table
+        own = integers(array_of(self.table, BITS)) & _flags(rule.counted) != 0
+        return self.table if own.all() else self.table.filter(pa.array(own)).combine_chunks()
+
+    def _given(
+        self, rule: LiveRule, found: Iterator[Matches], rows: Rows, table: pa.Table
+    ) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
         before, now = rule.watermark(self.before), rule.watermark(self.now)
         due = []
         for portion in (portion for some in found for portion in portions(some)):
@@ -215,11 +234,16 @@ class _Stratum:
         if not due:
             return
         # An emitted event has no digest of a rule that does not read it.
-        first, second = (integers(array_of(self.table, name).fill_null(0)) for name in rule.layout.digests)
-        gatherer = Gatherer(self.table, rule.layout)
+        first, second = (integers(array_of(table, name).fill_null(0)) for name in rule.layout.digests)
+        gatherer = Gatherer(table, rule.layout)
         # Equal matches are decided at the same time, so that they are counted within a step.
         for portion, one, other in match_halves(due, (first, second), rows.partition, has_id=rule.has_id):
             yield rule, gatherer.batch(portion, (one, other))
+
+
+def _flags(bits: Iterable[int]) -> int:
+    """Where the bits of rows have these flags."""
+    return reduce(or_, (1 << (FLAGS_AT + bit) for bit in bits))
 
 
 def _shown(rule: LiveRule, batch: pa.RecordBatch) -> pa.RecordBatch:
