@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tocsin import reference, sinks
 from tocsin.api import Pattern, pattern
 from tocsin.errors import TocsinError, TocsinWarning
+from tocsin.keeping_up import Feasibility, feasibility
 from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
 from tocsin.language.monoids import Monoid
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Feasibility",
     "Monoid",
     "Pattern",
     "Progress",
@@ -46,6 +48,7 @@ __all__ = [
     "builder",
     "col",
     "event",
+    "feasibility",
     "function",
     "lit",
     "pattern",

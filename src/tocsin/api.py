@@ -137,7 +137,7 @@ class Pattern:
         shards: int | None = None,
         emit: str = "auto",
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool = False,
+        late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
     ) -> Any:
         """Find every match. A plain DataFrame comes back; nothing runs until you use it.
@@ -192,7 +192,7 @@ class Pattern:
             them, by event type. Without it, only events move time on.
         late
             Whether events that came too late are rows of the result of a stream: all columns NULL but `late`, which
-            holds the event as JSON, and is NULL for matches.
+            holds the event as JSON, and is NULL for matches. `"fail"` stops the stream with LATE_EVENTS instead.
         idle_timeout
             An input that has been silent for so long, by the clock on the wall, holds time back no more; what it then
             tells of the past is late. By default every input is waited for.

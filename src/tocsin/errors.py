@@ -546,6 +546,12 @@ class StateMismatchError(MatchError):
     condition = "STATE_MISMATCH"
 
 
+class LateEventsError(MatchError):
+    """Events came too late, and the stream was to stop then."""
+
+    condition = "LATE_EVENTS"
+
+
 class NotTimeClusteredError(MatchError):
     """Input that was said to lie in order of time does not."""
 

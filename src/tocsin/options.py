@@ -14,6 +14,7 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.types import DataType
 from tocsin.language import durations
 
+FAIL = "fail"  # what a stream does with late events, other than to count or to show them
 SCHEMA_HINT = "write `{'ts': 'timestamp', 'amount': 'double'}` for each event type."
 
 
@@ -129,7 +130,7 @@ def stream_options(
     lateness: str | dt.timedelta | None,
     shards: int | None,
     heartbeats: Any,
-    late: bool,
+    late: bool | str,
     idle_timeout: str | dt.timedelta | None,
 ) -> dict[str, Any]:
     """What users ask of streams, as engines take it.
@@ -137,16 +138,25 @@ def stream_options(
     Raises
     ------
     InvalidOptionError
-        For the length of time that is none, or a `QueryErrors` with both.
+        For what is wrong, or a `QueryErrors` with all of it.
     """
     problems: list[errors.TocsinError] = []
     late_us = idle_us = None
+    if late not in (True, False, FAIL):
+        problems.append(_not_a("late", late, f"True, False or {FAIL!r}", f'late="{FAIL}"'))
     with collecting(problems):
         late_us = None if lateness is None else microseconds(lateness)
     with collecting(problems):
         idle_us = None if idle_timeout is None else microseconds(idle_timeout)
     errors.raise_all(problems)
-    return {"lateness_us": late_us, "shards": shards, "heartbeats": heartbeats, "late": late, "idle_us": idle_us}
+    return {
+        "lateness_us": late_us,
+        "shards": shards,
+        "heartbeats": heartbeats,
+        "late": late is True,
+        "is_strict": late == FAIL,
+        "idle_us": idle_us,
+    }
 
 
 def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, Mapping[str, Any]]:

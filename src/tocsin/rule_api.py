@@ -141,7 +141,7 @@ class Rules:
         lateness: str | dt.timedelta | None = None,
         shards: int | None = None,
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool = False,
+        late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
         rates: Mapping[str, Any] | None = None,
     ) -> Any:
@@ -198,7 +198,7 @@ class Rules:
         lateness: str | dt.timedelta | None = None,
         shards: int | None = None,
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool = False,
+        late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
         rates: Mapping[str, Any] | None = None,
     ) -> Any:
@@ -276,7 +276,7 @@ class Rules:
         lateness: str | dt.timedelta | None = None,
         shards: int | None = None,
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool = False,
+        late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
         rates: Mapping[str, Any] | None = None,
     ) -> Any:

@@ -59,6 +59,13 @@ def test_without_a_terminal_every_micro_batch_is_a_line(monkeypatch: pytest.Monk
     )
 
 
+def test_with_declared_rates_the_summary_tells_what_they_ask_of_the_machine() -> None:
+    watch = Watch(has_clock_times=True, rates={"Login": "100/s", "Reset": "5/h per key", "Logout": "300/s"})
+    assert "declared" not in watch.summary()
+    watch.told(Progress(**{**vars(FIRST), "over": {}}))
+    assert watch.summary().endswith("; the declared 400 events/s need 20.0% of the time.")
+
+
 def test_on_a_terminal_a_table_stays_and_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     text, _ = watched(monkeypatch, on_terminal=True)
     assert "waiting for the first micro-batch" in text

@@ -108,6 +108,28 @@ def test_late_bad_and_strange_events_are_counted_and_harmless(spark: SparkSessio
     assert [one["watermark"] for one in told][:3] == [0, 80, 80]
 
 
+@pytest.mark.parametrize("is_program", [True, False])
+def test_requirement_30_a_late_event_is_fatal_where_it_was_asked_to_be(
+    spark: SparkSession, tmp_path: Path, is_program: bool
+) -> None:
+    """The micro-batch is not committed: without the option the same checkpoint goes on, and nothing is lost."""
+    rule = "template A { x : Integer } template B { x : Integer } rule R where a : A b : B when b in a [0 us, 100 us]"
+    query = tocsin.rules(rule) if is_program else tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 101 us")
+    with settings(spark):
+        folder = Folder(spark, tmp_path)
+        folder.add([{"type": "A", "ts": 10, "x": 1}, {"type": "A", "ts": 60, "x": 2}])
+        folder.add([{"type": "B", "ts": 50, "x": 3}, {"type": "B", "ts": 55, "x": 4}, {"type": "B", "ts": 58, "x": 5}])
+        with pytest.raises(Exception, match=r"\[LATE_EVENTS\] 2 events came too late: .* the time before 57 µs"):
+            folder.run(query.match(folder.read(), lateness="3 us", late="fail"))
+        assert folder.written() == []
+        folder.add([{"type": "Z", "ts": FAR}])
+        told = observed(folder.run(query.match(folder.read(), lateness="3 us")))
+    assert sum(one["late"] for one in told) == 2
+    assert len(folder.written()) == 1
+    with pytest.raises(errors.InvalidOptionError, match="`late='stop'` is not True, False or 'fail'"):
+        query.match(folder.read(), late="stop")
+
+
 def test_a_trailing_absence_fires_when_time_goes_on_without_events(spark: SparkSession, tmp_path: Path) -> None:
     """Vector 9.9: one request, no answer; the heartbeat tells, not an event a day later."""
     pattern = tocsin.pattern("PATTERN SEQ(A a, NOT B b) WITHIN 5 SECONDS RETURN a.x")

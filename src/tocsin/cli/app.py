@@ -164,6 +164,7 @@ def stream(
     late: Annotated[
         str | None, typer.Option("--late", metavar="DIR", help="Where events go that came too late.")
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop when an event comes too late.")] = False,
     lateness: Annotated[str, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = "0 seconds",
     once: Annotated[bool, typer.Option("--once", help="Take what is there, and stop.")] = False,
     trigger: Annotated[str, typer.Option("--trigger", help="How often to look for new files.")] = "1 second",
@@ -238,6 +239,7 @@ def stream(
             out=out,
             format=format,
             late=late,
+            strict=strict,
             schemas=schema or [],
             input_format=input_format,
             max_files=max_files,

@@ -24,7 +24,7 @@ from tocsin.cli.run_rules import checked_rules, table_rows
 from tocsin.cli.session import start
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import microseconds
+from tocsin.options import FAIL, microseconds
 from tocsin.physical.claims import counts_other_types
 from tocsin.physical.streaming.claims import refused_on_streams
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 STREAM_FORMATS = ("parquet", "json")
 CONSOLE = "-"
+RATE = "Login=100/s"  # how one is written
 PATIENCE_S = 10.0  # for what Spark tells of the last micro-batch
 
 
@@ -49,6 +50,7 @@ class Asked:
     out: str | None = None
     format: str = "parquet"
     late: str | None = None
+    strict: bool = False
     schemas: list[str] = field(default_factory=list)
     input_format: str | None = None
     max_files: int | None = None
@@ -116,7 +118,10 @@ def stream(asked: Asked) -> None:
             matches = query.match(inputs, **_options(query, asked, spark, first, settings))
         from tocsin.cli.watching import Watch
 
-        watch = Watch(has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"))
+        watch = Watch(
+            has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"),
+            rates=files.named_values(asked.rates, "--rate", RATE) or None,
+        )
         checkpoint = asked.checkpoint or stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-checkpoint-"))
         if not files.is_remote(checkpoint):
             frames = inputs if isinstance(inputs, dict) else {"": inputs}
@@ -146,6 +151,10 @@ def _check(asked: Asked) -> None:
         )
     if asked.late is not None and asked.shows:
         raise InvalidOptionError("`--late` writes beside the matches.", hint="add `--out DIR` and `--checkpoint DIR`.")
+    if asked.late is not None and asked.strict:
+        raise InvalidOptionError(
+            "`--late` keeps events that came too late, and `--strict` stops there.", hint="give one of them."
+        )
     if asked.once and (asked.heartbeat or asked.idle_timeout is not None):
         name = "--heartbeat" if asked.heartbeat else "--idle-timeout"
         raise InvalidOptionError(
@@ -221,7 +230,7 @@ def _inputs(
 
 def _require_room(query: tocsin.Pattern | tocsin.Rules, asked: Asked, inputs: Any) -> None:
     """Refuse what has no bound, or may keep more than there is room for."""
-    rates = files.named_values(asked.rates, "--rate", "Login=100/s") or None
+    rates = files.named_values(asked.rates, "--rate", RATE) or None
     demands: dict[str, Any] = {"max_state": asked.max_state, "live_keys": asked.live_keys, "lateness": asked.lateness}
     if isinstance(query, tocsin.Rules):
         if rates or asked.max_state is not None:
@@ -246,9 +255,9 @@ def _options(
         "lateness": asked.lateness,
         "idle_timeout": asked.idle_timeout,
         "heartbeats": live_inputs.beats(spark, asked.time, first) if asked.heartbeat else None,
-        "late": asked.late is not None,
+        "late": FAIL if asked.strict else asked.late is not None,
         "shards": int(settings[checkpoints.PARTITIONS]),
-        "rates": files.named_values(asked.rates, "--rate", "Login=100/s") or None,
+        "rates": files.named_values(asked.rates, "--rate", RATE) or None,
     }
     if isinstance(query, tocsin.Rules):
         return options

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.sizes import format_bytes
 from tocsin.cli import terminal
 from tocsin.cli.terminal import several
-from tocsin.progress import Progress
+from tocsin.keeping_up import feasibility
+from tocsin.progress import KEPT, Progress
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -39,8 +42,9 @@ class Watch:
         What the last micro-batch told.
     """
 
-    def __init__(self, *, has_clock_times: bool) -> None:
-        self.has_clock_times = has_clock_times
+    def __init__(self, *, has_clock_times: bool, rates: Mapping[str, str] | None = None) -> None:
+        self.has_clock_times, self.rates = has_clock_times, rates
+        self.recent: deque[Progress] = deque(maxlen=KEPT)
         self.last: Progress | None = None
         self.batches = self.seen = self.bad = self.late = self.matches = self.most = 0
         self.over: dict[str, int] = {}
@@ -65,6 +69,7 @@ class Watch:
         """Take what a micro-batch tells."""
         with self._lock:
             self.last = progress
+            self.recent.append(progress)
             self.batches += 1
             self.seen += progress.seen
             self.bad += progress.bad
@@ -94,7 +99,16 @@ class Watch:
             bound = "" if self.last.bound is None else f" (bound: {self.last.bound:,})"
             said.append(f"{self.last.remembered:,} remembered now, {self.most:,} at the peak{bound}")
         said += [f"{events:,} of `{name}` beyond the declared rate" for name, events in self.over.items() if events]
+        said += self._load()
         return "; ".join(said) + "."
+
+    def _load(self) -> list[str]:
+        """What the declared rates ask of this machine, where that is known."""
+        if not self.rates or not any(one.seen for one in self.recent):
+            return []
+        known = {name: rate for name, rate in parse_rates(self.rates).items() if not rate.is_per_key}
+        found = feasibility(self.recent, known)
+        return [f"the declared {found.rows_per_second:,.6g} events/s need {found.load:.1%} of the time"]
 
     def _line(self, progress: Progress) -> str:
         return "  ".join(f"{name} {value}" for name, value in self._facts(progress).items())

@@ -90,8 +90,8 @@ class Options:
         When the matches of a stream are given: "auto" as soon as nothing can change them, "watermark" in order of time.
     heartbeats
         A stream that tells the time for all event types, or one for some, by event type.
-    late
-        Whether late events are given too.
+    late, is_strict
+        Whether late events are given too; whether one stops the stream.
     idle_us
         After how long by the clock on the wall a silent stream holds time back no more.
     rates
@@ -107,6 +107,7 @@ class Options:
     emit: str = "auto"
     heartbeats: Any = None
     late: bool = False
+    is_strict: bool = False
     idle_us: int | None = None
     rates: Mapping[str, Rate] = field(default_factory=dict)
 
@@ -137,6 +138,7 @@ def stream_options(asked: Options, inputs: Inputs) -> streams.Options:
         asked.max_matches_per_start,
         heartbeats_of(asked.heartbeats, inputs),
         asked.late,
+        asked.is_strict,
         None if asked.idle_us is None else max(asked.idle_us // 1000, 1),
     )
 

@@ -82,8 +82,8 @@ class Options:
         How many matches may have one start before the search gives up.
     heartbeats
         Streams that tell the time where inputs are silent.
-    with_late
-        Whether events that came too late are given too.
+    with_late, is_strict
+        Whether events that came too late are given too; whether one stops the stream.
     idle_ms
         After how long a silent input holds time back no more.
     guard, bound
@@ -96,6 +96,7 @@ class Options:
     max_matches_per_start: int = MOST_MATCHES_PER_START
     heartbeats: tuple[Heartbeat, ...] = ()
     with_late: bool = False
+    is_strict: bool = False
     idle_ms: int | None = None
     guard: Guard | None = None
     bound: int | None = None
@@ -207,6 +208,7 @@ def given_by(
         The columns of the result, without that of late events.
     """
     guard = shard.guard
+    shard = replace(shard, is_strict=options.is_strict)
     if options.idle_ms is not None:
         shard = replace(shard, start_ms=int(time.time() * 1000))
     shipped = shipment.frame

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 import pyarrow as pa
 
+from tocsin import errors
 from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.guard import Guard
@@ -68,12 +69,15 @@ class Shard:
         What was declared of the rates of event types.
     start_ms
         When the query was made, by the clock on the wall: no input has been silent for longer.
+    is_strict
+        Whether an event that comes too late stops the stream.
     """
 
     step: Steps
     plan: str
     guard: Guard | None = None
     start_ms: int = 0
+    is_strict: bool = False
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
@@ -91,6 +95,13 @@ class Shard:
         now_ms = 0 if idle_ms is None else state.getCurrentProcessingTimeMs()
         before = replace(before, clocks=before.clocks.heard_since(self.start_ms))
         after, batches, late, report = self.step.run(before, latest, rows, now_ms)
+        if self.is_strict and report.late:
+            raise errors.LateEventsError(
+                f"{report.late} event{'s'[: report.late > 1]} came too late: all had been told of the time before "
+                f"{before.clocks.watermark} µs.",
+                hint='the micro-batch is not committed. Go on without `late="fail"`, and late events are counted; with '
+                "a larger `lateness=` others will not be late.",
+            )
         over: list[int] = []
         if self.guard is not None:
             known = before.arrived if before.rated == self.guard.name else {}

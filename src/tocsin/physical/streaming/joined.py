@@ -48,7 +48,7 @@ def refused_as_joins(query: alg.Query, inputs: Inputs, options: Options) -> erro
     if inputs.time_kind is not Kind.INSTANT:
         return errors.UnsupportedError("Joins of streams need times of the type TIMESTAMP.", hint=ANOTHER)
     asked = {
-        "late=": options.with_late,
+        "late=": options.with_late or options.is_strict,
         "heartbeats=": bool(options.heartbeats),
         "idle_timeout=": options.idle_ms is not None,
         'emit="watermark"': not options.eager,
