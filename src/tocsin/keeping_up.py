@@ -42,6 +42,8 @@ class Feasibility:
         What a micro-batch takes, and each of its rows, in seconds.
     failures_per_second, recovery_s
         How often the stream may fail, and how long it then is away.
+    is_upper_bound
+        Whether micro-batches did not tell what a row takes from what they take themselves: a row takes this at most.
     """
 
     rows_per_second: float
@@ -49,6 +51,7 @@ class Feasibility:
     per_row_s: float
     failures_per_second: float = 0.0
     recovery_s: float = 0.0
+    is_upper_bound: bool = False
 
     @property
     def most_rows_per_second(self) -> float:
@@ -85,12 +88,15 @@ class Feasibility:
         """A few lines for people."""
         lines = [
             f"declared     {self.rows_per_second:,.6g} rows/s; up to {self.most_rows_per_second:,.6g} can be carried",
-            f"load         {self.load:.1%} of the time",
+            f"load         {'at most ' * self.is_upper_bound}{self.load:.1%} of the time",
             f"micro-batch  {self.batch_s:.3g} s: {self.per_batch_s:.3g} s each, {self.per_row_s * 1e6:.3g} µs a row",
         ]
         if self.failures_per_second:
             lines.append(f"failure      {self.recovery_s:.3g} s away, then {self.catch_up_s:.3g} s to catch up")
-        return "\n".join([*lines, "It keeps up." if self.keeps_up else "It falls behind."])
+        verdict = "It keeps up." if self.keeps_up else "It falls behind."
+        if self.is_upper_bound and not self.keeps_up:
+            verdict = "Micro-batches of other sizes would tell whether it keeps up."
+        return "\n".join([*lines, verdict])
 
 
 def feasibility(
@@ -154,13 +160,9 @@ def feasibility(
         )
     errors.raise_all(problems)
     rows_per_second = float(sum(rate.per_second for rate in declared.values()))
-    return Feasibility(rows_per_second, *_costs(taken), often, away_us / 1e6)
-
-
-def _costs(taken: list[tuple[int, float]]) -> tuple[float, float]:
-    """What a micro-batch takes, and each of its rows."""
     most = min(took / rows for rows, took in taken)
     slopes = [(t - s) / (n - m) for (m, s), (n, t) in combinations(taken, 2) if n != m]
-    slope = median(slopes) if slopes else most
+    slope = median(slopes) if slopes else 0.0
     per_row = min(slope, most) if slope > 0 else most
-    return max(median(took - per_row * rows for rows, took in taken), 0.0), per_row
+    per_batch = max(median(took - per_row * rows for rows, took in taken), 0.0)
+    return Feasibility(rows_per_second, per_batch, per_row, often, away_us / 1e6, slope <= 0)

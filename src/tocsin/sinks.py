@@ -14,11 +14,12 @@ from tocsin import errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+COLUMN = "batch"  # the number of the micro-batch, in what is written
 LATE = "late"  # the column that `match(…, late=True)` adds
 
 
 def once(
-    path: str, *, format: str = "parquet", late: str | None = None, column: str = "batch", **options: str
+    path: str, *, format: str = "parquet", late: str | None = None, column: str = COLUMN, **options: str
 ) -> Callable[[DataFrame, int], None]:
     """Write every micro-batch exactly once below a directory, as the partition `batch=<number>`.
 
@@ -60,11 +61,7 @@ def once(
         dynamic.partitionBy(column).format(format).options(**options).save(to)
 
     def write_once(frame: DataFrame, batch: int) -> None:
-        if column in frame.columns:
-            raise errors.InvalidInputError(
-                f"The matches have a column `{column}`, which is what `once` calls the number of the micro-batch.",
-                hint='choose another name: `once(path, column="micro_batch")`.',
-            )
+        check_columns(frame, column)
         if late is None:
             write(frame, batch, path)
             return
@@ -83,3 +80,18 @@ def once(
             frame.unpersist()
 
     return write_once
+
+
+def check_columns(frame: DataFrame, column: str = COLUMN) -> None:
+    """Refuse matches with a column that is called like the number of the micro-batch, in Spark's eyes.
+
+    Raises
+    ------
+    InvalidInputError
+        When there is one.
+    """
+    if any(name.casefold() == column.casefold() for name in frame.columns):
+        raise errors.InvalidInputError(
+            f"The matches have a column `{column}`, which is what `once` calls the number of the micro-batch.",
+            hint='choose another name: `once(path, column="micro_batch")`, or `RETURN … AS` something else.',
+        )

@@ -158,6 +158,7 @@ def test_programs_of_rules_stream_too(spark: SparkSession, shop: Shop) -> None:
     (match,) = [json.loads(line) for line in result.stdout.splitlines()]
     assert (match["rule"], match["NoReply"]["request"]["id"]) == ("NoReply", 2)
     assert "; 1 match; " in result.stderr
+    assert "(bound: 14)" in result.stderr
     refused(CliRunner().invoke(app, [*command, "--emit", "watermark"]), "INVALID_OPTION")
 
 
@@ -169,6 +170,7 @@ def test_programs_of_rules_stream_too(spark: SparkSession, shop: Shop) -> None:
     [
         (["--out", "{}/out"], "INVALID_OPTION", "--checkpoint DIR"),
         (["--late", "{}/late"], "INVALID_OPTION", "--out DIR"),
+        (["--late", "{}/late", "--strict", "--out", "{}/out", "--checkpoint", "{}/c"], "INVALID_OPTION", "one of them"),
         (["--once", "--heartbeat"], "INVALID_OPTION", "`--heartbeat` goes by the clock on the wall"),
         (["--once", "--idle-timeout", "1 minute"], "INVALID_OPTION", "`--idle-timeout` goes by the clock"),
         (["--format", "csv"], "INVALID_OPTION", "There is no format `csv`."),
@@ -209,6 +211,17 @@ def test_a_pattern_without_a_bound_or_without_room_is_refused(spark: SparkSessio
     assert "may keep" in refused(shop.run(*rates, "--max-state", "10kB"), "STATE_TOO_LARGE")
     shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) PARTITION BY user")
     refused(shop.run(), "UNBOUNDED_PATTERN")
+    shop.pattern.write_text("PATTERN Login l WITHIN 1 SECOND RETURN l.user AS Batch")
+    assert "`RETURN … AS`" in refused(shop.run(*shop.written), "INVALID_INPUT")
+
+
+def test_a_late_event_stops_a_strict_stream(spark: SparkSession, shop: Shop) -> None:
+    shop.add("1.json", TRANSFER)
+    assert shop.run(*shop.written, "--once", "--strict").exit_code == 0
+    shop.add("2.json", LOGIN)
+    assert "Go on without `--strict`" in refused(shop.run(*shop.written, "--once", "--strict"), "LATE_EVENTS")
+    assert "; 1 late, " not in shop.run(*shop.written, "--once", "--strict").stderr
+    assert "; 1 late, " in shop.run(*shop.written, "--once").stderr
 
 
 def garbage(*names: str) -> Callable[[Path], None]:

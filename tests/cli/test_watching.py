@@ -62,6 +62,8 @@ def test_without_a_terminal_every_micro_batch_is_a_line(monkeypatch: pytest.Monk
 def test_with_declared_rates_the_summary_tells_what_they_ask_of_the_machine() -> None:
     watch = Watch(has_clock_times=True, rates={"Login": "100/s", "Reset": "5/h per key", "Logout": "300/s"})
     assert "declared" not in watch.summary()
+    watch.told(Progress(**{**vars(FIRST), "seen": 1, "over": {}}))
+    assert "declared" not in watch.summary()  # one row in 600 ms: nobody knows what a row takes
     watch.told(Progress(**{**vars(FIRST), "over": {}}))
     assert watch.summary().endswith("; the declared 400 events/s need 20.0% of the time.")
 

@@ -72,7 +72,9 @@ def test_requirement_46_failures_take_their_time(often: float, away: float, busy
 
 def test_equal_micro_batches_count_as_work_of_their_rows() -> None:
     found = tocsin.feasibility([took(1_000, 100), took(1_000, 140)], {"A": "1000/s", "B": "1000/s"})
-    assert (found.per_row_s, found.load) == (1e-4, 0.2)
+    assert (found.per_row_s, found.load, found.is_upper_bound) == (1e-4, 0.2, True)
+    assert "load         at most 20.0%" in str(found) and "It keeps up." in str(found)
+    assert "would tell" in str(tocsin.feasibility([took(1, 900)], {"A": 2}))
     assert tocsin.feasibility([took(10, 100), took(1_000, 90)], {"A": 1}).per_row_s == pytest.approx(9e-5)
 
 

@@ -189,6 +189,12 @@ def read(spark: SparkSession, path: str) -> DataFrame:
 
 
 # What Spark says of a file that it cannot read, and of a place it cannot write to.
+OPTIONS = {  # what hints call arguments of Python, on the command line
+    "`max_matches_per_start=`": "`--max-matches-per-start`",
+    '`strategy="clustered"`': "`--strategy clustered`",
+    '`late="fail"`': "`--strict`",
+    "`lateness=`": "`--lateness`",
+}
 UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
 UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
 
@@ -212,11 +218,18 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
         return
     text = str(error)
     # Raised on a worker, of which only the text is left.
-    for kind in (errors.TooManyMatchesError, errors.NotTimeClusteredError, errors.StateMismatchError):
+    for kind in (
+        errors.TooManyMatchesError,
+        errors.NotTimeClusteredError,
+        errors.StateMismatchError,
+        errors.LateEventsError,
+    ):
         told = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
         if told is not None:
-            hint = told[2].replace("`max_matches_per_start=`", "`--max-matches-per-start`")
-            raise kind(told[1], hint=hint.replace('`strategy="clustered"`', "`--strategy clustered`")) from error
+            hint = told[2]
+            for argument, option in OPTIONS.items():
+                hint = hint.replace(argument, option)
+            raise kind(told[1], hint=hint) from error
     if any(word in text for word in UNREADABLE):
         raise _unreadable(paths, error) from error
     if writes is not None and any(word in text for word in UNWRITABLE):

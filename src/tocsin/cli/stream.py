@@ -116,6 +116,8 @@ def stream(asked: Asked) -> None:
             first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
             _require_room(query, asked, inputs)
             matches = query.match(inputs, **_options(query, asked, spark, first, settings))
+            if not asked.shows:
+                sinks.check_columns(matches)
         from tocsin.cli.watching import Watch
 
         watch = Watch(

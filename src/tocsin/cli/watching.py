@@ -108,6 +108,8 @@ class Watch:
             return []
         known = {name: rate for name, rate in parse_rates(self.rates).items() if not rate.is_per_key}
         found = feasibility(self.recent, known)
+        if found.is_upper_bound and not found.keeps_up:  # what starting took says nothing of rows
+            return []
         return [f"the declared {found.rows_per_second:,.6g} events/s need {found.load:.1%} of the time"]
 
     def _line(self, progress: Progress) -> str:
