@@ -8,6 +8,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
 from tocsin.errors import InvalidOptionError, UnsupportedError, did_you_mean
 from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.physical.claims import refused_by_aggregates, unsupported
 from tocsin.physical.sliced.groups import is_joint
@@ -51,14 +52,14 @@ def is_shared(rule: Rule) -> bool:
     One that asks a DataFrame, or emits what only Python computes, has a plan of its own.
     """
     conditions = (node.condition for node in rule.query.pattern.walk() if isinstance(node, alg.Filter | alg.Around))
-    asks = any(
-        isinstance(part, rx.InTable) and part.table.rows is None
-        for condition in conditions
-        if condition is not None
-        for part in condition.walk()
-    )
+    asks = any(asks_frame(part) for condition in conditions if condition is not None for part in condition.walk())
     emitted = (value for emit in rule.emits for value in (emit.at, *(value for _, value in emit.values)))
     return is_joint(rule.query) and not asks and not any(is_pythons(part) for one in emitted for part in one.walk())
+
+
+def asks_frame(node: ex.Expression) -> bool:
+    """Whether an expression asks a table that is a DataFrame."""
+    return isinstance(node, rx.InTable) and node.table.rows is None
 
 
 def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:

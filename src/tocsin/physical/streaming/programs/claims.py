@@ -8,7 +8,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
 from tocsin.errors import UnsupportedError
 from tocsin.language import expressions as ex
-from tocsin.language import rule_expressions as rx
+from tocsin.physical.programs.claims import asks_frame
 
 
 def refused_on_streams(rule: Rule, emitted: Collection[str]) -> UnsupportedError | None:
@@ -26,11 +26,6 @@ def refused_on_streams(rule: Rule, emitted: Collection[str]) -> UnsupportedError
                     hint="give it as rows, `tables={'known': [('A', 'B'), …]}`, or ask it in the rule that emits.",
                 )
     return None
-
-
-def asks_frame(node: ex.Expression) -> bool:
-    """Whether an expression asks a table that is a DataFrame."""
-    return isinstance(node, rx.InTable) and node.table.rows is None
 
 
 def _conditions(rule: Rule) -> Iterable[ex.Expression]:

@@ -23,12 +23,11 @@ from tocsin.kernels.model import Source
 from tocsin.kernels.together import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.pipeline import optimize
-from tocsin.physical.programs.claims import emitting
+from tocsin.physical.programs.claims import asks_frame, emitting
 from tocsin.physical.sliced.layout import FLAGS_AT, MOST_BITS, Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.together import Members, members_of
 from tocsin.physical.streaming.decisions import Decisions, decisions
-from tocsin.physical.streaming.programs.claims import asks_frame
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
 from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
 
