@@ -158,9 +158,11 @@ def test_what_has_no_window_is_folded_where_matches_have_so_many_events(text: st
 
 def run_on_spark(spark: SparkSession, folder: Path, examples: int) -> Counter[str]:
     counted: Counter[str] = Counter()
-    asked = st.one_of(
-        QUERIES.map(lambda case: (compiled(case[0]), case[1][0])), st.tuples(texts().map(acel), streams(max_events=6))
-    )
+    queries = QUERIES.map(lambda case: (compiled(case[0]), case[1][0]))
+    formulas = st.tuples(texts().map(acel), streams(max_events=6))
+    # Few random ones have no window, and then a fixed number of events: these always have.
+    without_window = st.tuples(st.sampled_from(CONTIGUOUS).map(compiled), streams(max_events=9))
+    asked = st.one_of(queries, queries, formulas, without_window)
 
     # A failure is shown as it was found: every step of shrinking would be several Spark jobs.
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
