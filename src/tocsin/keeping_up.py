@@ -2,14 +2,15 @@
 
 A micro-batch of n rows takes about `a + b·n`. While one takes T, `r·T` rows come for the next, so that micro-batches
 settle where `T = a + b·r·T`; they do when `b·r < 1`, and otherwise grow without end. A failure costs the time to come
-back, R, and the micro-batch that is run again: f of them a second leave `1 − f·(R + T)` of the time.
+back, R, and the micro-batch that is run again: f of them a second leave `1 − f·(R + T)` of the time. The largest rate
+needs all of it: with u = 1 − b·r, what is not spent on rows, it is where `u = f·(R + a / u)`.
 
 code              theory
 ----              ------
 per_batch_s       a, by medians: the first micro-batches, which compile, do not count more than others
 per_row_s         b, the median of the slopes between micro-batches; never more than the least `T / n`
 rows_per_second   r
-load              `b·r / (1 − f·(R + T))`
+load              r by the largest rate
 """
 
 from __future__ import annotations
@@ -56,12 +57,14 @@ class Feasibility:
     @property
     def most_rows_per_second(self) -> float:
         """The largest rate that could be carried, with micro-batches as large as they have to be."""
-        return math.inf if not self.per_row_s else self._available / self.per_row_s
+        lost = self.failures_per_second * self.recovery_s
+        left = (lost + math.sqrt(lost**2 + 4 * self.failures_per_second * self.per_batch_s)) / 2
+        return max(1 - left, 0.0) / self.per_row_s if self.per_row_s else math.inf
 
     @property
     def load(self) -> float:
-        """The part of the time that is needed, of what failures leave; from 1 on the stream falls behind."""
-        return self.per_row_s * self.rows_per_second / self._available if self._available > 0 else math.inf
+        """The declared rate, as a part of the largest that could be carried; from 1 on the stream falls behind."""
+        return self.rows_per_second / self.most_rows_per_second if self.most_rows_per_second else math.inf
 
     @property
     def keeps_up(self) -> bool:
@@ -80,15 +83,11 @@ class Feasibility:
         busy = self.per_row_s * self.rows_per_second
         return (self.recovery_s + self.batch_s) * busy / (1 - busy) if busy < 1 else math.inf
 
-    @property
-    def _available(self) -> float:
-        return 1 - self.failures_per_second * (self.recovery_s + self.batch_s) if self.failures_per_second else 1.0
-
     def __str__(self) -> str:
         """A few lines for people."""
         lines = [
             f"declared     {self.rows_per_second:,.6g} rows/s; up to {self.most_rows_per_second:,.6g} can be carried",
-            f"load         {'at most ' * self.is_upper_bound}{self.load:.1%} of the time",
+            f"load         {'at most ' * self.is_upper_bound}{self.load:.1%} of that",
             f"micro-batch  {self.batch_s:.3g} s: {self.per_batch_s:.3g} s each, {self.per_row_s * 1e6:.3g} µs a row",
         ]
         if self.failures_per_second:
@@ -121,15 +120,15 @@ def feasibility(
     Raises
     ------
     InvalidOptionError
-        For what is no rate or time, a rate per key, or when no micro-batch had rows.
+        For what is no rate or time, a rate per key, no rate at all, or when no micro-batch had rows.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> told = [SimpleNamespace(seen=n, duration_ms=100 + n // 100) for n in (1_000, 5_000, 20_000)]
     >>> print(feasibility(told, {"Login": "20000/s"}, failures="4 per hour", recovery="30 seconds"))
-    declared     20,000 rows/s; up to 96,652.8 can be carried
-    load         20.7% of the time
+    declared     20,000 rows/s; up to 96,361.3 can be carried
+    load         20.8% of that
     micro-batch  0.125 s: 0.1 s each, 10 µs a row
     failure      30 s away, then 7.53 s to catch up
     It keeps up.
@@ -150,6 +149,8 @@ def feasibility(
         for name, rate in declared.items()
         if rate.is_per_key
     ]
+    if not rates:
+        problems.append(errors.InvalidOptionError("No rate is declared.", hint='write `{"Login": "100/s"}`.'))
     taken = [(one.seen, one.duration_ms / 1000) for one in progress if one.seen]
     if not taken:
         problems.append(

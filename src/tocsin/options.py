@@ -142,7 +142,7 @@ def stream_options(
     """
     problems: list[errors.TocsinError] = []
     late_us = idle_us = None
-    if late not in (True, False, FAIL):
+    if not isinstance(late, bool) and late != FAIL:
         problems.append(_not_a("late", late, f"True, False or {FAIL!r}", f'late="{FAIL}"'))
     with collecting(problems):
         late_us = None if lateness is None else microseconds(lateness)

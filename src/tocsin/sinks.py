@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 COLUMN = "batch"  # the number of the micro-batch, in what is written
+HINT = 'choose another name: `once(path, column="micro_batch")`.'
 LATE = "late"  # the column that `match(…, late=True)` adds
 
 
@@ -82,7 +83,7 @@ def once(
     return write_once
 
 
-def check_columns(frame: DataFrame, column: str = COLUMN) -> None:
+def check_columns(frame: DataFrame, column: str = COLUMN, *, hint: str = HINT) -> None:
     """Refuse matches with a column that is called like the number of the micro-batch, in Spark's eyes.
 
     Raises
@@ -90,8 +91,9 @@ def check_columns(frame: DataFrame, column: str = COLUMN) -> None:
     InvalidInputError
         When there is one.
     """
-    if any(name.casefold() == column.casefold() for name in frame.columns):
+    alike = next((name for name in frame.columns if name.casefold() == column.casefold()), None)
+    if alike is not None:
         raise errors.InvalidInputError(
-            f"The matches have a column `{column}`, which is what `once` calls the number of the micro-batch.",
-            hint='choose another name: `once(path, column="micro_batch")`, or `RETURN … AS` something else.',
+            f"The matches have a column `{alike}`, and `{column}` is what the number of the micro-batch is called.",
+            hint=hint,
         )

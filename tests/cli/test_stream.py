@@ -212,7 +212,7 @@ def test_a_pattern_without_a_bound_or_without_room_is_refused(spark: SparkSessio
     shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) PARTITION BY user")
     refused(shop.run(), "UNBOUNDED_PATTERN")
     shop.pattern.write_text("PATTERN Login l WITHIN 1 SECOND RETURN l.user AS Batch")
-    assert "`RETURN … AS`" in refused(shop.run(*shop.written), "INVALID_INPUT")
+    assert "`RETURN … AS …`" in refused(shop.run(*shop.written), "INVALID_INPUT")
 
 
 def test_a_late_event_stops_a_strict_stream(spark: SparkSession, shop: Shop) -> None:

@@ -60,12 +60,16 @@ def test_without_a_terminal_every_micro_batch_is_a_line(monkeypatch: pytest.Monk
 
 
 def test_with_declared_rates_the_summary_tells_what_they_ask_of_the_machine() -> None:
-    watch = Watch(has_clock_times=True, rates={"Login": "100/s", "Reset": "5/h per key", "Logout": "300/s"})
+    watch = Watch(has_clock_times=True, rates={"Login": "100/s", "Logout": "300/s, 5/h per key"})
     assert "declared" not in watch.summary()
     watch.told(Progress(**{**vars(FIRST), "seen": 1, "over": {}}))
     assert "declared" not in watch.summary()  # one row in 600 ms: nobody knows what a row takes
     watch.told(Progress(**{**vars(FIRST), "over": {}}))
-    assert watch.summary().endswith("; the declared 400 events/s need 20.0% of the time.")
+    assert watch.summary().endswith("; the declared 400 events/s are at most 20.0% of what it can carry.")
+    watch.told(Progress(**{**vars(FIRST), "seen": 5_000, "duration_ms": 1_000}))
+    assert watch.summary().endswith("; the declared 400 events/s are 3.2% of what it can carry.")
+    watch.rates = {"Login": "100/s", "Reset": "5/h per key"}
+    assert "declared 1" not in watch.summary()
 
 
 def test_on_a_terminal_a_table_stays_and_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,26 @@ def test_requirement_46_failures_take_their_time(often: float, away: float, busy
         assert found.keeps_up == (done > now * busy / 1e-4)
 
 
+@given(
+    often=st.floats(0, 0.1),
+    away=st.floats(0, 60),
+    per_batch=st.floats(0, 5),
+    per_row=st.floats(1e-6, 1e-2),
+    part=st.floats(0.5, 1.5).filter(lambda part: abs(part - 1) > 1e-6),
+)
+def test_the_largest_rate_is_where_a_stream_begins_to_fall_behind(
+    often: float, away: float, per_batch: float, per_row: float, part: float
+) -> None:
+    most = tocsin.Feasibility(1.0, per_batch, per_row, often, away).most_rows_per_second
+    found = tocsin.Feasibility(part * most, per_batch, per_row, often, away)
+    assert found.most_rows_per_second == most >= 0
+    assert found.keeps_up == (part < 1 and most > 0)
+    if most:
+        works = 1 - often * (away + found.batch_s) if math.isfinite(found.batch_s) else -math.inf
+        assert found.keeps_up == (found.rows_per_second * per_row < works)
+    assert "-" not in str(found).partition("load")[0]
+
+
 def test_equal_micro_batches_count_as_work_of_their_rows() -> None:
     found = tocsin.feasibility([took(1_000, 100), took(1_000, 140)], {"A": "1000/s", "B": "1000/s"})
     assert (found.per_row_s, found.load, found.is_upper_bound) == (1e-4, 0.2, True)
@@ -82,6 +102,7 @@ def test_equal_micro_batches_count_as_work_of_their_rows() -> None:
     ("progress", "rates", "options", "message"),
     [
         ([EMPTY], {"A": 1}, {}, "No micro-batch had rows"),
+        ([took(1, 1)], {}, {}, "No rate is declared"),
         ([took(1, 1)], {"A": "5/h per key"}, {}, "The rate of `A` is per key"),
         ([took(1, 1)], {"A": "often"}, {}, "is not a number of events in a time"),
         ([took(1, 1)], {"A": 1}, {"recovery": "soon"}, "is not a length of time"),

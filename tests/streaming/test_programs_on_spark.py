@@ -325,6 +325,31 @@ def test_rates_of_a_program_are_guarded_and_bound_what_all_strata_remember(
     assert [one["over"]["B"] for one in told[-2:]] == [1, 0]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_rules_emit_and_others_send_has_no_bound_without_a_rate(
+    spark: SparkSession, tmp_path: Path, whole: bool
+) -> None:
+    """In one DataFrame of all types the guard tells of those that are sent. What multiplies beyond numbers has none."""
+    asked, rates = program(KEYED), {"A": "2/s", "B": "1/s"}
+    with settings(spark):
+        folder = Folder(spark, tmp_path, COLUMNS)
+        folder.add([{"type": "E", "ts": at, "k": "p", "x": 0} for at in range(5)])
+        told = observed(folder.run(asked.match(given(folder.read(), by_type=not whole), lateness="0 s", rates=rates)))
+        assert [one.get("bound") is not None for one in told] == [whole] * len(told)
+        assert [one["over"].asDict() for one in told] == [{"A": 0, "B": 0, **({"E": 5} if whole else {})}]
+        others = [f"x{at}" for at in range(9)]
+        large = program(
+            f"""{TEMPLATES} rule R where a : A {" ".join(f"{name} : A" for name in others)}
+            when {" ".join(f"{name} in a [0 s, 1 day]" for name in others)}
+            then emit E at a.timestamp with {{ k = a.k, x = a.x }}
+            rule S where e : E a : A when a in e [0 s, 1 day]"""
+        )
+        huge = Folder(spark, tmp_path / "huge", COLUMNS)
+        huge.add([{"type": "A", "ts": 1}])
+        (one,) = observed(huge.run(large.match(huge.read(), rules=["S"], lateness="0 s", rates={"A": "100/s"})))
+        assert one.get("bound") is None
+
+
 def test_rates_of_what_a_program_does_not_know_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     asked, frame = program(KEYED), Folder(spark, tmp_path, COLUMNS).read()
     with pytest.raises(errors.QueryErrors) as caught:

@@ -188,13 +188,14 @@ def read(spark: SparkSession, path: str) -> DataFrame:
         return spark.read.format(kind).options(**READ[kind], mode="FAILFAST").load(path)
 
 
-# What Spark says of a file that it cannot read, and of a place it cannot write to.
-OPTIONS = {  # what hints call arguments of Python, on the command line
+# What hints call arguments of Python, on the command line.
+OPTIONS = {
     "`max_matches_per_start=`": "`--max-matches-per-start`",
     '`strategy="clustered"`': "`--strategy clustered`",
     '`late="fail"`': "`--strict`",
     "`lateness=`": "`--lateness`",
 }
+# What Spark says of a file that it cannot read, and of a place it cannot write to.
 UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
 UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
 

@@ -117,7 +117,9 @@ def stream(asked: Asked) -> None:
             _require_room(query, asked, inputs)
             matches = query.match(inputs, **_options(query, asked, spark, first, settings))
             if not asked.shows:
-                sinks.check_columns(matches)
+                sinks.check_columns(
+                    matches, hint="call it something else: `RETURN … AS …`, or another name of the rule."
+                )
         from tocsin.cli.watching import Watch
 
         watch = Watch(

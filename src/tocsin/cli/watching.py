@@ -106,11 +106,16 @@ class Watch:
         """What the declared rates ask of this machine, where that is known."""
         if not self.rates or not any(one.seen for one in self.recent):
             return []
-        known = {name: rate for name, rate in parse_rates(self.rates).items() if not rate.is_per_key}
+        known = parse_rates(self.rates)
+        if any(rate.is_per_key for rate in known.values()):
+            return []
         found = feasibility(self.recent, known)
         if found.is_upper_bound and not found.keeps_up:  # what starting took says nothing of rows
             return []
-        return [f"the declared {found.rows_per_second:,.6g} events/s need {found.load:.1%} of the time"]
+        at_most = "at most " * found.is_upper_bound
+        return [
+            f"the declared {found.rows_per_second:,.6g} events/s are {at_most}{found.load:.1%} of what it can carry"
+        ]
 
     def _line(self, progress: Progress) -> str:
         return "  ".join(f"{name} {value}" for name, value in self._facts(progress).items())

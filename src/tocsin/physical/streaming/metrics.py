@@ -22,6 +22,7 @@ from tocsin.physical.streaming import grouped
 from tocsin.physical.streaming.guard import Guard
 
 NAME = "tocsin"
+LARGEST_NUMBER = 2**63 - 1
 LARGEST, BOUND, OVER = "largest", "bound", "over"
 SUMS = (
     grouped.SEEN,
@@ -48,11 +49,13 @@ def observed(guard: Guard | None = None, bound: int | None = None) -> tuple[str,
     --------
     >>> observed(bound=7)[-1]
     '7L AS bound'
+    >>> "bound" in observed(bound=2**63)[-1]
+    False
     >>> print(observed(Guard(("Log'in",), (10,), (1,)))[-1])
     named_struct('Log\'in', coalesce(sum(over_0), 0)) AS over
     """
     found = list(OBSERVED)
-    if bound is not None:
+    if bound is not None and bound <= LARGEST_NUMBER:  # else it bounds nothing: what rules emit multiplies
         found.append(f"{bound}L AS {BOUND}")
     if guard is not None:
         names = grouped.numbers_of(guard)[-len(guard.types) :]

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
+from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.sharding import sharding
 from tocsin.analysis.rules.state import most_events
 from tocsin.physical.compat import is_dataframe, is_streaming, make_ready_for_python, schema_of
@@ -141,10 +142,14 @@ class _Live:
             return found
         late_us = max(found.lateness_us.values())
         names_of = [rule.name for rule in self.asked.rules]
+        emitted = [name for name in self.asked.reads if name in self.asked.timed.emitted and name not in rates]
+        bound = None
+        if not any(name in self.outside.streams for name in emitted):
+            bound = most_events(self.asked.program, names_of, rates, late_us)
         guarded = {name: rate for name, rate in rates.items() if name in self.asked.reads}
-        return replace(
-            found, guard=guard_of(guarded, late_us), bound=most_events(self.asked.program, names_of, rates, late_us)
-        )
+        if self.engine.whole is not None:  # events of these types among the others would not be in the bound
+            guarded |= {name: parse_rate(0) for name in emitted}
+        return replace(found, guard=guard_of(guarded, late_us), bound=bound)
 
     # --- inputs -----------------------------------------------------------------------------------
 
