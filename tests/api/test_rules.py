@@ -77,8 +77,7 @@ def test_engines_say_what_they_do_not_run_yet() -> None:
         program.matches("Both", {})
     assert str(program.check()).endswith(
         "rule Far, on Spark only: The table `far`, which is a DataFrame, does not run locally yet.\n"
-        "rule Both, reference only: The table `far`, a DataFrame that several events ask, does not run on Spark yet.\n"
-        "rule Far, not on streams: The rule `Far` asks a table that is a DataFrame, which does not run on a stream yet."
+        "rule Both, reference only: The table `far`, a DataFrame that several events ask, does not run on Spark yet."
     )
 
 

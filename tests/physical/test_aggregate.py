@@ -189,7 +189,7 @@ def run_on_spark(spark: SparkSession, folder: Path, examples: int) -> Counter[st
 
 @pytest.mark.timeout(600)
 def test_spark_has_the_matches_of_the_reference(spark: SparkSession, tmp_path: Path) -> None:
-    counted = run_on_spark(spark, tmp_path, 24)
+    counted = run_on_spark(spark, tmp_path, 18)
     assert counted["T-CER"] >= 2
     assert counted["A"] >= 4
 

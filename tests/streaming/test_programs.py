@@ -40,6 +40,9 @@ def drawn(text: str) -> tocsin.Rules:
     except errors.ContradictoryDistancesError:
         assume(False)
         raise
+    except errors.QueryErrors as several:
+        assume(not all(isinstance(one, errors.ContradictoryDistancesError) for one in several.errors))
+        raise
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:
