@@ -104,13 +104,13 @@ class Watch:
 
     def _load(self) -> list[str]:
         """What the declared rates ask of this machine, where that is known."""
-        if not self.rates or not any(one.seen for one in self.recent):
+        if not self.rates or sum(one.seen > 0 for one in self.recent) < 2:  # the first one mostly starts and compiles
             return []
         known = parse_rates(self.rates)
         if any(rate.is_per_key for rate in known.values()):
             return []
         found = feasibility(self.recent, known)
-        if found.is_upper_bound and not found.keeps_up:  # what starting took says nothing of rows
+        if found.is_upper_bound and not found.keeps_up:  # small micro-batches: what they take says nothing of rows
             return []
         at_most = "at most " * found.is_upper_bound
         return [
