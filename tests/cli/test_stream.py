@@ -93,7 +93,7 @@ def test_a_restart_goes_on_and_late_events_go_beside_the_matches(spark: SparkSes
     assert result.exit_code == 0, result.output
     assert "`Transfer` comes faster than its declared rate: 1 event beyond it in micro-batch 1" in result.stderr
     assert "state 3 of 2 events" in result.stderr
-    assert "1 of `Transfer` beyond the declared rate;" in result.stderr
+    assert "1 of `Transfer` beyond the declared rate." in result.stderr
     assert shop.amounts(spark) == [7.5, 2400.0]
     (row,) = spark.read.parquet(str(late)).collect()
     assert json.loads(row.late)["user"] == "old"
