@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import os
 import runpy
 import textwrap
 from collections.abc import Iterator
@@ -18,6 +19,10 @@ from typing import Any
 import pytest
 from sybil import Sybil
 from tools.doc_examples import USES_SPARK, difference, name_of, parsers, surroundings
+
+# For every JVM that tests start, also in processes of their own. They are gone before the second compiler has paid off,
+# which takes half of the time of two cores, and so does a collector with many threads.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pages(*, spark: bool) -> Any:
