@@ -29,9 +29,10 @@ the match's own START and END are decided on the whole match (R9, R10).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Self
 
 from tocsin.language.expressions import Expression
 from tocsin.language.monoids import Monoid
@@ -53,6 +54,10 @@ class Node:
         yield self
         for child in self.children():
             yield from child.walk()
+
+    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
+        """The node with each of its sub-patterns changed."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,9 @@ class _Several(Node):
 
     def children(self) -> tuple[Node, ...]:
         return self.parts
+
+    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
+        return replace(self, parts=tuple(map(change, self.parts)))
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,9 @@ class _One(Node):
 
     def children(self) -> tuple[Node, ...]:
         return (self.part,)
+
+    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
+        return replace(self, part=change(self.part))
 
 
 @dataclass(frozen=True)

@@ -135,10 +135,8 @@ def map_expressions(node: alg.Node, change: Callable[[ex.Expression], ex.Express
         case alg.Around():
             condition = None if node.condition is None else change(node.condition)
             return replace(node, part=map_expressions(node.part, change), condition=condition)
-        case alg.All():
-            return replace(node, parts=tuple(map_expressions(part, change) for part in node.parts))
-        case alg.Within() | alg.Repeat():
-            return replace(node, part=map_expressions(node.part, change))
+        case alg.All() | alg.Within() | alg.Repeat():
+            return node.rebuilt(lambda part: map_expressions(part, change))
     return node
 
 

@@ -156,10 +156,8 @@ def _with_absent_conditions(node: alg.Node, conditions: dict[str, list[ex.Expres
                 part=_with_absent_conditions(node.part, conditions),
                 condition=ex.all_of(*own) if own else None,
             )
-        case alg.Sequence() | alg.All() | alg.Any():
-            return replace(node, parts=tuple(_with_absent_conditions(part, conditions) for part in node.parts))
-        case alg.Repeat():
-            return replace(node, part=_with_absent_conditions(node.part, conditions))
+        case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat():
+            return node.rebuilt(lambda part: _with_absent_conditions(part, conditions))
     return node
 
 

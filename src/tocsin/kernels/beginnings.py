@@ -64,10 +64,8 @@ def beginning(query: alg.Query, number: int) -> alg.Query:
 def _decided(node: alg.Node, names: Iterable[str], *, may_grow: bool) -> alg.Node:
     """A part with the absences inside it that count already."""
     match node:
-        case alg.Sequence() | alg.All() | alg.Any():
-            return replace(node, parts=tuple(_decided(part, names, may_grow=may_grow) for part in node.parts))
-        case alg.Repeat():
-            return replace(node, part=_decided(node.part, names, may_grow=may_grow))
+        case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat():
+            return node.rebuilt(lambda part: _decided(part, names, may_grow=may_grow))
         case alg.Absent():
             inner = _decided(node.part, names, may_grow=may_grow)
             upper = _of_events(node.upper, names)

@@ -165,10 +165,10 @@ def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
     """The pattern without absences and gatherings that are decided afterwards."""
     match node:
         case alg.Around():
-            inner = without(node.part, around)
-            return inner if node in around else replace(node, part=inner)
+            inner = node.rebuilt(lambda part: without(part, around))
+            return inner.part if node in around else inner
         case alg.Sequence() | alg.All():
-            return replace(node, parts=tuple(without(part, around) for part in node.parts))
+            return node.rebuilt(lambda part: without(part, around))
     for absence in around:
         if absence in alg.around_in(node):
             raise UnsupportedError(

@@ -293,8 +293,6 @@ def _unpicked(node: alg.Node, tables: Sequence[Table]) -> alg.Node:
     match node:
         case Pick():
             return tables[node.table].node
-        case alg.Sequence() | alg.All():
-            return replace(node, parts=tuple(_unpicked(part, tables) for part in node.parts))
-        case alg.Repeat() | alg.Around():
-            return replace(node, part=_unpicked(node.part, tables))
+        case alg.Sequence() | alg.All() | alg.Repeat() | alg.Around():
+            return node.rebuilt(lambda part: _unpicked(part, tables))
     return node

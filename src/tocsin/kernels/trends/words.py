@@ -191,8 +191,6 @@ def _renamed(node: alg.Node, named: _Named) -> alg.Node:
     match node:
         case alg.Event():
             return replace(node, variable=named.of(named.leaves[int(node.variable)]))
-        case alg.Repeat():
-            return replace(node, part=_renamed(node.part, named))
-        case alg.Sequence() | alg.Any():
-            return replace(node, parts=tuple(_renamed(part, named) for part in node.parts))
+        case alg.Repeat() | alg.Sequence() | alg.Any():
+            return node.rebuilt(lambda part: _renamed(part, named))
     raise TypeError(node)

@@ -93,14 +93,12 @@ class _Unroller:
                 runs = tuple(self._run(event, number) for number in range(max(1, node.least), node.most + 1))
                 several = runs[0] if len(runs) == 1 else alg.Any(runs)
                 return several if node.least > 0 else alg.Repeat(several, 0, 1)
-            case alg.Sequence() | alg.All() | alg.Any():
-                return replace(node, parts=tuple(map(self.node, node.parts)))
             case alg.Absent():
-                made = replace(node, part=self.node(node.part))
+                made = node.rebuilt(self.node)
                 self.originals[made] = node
                 return made
-            case alg.Repeat() | alg.Filter() | alg.Within():
-                return replace(node, part=self.node(node.part))
+            case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat() | alg.Filter() | alg.Within():
+                return node.rebuilt(self.node)
         return node
 
     def _run(self, event: alg.Event, number: int) -> alg.Node:
