@@ -227,3 +227,29 @@ def test_policies_never_shorten_a_lifetime(drawn):
         assert needed is not None
         assert kept is not None
         assert kept >= needed
+
+
+A, B, C = (alg.Event(name, name) for name in "ABC")
+LEFT_OUT = [
+    alg.Project(sequence(A, B), (("A", None),)),
+    alg.Project(sequence(A, B), (("B", None),)),
+    sequence(alg.Project(sequence(A, B), (("B", None),)), C),
+    alg.Both((alg.Project(sequence(A, B), (("A", None),)), alg.Project(sequence(A, C), (("A", None),)))),
+    alg.Project(alg.Repeat(A, 1, None, alg.Order.POSITION), ()),
+]
+
+
+@pytest.mark.parametrize("pattern", LEFT_OUT)
+def test_events_that_a_projection_leaves_out_matter_as_long_as_any(pattern):
+    assert not lifetimes(alg.Query(pattern), network(alg.Query(pattern))).is_bounded
+    with pytest.raises(errors.UnboundedPatternError):
+        network(alg.Query(pattern)).require_bounded()
+    within = query(pattern, within=10)
+    found = lifetimes(within, network(within))
+    assert set(found.us) == set(alg.event_types(pattern))
+    assert max(us for us in found.us.values() if us is not None) == 9
+
+
+@pytest.mark.parametrize("pattern", [alg.Bind(A, "x"), alg.Bind(alg.Any((A, B)), "x"), alg.Any((alg.Bind(A, "x"), B))])
+def test_one_event_needs_no_window_whatever_its_names_are(pattern):
+    assert set(lifetimes(alg.Query(pattern), network(alg.Query(pattern))).us.values()) == {0}

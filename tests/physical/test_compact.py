@@ -155,9 +155,3 @@ def test_spark_gives_the_same_rows(spark: SparkSession, text: str) -> None:
     ends = [(row["end"], max(row["starts"]) if "PARTITION" in text else None) for row in found]
     assert len(set(ends)) == len(ends)
     assert_same_rows(map(bare, listed(pattern, found)), map(bare, reference.evaluate(pattern.query, rows)))
-
-
-def test_a_stream_has_no_compact_rows_yet(spark: SparkSession) -> None:
-    stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS n", "'Try' AS type")
-    with pytest.raises(errors.UnsupportedError, match="streaming DataFrame do not run yet"):
-        acel("Try ; Try WITHIN 5 SECONDS").match(stream, form="compact")

@@ -15,11 +15,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
+from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.aggregates import aggregated
+from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import refused_by_kernels, refused_by_trends
+from tocsin.physical.compacted import named
 from tocsin.physical.counted import answered
 from tocsin.physical.local import Result, grouped
 from tocsin.physical.looks import Walk, attributes_of
@@ -27,6 +30,7 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as types_of
 from tocsin.physical.sliced.counting import WINDOW, Counting
+from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
@@ -49,38 +53,47 @@ class Live:
         *,
         lateness_us: int,
         eager: bool,
-        counts: bool = False,
-        aggregates: bool = False,
+        strategy: str = "auto",
     ) -> None:
         query = asked if isinstance(asked, alg.Query) else asked.query
         named = alg.event_types(query.pattern)
         order = (*named, *(name for name in tables if name not in named))
         events = [Events(name, tables[name], "ts") for name in order]
         schemas = {name: tables[name].schema for name in named}
+        distances = network(query, integer_time=True)
+        query = optimize(query, rules=(window_from_distances(distances),)).query
         self.bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
-        self.trend = trend(self.bound) if counts and refused_by_trends(query) is None else None
-        if self.trend is not None:
-            self.kernel: AnyKernel = self.trend.kernel
+        is_counted = strategy == "trend" and refused_by_trends(query) is None
+        self.trend = trend(self.bound) if is_counted else None
+        self.schemas = {name: schemas[name] for name in sorted(schemas)}
+        compacting = strategy == "compact"
+        if compacting:
+            self.kernel: AnyKernel = run_kernel(self.bound).as_graphs({name: schemas[name].names for name in schemas})
+            self.needs: dict[str, Any] = {}
+        elif self.trend is not None:
+            self.kernel = self.trend.kernel
             self.needs = needs_of(keys_of(self.kernel.query, self.trend.machine))
         else:
-            self.kernel = kernel(self.bound) if refused_by_kernels(query) is None else run_kernel(self.bound)
-            if aggregates:
+            by_automaton = strategy == "automaton" or refused_by_kernels(query) is not None
+            self.kernel = run_kernel(self.bound) if by_automaton else kernel(self.bound)
+            if strategy == "aggregate":
                 self.kernel = aggregated(self.bound)
             looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
             self.needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
             if query.over_all_matches:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}
         self.table, layout = shipped(self.kernel, events, self.needs, ties=(), id=None)
-        if query.over_all_matches:
+        if query.over_all_matches or compacting:
             layout = replace(layout, digests=())
-        distances = network(query, integer_time=True)
         self.step = Step(
             self.kernel,
             layout,
-            decisions(self.kernel, distances, eager=eager, counts=self.trend is not None),
+            decisions(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None),
             (lateness_us,),
             counting=None if self.trend is None else Counting(self.trend, layout, None),
+            compacting=Compacting(self.kernel, layout) if compacting and isinstance(self.kernel, RunKernel) else None,
         )
+        self.graphs: list[pa.RecordBatch] = []
         self.told: list[pa.Table] = []
         self.ts = integers(array_of(self.table, layout.time))
         self.state = self.step.begin()
@@ -100,6 +113,9 @@ class Live:
         self.state = after
         self.late += report.late
         self.most_remembered = max(self.most_remembered, report.remembered)
+        if self.step.compacting is not None:
+            self.graphs += batches
+            return
         if not self.step.layout.digests:
             self._tell(batches)
             return
@@ -131,6 +147,10 @@ class Live:
                 own = table.filter(pc.equal(table.column(WINDOW), window))
                 found += self._closed(own).to_pylist()
         return found
+
+    def compact(self) -> list[dict[str, Any]]:
+        """The compact rows."""
+        return named(self.graphs, self.schemas, pa.int64()).to_pylist()
 
     def _closed(self, table: pa.Table) -> pa.Table:
         if self.trend is not None:

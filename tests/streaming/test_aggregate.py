@@ -43,7 +43,7 @@ def lived(pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool) -> Liv
     chance = random.Random(seed)
     lateness = chance.choice([0, 1, 3, 20])
     tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
-    live = Live(pattern, tables, lateness_us=lateness, eager=eager, aggregates=True)
+    live = Live(pattern, tables, lateness_us=lateness, eager=eager, strategy="aggregate")
     for batch in cut(arrivals(live.ts, lateness, chance), chance):
         live.take(batch)
     live.end()
@@ -104,7 +104,7 @@ def test_the_state_of_a_fold_does_not_grow_with_the_stream() -> None:
         rows[chance.choice("ABC")].append({"ts": ts, "k": chance.choice("pq"), "x": 1, "v": 0.5})
     pattern = compiled("PATTERN SEQ(A a, B b, C c) SEMANTICS partition-contiguous PARTITION BY k")
     tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
-    live = Live(pattern, tables, lateness_us=4, eager=True, aggregates=True)
+    live = Live(pattern, tables, lateness_us=4, eager=True, strategy="aggregate")
     order = sorted(range(len(live.ts)), key=lambda row: int(live.ts[row]))
     sizes = []
     for at in range(0, 600, 10):

@@ -11,10 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.streaming import texts
 from tests.streaming.support import Live, arrivals, cut
-from tests.streaming.test_stepping import SCHEMA, busy_streams, compiled, runs_on_streams
+from tests.streaming.test_stepping import SCHEMA, busy_streams, compiled, compiled_formula, runs_on_streams
 
 import tocsin
 from tocsin.language import ast
+from tocsin.language.acel import ast as acel
+from tocsin.testing import formulas
 from tocsin.testing.strategies import EVERYTHING, Streams, queries, streams
 
 ATTRIBUTES = {"ts": "bigint", "k": "string", "x": "bigint", "v": "double"}
@@ -23,6 +25,10 @@ FORMULAS = [
     "(A : B) WITHIN 5 us",
     "(A ; B+) WITHIN 5 us",
     "(A@+ AS x ; C) WITHIN 5 us",
+    "PROJECT[C](A ; B ; C) WITHIN 6 us",
+    "PROJECT[x](A AS x ; (B ; C)+) WITHIN 6 us",
+    "PROJECT[A](A ; B) AND PROJECT[A](A ; C) WITHIN 6 us",
+    "(A OR C) AS x",
 ]
 
 
@@ -62,7 +68,7 @@ def test_no_query_remembers_more_than_its_bound(query: ast.Query, rows: Streams,
     assert_bounded(pattern, rows, seed, eager=eager)
 
 
-@pytest.mark.parametrize("text", texts.EVERYTHING)
+@pytest.mark.parametrize("text", [*texts.EVERYTHING, *texts.UNWINDOWED])
 @given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
 def test_busy_streams_remember_no_more_than_the_bound(text: str, rows: Streams, seed: int, eager: bool) -> None:
     assert_bounded(compiled(text), rows, seed, eager=eager)
@@ -72,3 +78,12 @@ def test_busy_streams_remember_no_more_than_the_bound(text: str, rows: Streams, 
 @given(rows=busy_streams, seed=st.integers(0, 2**32))
 def test_formulas_remember_no_more_than_the_bound(text: str, rows: Streams, seed: int) -> None:
     assert_bounded(tocsin.pattern(text, language="acel"), rows, seed, eager=False)
+
+
+@settings(max_examples=60)
+@given(query=formulas.queries(), rows=streams(max_events=9), seed=st.integers(0, 2**32))
+def test_no_formula_remembers_more_than_its_bound(query: acel.Query, rows: Streams, seed: int) -> None:
+    """Also of events that no variable holds in the end."""
+    pattern = compiled_formula(query)
+    assume(runs_on_streams(pattern))
+    assert_bounded(pattern, rows, seed, eager=False)

@@ -18,7 +18,10 @@ from tests.streaming.support import Live, arrivals, cut
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
+from tocsin.language.acel import ast as acel
+from tocsin.language.acel import print_query
 from tocsin.physical.claims import unsupported
+from tocsin.testing import formulas
 from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, queries, queries_with_streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
@@ -28,6 +31,12 @@ def compiled(query: str | ast.Query) -> tocsin.Pattern:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.TocsinWarning)
         return tocsin.pattern(query)
+
+
+def compiled_formula(query: acel.Query) -> tocsin.Pattern:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.TocsinWarning)
+        return tocsin.pattern(print_query(query), language="acel")
 
 
 def runs_on_streams(pattern: tocsin.Pattern) -> bool:
@@ -67,12 +76,17 @@ busy_streams = st.fixed_dictionaries({kind: st.lists(events, max_size=6) for kin
 
 
 def assert_as_the_reference(
-    pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool, latenesses: Sequence[int] = (0, 1, 3, 20)
+    pattern: tocsin.Pattern,
+    rows: Streams,
+    seed: int,
+    eager: bool,
+    latenesses: Sequence[int] = (0, 1, 3, 20),
+    strategy: str = "auto",
 ) -> None:
     chance = random.Random(seed)
     lateness = chance.choice(latenesses)
     tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
-    live = Live(pattern, tables, lateness_us=lateness, eager=eager)
+    live = Live(pattern, tables, lateness_us=lateness, eager=eager, strategy=strategy)
     for batch in cut(arrivals(live.ts, lateness, chance), chance):
         live.take(batch)
     live.end()
@@ -99,12 +113,29 @@ def test_what_has_to_wait_waits_and_no_longer(text: str, rows: Streams, seed: in
     assert_as_the_reference(compiled(text), rows, seed, eager)
 
 
+@pytest.mark.parametrize("strategy", ["auto", "automaton", "aggregate"])
+@pytest.mark.parametrize("text", texts.UNWINDOWED)
+@settings(max_examples=40)
+@given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
+def test_distances_bound_what_no_window_does(text: str, strategy: str, rows: Streams, seed: int, eager: bool) -> None:
+    assert_as_the_reference(compiled(text), rows, seed, eager, strategy=strategy)
+
+
 @pytest.mark.parametrize("text", texts.ACEL)
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
 @settings(max_examples=60)
 @given(rows=busy_streams, seed=st.integers(0, 2**32), eager=st.booleans())
 def test_formulas_are_decided_at_their_end(text: str, rows: Streams, seed: int, eager: bool) -> None:
     assert_as_the_reference(tocsin.pattern(text, language="acel"), rows, seed, eager)
+
+
+@pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
+@settings(max_examples=100)
+@given(query=formulas.queries(), rows=streams(max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
+def test_any_formula_is_decided_at_its_end(query: acel.Query, rows: Streams, seed: int, eager: bool) -> None:
+    pattern = compiled_formula(query)
+    assume(runs_on_streams(pattern))
+    assert_as_the_reference(pattern, rows, seed, eager, latenesses=(0, 1, SECOND, 20 * SECOND))
 
 
 def stepped(text: str, rows: Streams, batches: list[list[int]]) -> tuple[list[str], list[str]]:

@@ -43,7 +43,7 @@ def live(pattern: tocsin.Pattern, rows: Streams, seed: int, *, counts: bool) -> 
     chance = random.Random(seed)
     lateness = chance.choice([0, 1, 3, 20])
     tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
-    shard = Live(pattern, tables, lateness_us=lateness, eager=True, counts=counts)
+    shard = Live(pattern, tables, lateness_us=lateness, eager=True, strategy="trend" if counts else "auto")
     for batch in cut(arrivals(shard.ts, lateness, chance), chance):
         shard.take(batch)
     shard.end()

@@ -47,11 +47,18 @@ TIMED = [
     "PATTERN SEQ(NOT C n, A a, B b, NOT A m) WITHIN 6 us WITH TIMEOUTS",
     "PATTERN SEQ(A a, B? b, OR(C c, SEQ(A d, NOT B n, A e)), B f) WITHIN 8 us WITH TIMEOUTS",
 ]
+UNWINDOWED = [
+    "PATTERN SEQ(A a, B b) WHERE b.ts - a.ts < INTERVAL 5 us",
+    "PATTERN SEQ(A a, B b, C c) WHERE b.ts - a.ts <= INTERVAL 3 us AND c.ts - b.ts < INTERVAL 4 us PARTITION BY k",
+    "PATTERN OR(A a, SEQ(B b, C c)) WHERE c.ts - b.ts < INTERVAL 3 us",
+]
 ACEL = [
     "(A ; B) WITHIN 6 us",
     "(A : B) WITHIN 6 us",
     "AGG y[s <- sum(B.x)](A ; B+) FILTER y[s > 1] WITHIN 6 us",
     "(A ; NEXT(B)) WITHIN 6 us",
+    "PROJECT[C](A ; B+ ; C) WITHIN 7 us",
+    "(A OR B) AS x FILTER x[x > 0]",
 ]
 TOTALS = "COUNT(*) AS n, SUM(b.x) AS s, MAX(b.x) AS m"
 COUNTED = [

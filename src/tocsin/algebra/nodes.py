@@ -33,7 +33,7 @@ from tocsin.algebra.patterns import (
     Whole,
     Within,
 )
-from tocsin.algebra.variables import Kind, events_held, variables_of
+from tocsin.algebra.variables import Kind, events_held, exposed, variables_of
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
 from tocsin.language.expressions import Expression
 from tocsin.source import Where
@@ -74,6 +74,7 @@ __all__ = [
     "around_in",
     "event_types",
     "events_held",
+    "exposed",
     "gatherings_in",
     "negated_variables",
     "variables_of",

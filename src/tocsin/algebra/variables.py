@@ -56,6 +56,27 @@ def variables_of(node: Node) -> Kinds:
     return _held(node).kinds
 
 
+def exposed(node: Node) -> Node:
+    """The pattern with what PROJECT leaves out: its variables hold every event that a match is made of.
+
+    It is there for time and memory: what is left out must be known all the same.
+
+    Examples
+    --------
+    >>> a, b = Event("A", "a"), Event("B", "b")
+    >>> list(variables_of(exposed(Project(Sequence((a, b)), (("a", None),)))))
+    ['a', 'b']
+    """
+    if not any(isinstance(inner, Project) for inner in node.walk()):
+        return node
+    match node:
+        case Project():
+            return exposed(node.part)
+        case Both():  # only its parts as they are written bind the same
+            return All(tuple(map(exposed, node.parts)), where=node.where)
+    return node.rebuilt(exposed)
+
+
 def events_held(node: Node) -> tuple[int, int | None]:
     """The least and the largest number of different events that the variables of a match hold; None is no limit.
 

@@ -41,7 +41,7 @@ start.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tocsin.algebra import nodes as alg
@@ -101,6 +101,7 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     b         9.999998 s
     c         0 s
     """
+    query = replace(query, pattern=alg.exposed(query.pattern))
     found: dict[str, list[int | None]] = {name: [0] for name in query.variables}
     negated = alg.negated_variables(query.pattern)
     found |= {name: [0] for name in negated}
@@ -118,6 +119,17 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     if query.timeouts and query.window_us is not None:
         _keep_for_timeouts(query, query.window_us, longest)
     return Lifetimes(MappingProxyType(longest), frozenset(negated))
+
+
+def span_us(query: alg.Query, known: Lifetimes) -> int:
+    """L of a bounded query, without what windows and outputs add to it."""
+    lives = [life for name, life in known.us.items() if life is not None and name not in known.negated]
+    return (max(lives, default=0) - (query.every_us or 0)) // times_kept(query)
+
+
+def span_of_words(query: alg.Query, known: Lifetimes) -> int:
+    """L where matches are words of an automaton, which keeps all events alike: for the window, if there is one."""
+    return span_us(query, known) if query.window_us is None else query.window_us - 1
 
 
 def times_kept(query: alg.Query) -> int:

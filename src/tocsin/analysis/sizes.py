@@ -262,7 +262,7 @@ def size_report(
 def _stores(query: alg.Query) -> list[tuple[str, str, bool]]:
     positive = [
         (name, event_type, False)
-        for name, kind in query.variables.items()
+        for name, kind in alg.variables_of(alg.exposed(query.pattern)).items()
         for event_type in kind.types
         if event_type is not None
     ]

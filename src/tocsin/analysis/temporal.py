@@ -212,7 +212,9 @@ def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_t
     a     c   2 µs   9.999999 s
     b     c   1 µs   9.999998 s
     """
-    found = _Builder(query, _clock(query, time, integer_time)).network()
+    has_hidden = any(isinstance(node, alg.Project) for node in query.pattern.walk())
+    query = replace(query, pattern=alg.exposed(query.pattern))
+    found = _Builder(query, _clock(query, time, integer_time), with_conditions=not has_hidden).network()
     places = {node.variable: node.where for node in query.pattern.walk() if isinstance(node, alg.Event)}
     return replace(found, places=places)
 
@@ -232,13 +234,15 @@ def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) ->
 
 
 class _Builder:
-    def __init__(self, query: alg.Query, clock: Clock) -> None:
+    """Closes the distances; without conditions where a name may stand for events that they do not speak of."""
+
+    def __init__(self, query: alg.Query, clock: Clock, *, with_conditions: bool = True) -> None:
         self.query = query
         self.clock = clock
         conditions: list[ex.Expression] = []
         windows: list[alg.Within] = []
         for node in _spine(query.pattern):
-            if isinstance(node, alg.Filter):
+            if isinstance(node, alg.Filter) and with_conditions:
                 conditions += ex.conjuncts(node.condition)
             elif isinstance(node, alg.Within):
                 windows.append(node)
@@ -281,6 +285,8 @@ class _Builder:
         sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
         order = always_before(self.query.pattern)
         edges = self._edges(tuple(kinds), order)
+        if alg.events_held(self.query.pattern)[1] == 1:  # whatever its names are
+            edges += [Edge(x, y, 0, Reason.ORDER) for x in kinds for y in kinds if x != y]
         cycle = negative_cycle(tuple(kinds), [edge for edge in edges if edge.start in sure and edge.end in sure])
         if cycle:
             raise contradiction(cycle, self.query.pattern.where)

@@ -11,7 +11,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import keys
-from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.limits import parse_limit, require_within
 from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind
@@ -115,7 +115,7 @@ def reported(
         schemas=schemas,
         lateness_us=late_us,
         live_keys=demands.live_keys,
-        least_us=(query.window_us or 1) - 1 if runs_as_automaton else 0,
+        least_us=span_of_words(query, lives) + (query.every_us or 0) if runs_as_automaton else 0,
     )
     if limit is not None:
         require_within(limit, sizes.shared, SMALLER)

@@ -10,8 +10,10 @@ from tocsin.analysis.temporal import Network
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.rules import RULES
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
+from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import STRATEGIES, claims, refusals, refused_by_aggregates, refused_by_automata, unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
@@ -51,8 +53,8 @@ def plan_without_inputs(
         raise InvalidOptionError(
             f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
         )
-    choice = choose(query, distances, claims(query, strategy), statistics, strategy=strategy, time=clock)
-    better = optimize(query)
+    better = optimize(query, rules=(*RULES, window_from_distances(distances)))
+    choice = choose(query, distances, claims(better.query, strategy), statistics, strategy=strategy, time=clock)
     parts = planner_sections(better.fired, statistics, choice)
     if choice.strategy in JOINS and refusals(query)[choice.strategy] is None:
         joins = plan(
@@ -67,7 +69,7 @@ def plan_without_inputs(
         parts["Strategy"] += f"\n{describe_query(better.query, choice.slice_us if statistics else None)}"
     if choice.strategy == "automaton" and refused_by_automata(query) is None:
         parts["Strategy"] += f"\n{describe_runs_query(better.query, choice.slice_us if statistics else None)}"
-    if choice.strategy == "aggregate" and refused_by_aggregates(query) is None:
+    if choice.strategy == "aggregate" and refused_by_aggregates(better.query) is None:
         parts["Strategy"] += f"\n{describe_aggregate_query(better.query)}"
     return parts
 

@@ -31,10 +31,11 @@ def rules_text(fired: Iterable[Rule], rules: Iterable[Rule] = RULES) -> str:
     fold_constants ×2: constants in conditions are computed once
     tried without effect: drop_idle_absences
     """
+    fired, rules = tuple(fired), tuple(rules)
     times = Counter(rule.name for rule in fired)
     lines = [
         f"{rule.name}{f' ×{times[rule.name]}' if times[rule.name] > 1 else ''}: {rule.summary}"
-        for rule in rules
+        for rule in {rule.name: rule for rule in (*rules, *fired)}.values()
         if times[rule.name]
     ]
     idle = [rule.name for rule in rules if not times[rule.name]]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -95,22 +94,28 @@ def _value(query: alg.Query, node: ex.Expression, bags: Mapping[str, list[Mappin
 def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[str]) -> pa.Table:
     """The compact rows of events in this process, with the columns that Spark would give."""
     by_type = {group.type: group for group in events}
-    kernel = run_kernel(bound).by_end()
+    kernel = run_kernel(bound)
     schemas = {name: by_type[name].table.schema for name in kernel.types}
-    kernel = replace(kernel, wants={name: tuple(schema.names) for name, schema in schemas.items()})
+    kernel = kernel.as_graphs({name: schema.names for name, schema in schemas.items()})
     table, layout = shipped(kernel, events, {}, ties=ties, id=None)
     first = by_type[kernel.types[0]]
     time = first.table.schema.field(first.time).type
-    found = list(Compacting(kernel, layout).graphs(table)) if table.num_rows else []
+    found = Compacting(kernel, layout).graphs(table) if table.num_rows else iter(())
+    return named(found, schemas, time)
+
+
+def named(found: Iterable[pa.RecordBatch], schemas: Mapping[str, pa.Schema], time: pa.DataType) -> pa.Table:
+    """What `Compacting` gives, under the names that users know."""
+    types = list(schemas)
     columns: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
     for batch in found:
         columns["start"].append(batch.column(names.START).cast(time))
         columns["end"].append(batch.column(names.END).cast(time))
         columns["matches"].append(batch.column(COUNT))
         columns["starts"].append(batch.column(STARTS).cast(pa.list_(time)))
-        columns["events"].append(_events(batch, kernel.types, schemas))
+        columns["events"].append(_events(batch, types, schemas))
         columns["graph"].append(batch.column(GRAPH))
-    kinds = (time, time, pa.string(), pa.list_(time), _events_type(kernel.types, schemas), pa.binary())
+    kinds = (time, time, pa.string(), pa.list_(time), _events_type(types, schemas), pa.binary())
     return pa.table({name: pa.chunked_array(columns[name], kind) for name, kind in zip(COLUMNS, kinds, strict=True)})
 
 

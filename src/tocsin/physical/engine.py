@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.lifetimes import lifetimes
+from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.rates import Rate
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.sizes import size_report
@@ -26,9 +26,10 @@ from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
 from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Rule
+from tocsin.optimizer.rules import RULES, Rule
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.aggregates import aggregated
+from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import (
     STRATEGIES,
     cannot_count,
@@ -251,14 +252,13 @@ class Prepared:
 
     def compact(self, query: alg.Query) -> DataFrame:
         """The matches as graphs; `query` as it was written, for that is what enumerates them."""
-        if self.inputs.is_streaming:
-            raise errors.UnsupportedError(
-                "Compact rows of a streaming DataFrame do not run yet.", hint='leave out `form="compact"`.'
-            )
         refusal = refused_compact(query)
         if refusal is not None:
             raise refusal
         kernel = run_kernel(replace(self.bound, query=query))
+        if self.inputs.is_streaming:
+            self.distances.require_bounded()
+            return streams.compact(kernel, self.inputs, self.distances, self._asked_of_stream(kept_alike=True))
         return compact.compact(kernel, self.inputs, sliced.Options(self._slice_us))
 
     def _stream(self) -> DataFrame:
@@ -268,18 +268,27 @@ class Prepared:
         refusal = refused_on_streams(self.query, self.options.strategy)
         if refusal is not None:
             raise refusal
-        asked = stream_options(self.options, self.inputs)
         if self.options.strategy == "join":
-            return joined.matches(self.query, self._joins(), self.inputs, asked)
-        if self.options.rates:
-            late_us = max(asked.lateness_us.values())
-            asked = replace(asked, guard=guard_of(self.options.rates, late_us), bound=self._most_events(late_us))
+            return joined.matches(self.query, self._joins(), self.inputs, stream_options(self.options, self.inputs))
+        asked = self._asked_of_stream(kept_alike=self._is_counted or isinstance(self.stream_kernel, RunKernel))
         if not self.query.over_all_matches:
             return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
         if self._is_counted:
             assert self.trend is not None
             return windows.counted(self.trend, self.inputs, self.distances, asked, self.bound)
         return windows.found(self.stream_kernel, self.inputs, self.distances, asked, self.bound)
+
+    def _asked_of_stream(self, *, kept_alike: bool) -> streams.Options:
+        """What is asked of a stream; with declared rates, their guard and the bound.
+
+        `kept_alike`: all events are kept as long as any, and not each as long as its variable needs.
+        """
+        asked = stream_options(self.options, self.inputs)
+        if not self.options.rates:
+            return asked
+        late_us = max(asked.lateness_us.values())
+        bound = None if self._is_bounded_by_events else self._most_events(late_us, kept_alike=kept_alike)
+        return replace(asked, guard=guard_of(self.options.rates, late_us), bound=bound)
 
     @property
     def _is_bounded_by_events(self) -> bool:
@@ -291,16 +300,13 @@ class Prepared:
         """Whether the aggregates of a stream are counted, without finding a match."""
         return self.query.over_all_matches and self.options.strategy in ("auto", "trend") and self.trend is not None
 
-    def _most_events(self, lateness_us: int) -> int | None:
+    def _most_events(self, lateness_us: int, *, kept_alike: bool) -> int | None:
         """The most events that a stream remembers by the declared rates; None: not known."""
-        if self._is_bounded_by_events:
-            return None
-        least_us = 0
-        if self._is_counted or isinstance(self.stream_kernel, RunKernel):  # all events are kept alike
-            least_us = (self.query.window_us or 1) - 1 + (self.query.every_us or 0)
+        known = lifetimes(self.query, self.distances)
+        least_us = span_of_words(self.query, known) + (self.query.every_us or 0) if kept_alike else 0
         return size_report(
             self.query,
-            lifetimes(self.query, self.distances),
+            known,
             self.options.rates,
             lateness_us=lateness_us,
             least_us=least_us,
@@ -402,7 +408,7 @@ def prepare(
     names = {stream.time for stream in found.streams.values()}
     is_integer = found.time_kind is Kind.INTEGER
     distances = network(query, common_clock(names), integer_time=is_integer)
-    better, fired = optimize(query, bound.schemas)
+    better, fired = optimize(query, bound.schemas, (*RULES, window_from_distances(distances)))
     return Prepared(replace(bound, query=better), found, distances, options, fired)
 
 

@@ -15,6 +15,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType, Kind
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
@@ -26,6 +27,7 @@ from tocsin.kernels.trends.plan import trend
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.aggregates import aggregated
+from tocsin.physical.bounded import within_distances
 from tocsin.physical.claims import (
     refused_by_aggregates,
     refused_by_automata,
@@ -80,14 +82,16 @@ def match(
         Whether to give a row with a graph for each end.
     """
     refused_by = {"automaton": refused_by_automata, "aggregate": refused_by_aggregates}.get(strategy)
-    refusal = (refused_by or unsupported)(query, "locally")
+    refusal = (refused_by_automata if strategy == "automaton" else unsupported)(query, "locally")
     if refusal is None and is_compact:
         refusal = refused_compact(query, "locally")
     if refusal is not None:
         raise refusal
-    events = events_of(alg.event_types(query.pattern), inputs, time, type)
     named = alg.event_types(query.pattern)
+    events = events_of(named, inputs, time, type)
     by_type = {group.type: group for group in events}
+    if strategy == "aggregate":
+        query = _within_distances(query, [by_type[name] for name in named])
     schemas = {name: by_type[name].table.schema for name in named}
     bound = bind(query, {name: attribute_types(schema) for name, schema in schemas.items()}, time=time)
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
@@ -110,6 +114,17 @@ def match(
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
+
+
+def _within_distances(query: alg.Query, events: Sequence[Events]) -> alg.Query:
+    """The query with the window that follows from its distances, or the reason why it is no aggregate."""
+    times = {str(group.type): group.time for group in events}
+    is_integer = all(pa.types.is_integer(group.table.schema.field(group.time).type) for group in events)
+    query = within_distances(query, network(query, times, integer_time=is_integer))
+    refusal = refused_by_aggregates(query, "locally")
+    if refusal is not None:
+        raise refusal
+    return query
 
 
 def _search(bound: BoundQuery, strategy: str) -> AnyKernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -148,9 +148,10 @@ class RunKernel(Reach):
         letters, read = self._letters(rows.flags[events.rows]), self._reader(rows, events)
         return PlainSearch(self.tables, read, self.query.window_us, owns_by_end).accepted(events, letters)
 
-    def by_end(self) -> RunKernel:
-        """The same, but slices own the matches that end in them: for graphs."""
-        return replace(self, owns_by_end=True, back_us=self.ahead_us, ahead_us=0)
+    def as_graphs(self, attributes: Mapping[str, Sequence[str]]) -> RunKernel:
+        """The same for graphs: slices own the matches that end in them, and events keep all their attributes."""
+        wants = {name: tuple(attributes[name]) for name in self.types}
+        return replace(self, owns_by_end=True, back_us=self.ahead_us, ahead_us=0, wants=wants)
 
     def _derive(self, rows: Rows, events: Merged, jit: bool | None) -> Derive:
         if self.replaying is None:

@@ -17,15 +17,13 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
 from tocsin.analysis.temporal import network
-from tocsin.analysis.translate import LONGEST_WINDOW_US
-from tocsin.kernels.reach import gathered_us
 from tocsin.language.ast import Selection
+from tocsin.physical.bounded import within_distances
 from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import column, emitting, is_shared, refused
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")
-LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 
 
 @dataclass(frozen=True)
@@ -205,29 +203,8 @@ class Run(Generic[Frame]):
 
 
 def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:
-    """The query with the window that follows from its distances, so that time slices can be searched by themselves.
-
-    Nothing else changes: no two events of a match are further apart than the closure of its distances says, and what it
-    gathers no further from them than its bounds say. `selected` says whether to do so for rules with a `select` too.
-
-    Examples
-    --------
-    >>> from tocsin.language import expressions as ex
-    >>> a, b = (ex.Attribute(name, (TIMESTAMP,)) for name in "ab")
-    >>> near = ex.Between(ex.Arithmetic("-", b, a), ex.Interval(0), ex.Interval(5_000_000))
-    >>> both = alg.All((alg.Event("A", "a"), alg.Event("B", "b")))
-    >>> bounded(alg.Query(alg.Filter(both, near))).window_us
-    5000001
-    """
-    if query.window_us is not None or (query.selection is not Selection.ANY and not selected):
-        return query
-    closure = network(query, TIMESTAMP).alternatives[0]
-    spans = [closure.distance(x, y)[1] for x in closure.variables for y in closure.variables]
-    known = [span for span in spans if span is not None]
-    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)]) + gathered_us(list(alg.gatherings_in(query.pattern)))
-    if len(known) < len(spans) or window > LONGEST_WINDOW_US:
-        return query
-    return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
+    """The query of a rule with the window that follows from its distances; see `within_distances`."""
+    return within_distances(query, network(query, TIMESTAMP), selected=selected)
 
 
 def check_columns(rules: Sequence[Rule]) -> None:

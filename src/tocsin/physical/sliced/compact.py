@@ -12,7 +12,7 @@ graph     how they are made of them; `Pattern.enumerate` reads it
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -21,7 +21,7 @@ from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import Shipper
+from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.matches import DEFAULTS, Options
 from tocsin.physical.sliced.slices import distribute
@@ -34,13 +34,26 @@ from tocsin.physical.values import Value
 
 def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
     """The matches of a query as graphs."""
-    schemas = {name: stream.schema for name, stream in inputs.streams.items()}
-    kernel = replace(kernel.by_end(), wants={name: tuple(schemas[name].names) for name in kernel.types})
-    shipment = Shipper(kernel, inputs, {}, with_digests=False).shipment()
-    make_ready_for_python(shipment.frame)
+    kernel, shipment, schema = ship(kernel, inputs)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    found = rows.mapInArrow(Compacting(kernel, shipment.layout, width), _schema(kernel, schemas))
+    return named(kernel, inputs, rows.mapInArrow(Compacting(kernel, shipment.layout, width), schema))
+
+
+def ship(
+    kernel: RunKernel, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] = ()
+) -> tuple[RunKernel, Shipment, T.StructType]:
+    """The kernel that makes graphs, what travels to it, and the columns that it gives."""
+    schemas = {name: inputs.streams[name].schema for name in kernel.types}
+    kernel = kernel.as_graphs({name: schema.names for name, schema in schemas.items()})
+    shipment = Shipper(kernel, inputs, {}, with_digests=False, stream=stream, rated=rated).shipment()
+    make_ready_for_python(shipment.frame)
+    return kernel, shipment, _schema(kernel, schemas)
+
+
+def named(kernel: RunKernel, inputs: Inputs, found: DataFrame, *others: Column) -> DataFrame:
+    """What tasks give, under the names that users know."""
+    schemas = {name: inputs.streams[name].schema for name in kernel.types}
     kind = inputs.time_kind
     events = F.struct(
         *(_named(F.col(names.variable(number)), schemas[name]).alias(name) for number, name in enumerate(kernel.types))
@@ -53,6 +66,7 @@ def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> D
         F.transform(F.col(STARTS), lambda at: Value(at, kind, in_micros=True).output).alias("starts"),
         events.alias("events"),
         F.col(GRAPH).alias("graph"),
+        *others,
     )
 
 

@@ -6,7 +6,7 @@ A row holds the events of its matches once, by type and in order of time, howeve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,9 @@ class Compacting:
         if received:
             yield from self.graphs(pa.Table.from_batches(received))
 
-    def graphs(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The graphs of a table of rows."""
-        rows = rows_of(table, self.kernel, self.layout, self.width_us)
+    def graphs(self, table: pa.Table, owned: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
+        """The graphs of a table of rows, or of the matches that end within two instants."""
+        rows = replace(rows_of(table, self.kernel, self.layout, self.width_us), owned=owned)
         kinds = np.zeros(len(rows.ts), np.int64) if rows.kinds is None else rows.kinds
         # By type and then in order: a row's place in the events of every graph it is part of.
         rank = np.empty(len(rows.ts), np.int64)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.lifetimes import lifetimes, times_kept, waits_after_end
+from tocsin.analysis.lifetimes import lifetimes, span_of_words, span_us, waits_after_end
 from tocsin.analysis.temporal import Network
 from tocsin.automata import most_events
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
@@ -118,23 +118,22 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     query = kernel.query
     absences = tuple(alg.around_in(query.pattern))
     every_us = query.every_us
-    if isinstance(kernel, RunKernel) and query.window_us is None:
+    if isinstance(kernel, RunKernel) and distances.unbounded_pair() is not None:
         most = most_events(kernel.tables.automaton)
         assert most is not None
         return Decisions(False, None, None, (), (), 0, last_events=most - 1)
-    if isinstance(kernel, RunKernel) or counts:
-        assert query.window_us is not None
-        span = query.window_us - 1
-        lives = (span + (every_us or 0),) * len(kernel.sources)
-        is_eager = eager and not kernel.counts_every_event and not kernel.needs_order and every_us is None
-        return Decisions(is_eager, None if every_us is None else span, None, (), lives, lives[0], every_us)
     known = lifetimes(query, distances)
+    if isinstance(kernel, RunKernel) or counts:
+        span = span_of_words(query, known)
+        longest = span + (every_us or 0)
+        lives = (longest,) * len(kernel.sources)
+        is_eager = eager and not kernel.counts_every_event and not kernel.needs_order and every_us is None
+        return Decisions(is_eager, None if every_us is None else span, None, (), lives, longest, every_us)
+    span = span_us(query, known)
     found = [known[source.variable] for source in kernel.sources]
     lives = tuple(life for life in found if life is not None)
     assert len(lives) == len(found)
     longest = max(lives, default=0)
-    span = max((life for name in query.variables if (life := known[name]) is not None), default=0) - (every_us or 0)
-    span //= times_kept(query)
     # Events are kept longer for these, so that the first of a match is there when its end is decided (D64).
     after_end = span if waits_after_end(query) else None
     waits = query.after_match.skip is not Skip.REUSE or query.output in OF_ALL_MATCHES or every_us is not None

@@ -25,15 +25,18 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from tocsin import errors
 from tocsin.algebra.text import to_text
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical import identity
 from tocsin.physical.compat import is_streaming
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.shapes import arrow_schema
+from tocsin.physical.sliced import compact as graphs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
+from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.matches import Found, compiler_of, is_numbered_after, returned, schema_of, ship
 from tocsin.physical.sql import Column
@@ -111,8 +114,14 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Opti
         kept = compiler_of(kernel, found).condition(query.having)
         frame = where(frame, kept | F.col(names.EVENT).isNotNull() if options.with_late else kept)
     match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
-    others = [F.col(names.EVENT).alias(LATE)] if options.with_late else []
-    return returned(kernel, inputs, Found(frame, found.shapes), match_id, *others)
+    return returned(kernel, inputs, Found(frame, found.shapes), match_id, *_late(options))
+
+
+def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
+    """The matches of a query on streams as graphs, with the columns of a batch: a row for each end."""
+    kernel, shipment, schema = graphs.ship(kernel, inputs, stream=what_travels(options), rated=rated(options))
+    frame = stepped(kernel, inputs, distances, options, shipment, schema, as_graphs=True)
+    return graphs.named(kernel, inputs, frame, *_late(options))
 
 
 def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:
@@ -123,6 +132,11 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
     )
     schema = schema_of(kernel, inputs, shipment, shapes)
     return Found(stepped(kernel, inputs, distances, options, shipment, schema), shapes)
+
+
+def _late(options: Options) -> list[Column]:
+    """The column of late events, if they are asked for."""
+    return [F.col(names.EVENT).alias(LATE)] if options.with_late else []
 
 
 def what_travels(options: Options) -> int:
@@ -143,20 +157,26 @@ def stepped(
     shipment: Shipment,
     schema: T.StructType,
     trend: Trend | None = None,
+    *,
+    as_graphs: bool = False,
 ) -> DataFrame:
-    """What shards find in the events that are shipped to them, in rows of the schema; with `trend` they count."""
+    """What shards find in the events that are shipped to them, in rows of the schema.
+
+    With `trend` they count, and with `as_graphs` they make one of all matches that end at an event.
+    """
     partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     shards = _shards(kernel, shipment, options, partitions)
     sources = source_types(inputs)
     step = Step(
         kernel,
         shipment.layout,
-        decisions(kernel, distances, eager=options.eager, counts=trend is not None),
+        decisions(kernel, distances, eager=options.eager and not as_graphs, counts=trend is not None),
         tuple(options.lateness_us[types[0]] for types in sources),
         has_id=inputs.id is not None,
         most=options.max_matches_per_start,
         idle_ms=options.idle_ms,
         counting=None if trend is None else Counting(trend, shipment.layout, None),
+        compacting=Compacting(kernel, shipment.layout) if as_graphs and isinstance(kernel, RunKernel) else None,
     )
     shard = Shard(step, plan_of(step, shipment, shards, inputs.id), options.guard)
     return given_by(shard, shipment, shards, sources, options, schema)
@@ -293,7 +313,8 @@ def plan_of(step: Step, shipment: Shipment, shards: int, id: str | None) -> str:
     """
     sources = [str(one) for one in step.kernel.sources]
     said = to_text(step.kernel.query), step.decisions.is_eager
-    return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id))
+    form = () if step.compacting is None else ("compact",)
+    return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id), *form)
 
 
 def identified_by(id: str | None) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
+from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
 from tocsin.physical.sliced.layout import BITS, EVENT, FLAGS_AT, SPENT, Layout
 from tocsin.physical.sliced.rows import array_of, integers, partition_of, rows_of
@@ -84,8 +85,9 @@ class Step:
         How many matches may have one start.
     idle_ms
         After how long by the clock on the wall a silent source holds time back no more; None: never.
-    counting
-        What counts the matches of a window without finding them; None: they are found.
+    counting, compacting
+        What counts the matches of a window without finding them, and what makes graphs of those that end at one event;
+        None: they are found.
     """
 
     kernel: AnyKernel
@@ -96,6 +98,7 @@ class Step:
     most: int = MOST_MATCHES_PER_START
     idle_ms: int | None = None
     counting: Counting | None = None
+    compacting: Compacting | None = None
 
     @cached_property
     def skipping(self) -> Skipping | None:
@@ -129,6 +132,10 @@ class Step:
             table = pa.concat_tables(known).combine_chunks()
             if self.counting is not None:
                 batches = self._counted(self.counting, table, before, clocks.watermark)
+            elif self.compacting is not None:
+                # Eagerly or not, an end has one row: when everything before the watermark is known.
+                has_moved = before != clocks.watermark
+                batches = list(self.compacting.graphs(table, (before, clocks.watermark - 1))) if has_moved else []
             else:
                 search = _Search(self, table, old)
                 batches = list(search.batches(before, clocks.watermark))
