@@ -313,6 +313,7 @@ def test_a_stream_goes_on_until_it_is_stopped_and_a_restart_goes_on_from_there(s
     assert shop.amounts(spark) == [1.5, 3.5, 2400.0]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_a_micro_batch_that_fails_is_told_without_a_stack(spark: SparkSession, shop: Shop) -> None:

@@ -22,7 +22,7 @@ from tests.streaming.test_stepping import SCHEMA, busy_streams
 import tocsin
 from tocsin import errors, reference
 from tocsin.language.acel import ast, print_query
-from tocsin.physical.compacted import refused_compact
+from tocsin.physical.compacted import COLUMNS, refused_compact
 from tocsin.testing import assert_same_rows, formulas
 from tocsin.testing.streams import TYPES, Streams, streams
 
@@ -107,12 +107,16 @@ def test_a_row_comes_when_time_has_passed_its_end_within_the_bound(spark: SparkS
     assert max(one["remembered"] for one in told) == 72 <= told[0]["bound"]
     (row,) = [row for row in found if row["late"] is None]
     assert int(row["matches"]) == 2**70 - 1
-    assert '"ts":40' in next(row["late"] for row in found if row["late"])
+    late = next(row for row in found if row["late"])
+    assert '"ts":40' in late["late"]
+    assert {name: value for name, value in late.items() if name != "late"} == dict.fromkeys(COLUMNS)
 
 
 def test_what_would_be_kept_for_ever_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     stream = Folder(spark, tmp_path).read()
     with pytest.raises(errors.UnboundedPatternError):
         acel("A ; B").match(stream, form="compact", lateness="3 us")
+    with pytest.raises(errors.UnsupportedError, match="made by an automaton"):
+        acel("(A ; B) WITHIN 5 us").match(stream, form="compact", lateness="3 us", strategy="trend")
     with pytest.raises(errors.InvalidOptionError, match="How late may events"):
         acel("(A ; B) WITHIN 5 us").match(stream, form="compact")

@@ -39,6 +39,15 @@ def compiled_formula(query: acel.Query) -> tocsin.Pattern:
         return tocsin.pattern(print_query(query), language="acel")
 
 
+def has_one_type_per_attribute(pattern: tocsin.Pattern) -> bool:
+    """Whether what a variable holds fits a column: events that AGG makes may differ."""
+    try:
+        pattern.match({kind: SCHEMA.empty_table() for kind in "ABC"}, engine="local")
+    except errors.TypeMismatchError:
+        return False
+    return True
+
+
 def runs_on_streams(pattern: tocsin.Pattern) -> bool:
     query = pattern.query
     return (
@@ -134,7 +143,7 @@ def test_formulas_are_decided_at_their_end(text: str, rows: Streams, seed: int, 
 @given(query=formulas.queries(), rows=streams(max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_formula_is_decided_at_its_end(query: acel.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled_formula(query)
-    assume(runs_on_streams(pattern))
+    assume(runs_on_streams(pattern) and has_one_type_per_attribute(pattern))
     assert_as_the_reference(pattern, rows, seed, eager, latenesses=(0, 1, SECOND, 20 * SECOND))
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.streaming import queries as on_spark
 from tests.streaming.queries import Folder, observed
 from tests.streaming.support import Live, arrivals, cut
-from tests.streaming.texts import COUNTED, FOUND
+from tests.streaming.texts import COUNTED, COUNTED_FORMULAS, FOUND
 
 import tocsin
 from tocsin import errors, reference
@@ -59,6 +59,17 @@ def test_every_window_is_told_once_and_as_in_a_batch(text: str, rows: Streams, s
     shard = live(pattern, rows, seed, counts=text in COUNTED)
     assert_same_rows(shard.rows(), reference.evaluate(pattern, rows))
     assert shard.late == 0
+    assert shard.state.rows is None or shard.state.rows.num_rows == 0
+
+
+@pytest.mark.parametrize("text", COUNTED_FORMULAS)
+@pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
+@settings(max_examples=40)
+@given(rows=busy_streams, seed=st.integers(0, 2**32))
+def test_formulas_are_counted_under_the_names_that_they_have(text: str, rows: Streams, seed: int) -> None:
+    pattern = tocsin.pattern(text, language="acel")
+    shard = live(pattern, rows, seed, counts=True)
+    assert_same_rows(shard.rows(), reference.evaluate(pattern, rows))
     assert shard.state.rows is None or shard.state.rows.num_rows == 0
 
 

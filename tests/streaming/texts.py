@@ -16,6 +16,7 @@ ABSENT = [
     "PATTERN SEQ(A a, C c, NOT B b) WHERE b.k = a.k WITHIN 6 us",
     "PATTERN OR(SEQ(A a, NOT B b), C c) WITHIN 4 us",
     "PATTERN SEQ(NOT C c, A a, NOT B b) PARTITION BY k WITHIN 5 us",
+    "PATTERN SEQ(A a, NOT B b, C c) WHERE b.x = NULL WITHIN 5 us",
 ]
 SELECTED = [
     "PATTERN SEQ(A a, B+ b, C c) SEMANTICS next WITHIN 8 us",
@@ -67,6 +68,12 @@ COUNTED = [
     f"PATTERN SEQ(A a, B+ b) WITHIN 5 us SEMANTICS next RETURN a.x, {TOTALS} GROUP BY a.x EVERY 1 us HAVING n > 1",
     f"PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 7 us SEMANTICS partition-contiguous RETURN {TOTALS} EVERY 20 us",
     f"PATTERN B{{2,}} b WHERE b[i].x >= b[i-1].x WITHIN 6 us RETURN {TOTALS} EVERY 5 us",
+]
+COUNTED_FORMULAS = [
+    "(A AS p ; B AS q) WITHIN 5 us RETURN COUNT(*) AS n EVERY 4 us",
+    "(A ; B+ AS y) WITHIN 6 us RETURN COUNT(*) AS n, SUM(y.x) AS s EVERY 3 us",
+    "((A OR B)+ AS y) PARTITION BY k WITHIN 4 us RETURN COUNT(*) AS n EVERY 5 us",
+    "PROJECT[C](A ; B ; C) WITHIN 6 us RETURN COUNT(*) AS n EVERY 4 us",
 ]
 FOUND = [
     f"PATTERN SEQ(A a, B b) WHERE a.x <= b.x WITHIN 5 us RETURN b.x, {TOTALS} GROUP BY b.x EVERY 4 us",

@@ -16,6 +16,7 @@ from tocsin.algebra.patterns import (
     Gather,
     NextOf,
     Node,
+    Order,
     Project,
     Repeat,
     RepeatAdjacent,
@@ -57,9 +58,10 @@ def variables_of(node: Node) -> Kinds:
 
 
 def exposed(node: Node) -> Node:
-    """The pattern with what PROJECT leaves out: its variables hold every event that a match is made of.
+    """The pattern with what PROJECT leaves out and NEXT skips: its variables hold every event of a match's interval.
 
-    It is there for time and memory: what is left out must be known all the same.
+    It is there for time and memory: what is left out must be known all the same, and a match may begin with what NEXT
+    skips (R22). Parts of AND that are found together become branches, since a name may hide other events in each.
 
     Examples
     --------
@@ -67,13 +69,16 @@ def exposed(node: Node) -> Node:
     >>> list(variables_of(exposed(Project(Sequence((a, b)), (("a", None),)))))
     ['a', 'b']
     """
-    if not any(isinstance(inner, Project) for inner in node.walk()):
+    if not any(isinstance(inner, Project | NextOf) for inner in node.walk()):
         return node
     match node:
+        case NextOf():
+            skipped = Repeat(Event(None, f"before NEXT {node.variable}", where=node.where), 0, None, Order.POSITION)
+            return Sequence((skipped, Event(node.type, node.variable, where=node.where)), Order.POSITION)
         case Project():
             return exposed(node.part)
-        case Both():  # only its parts as they are written bind the same
-            return All(tuple(map(exposed, node.parts)), where=node.where)
+        case Both():
+            return Any(tuple(map(exposed, node.parts)), where=node.where)
     return node.rebuilt(exposed)
 
 

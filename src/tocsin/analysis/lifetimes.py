@@ -107,10 +107,11 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     found |= {name: [0] for name in negated}
     for closure in network.alternatives:
         for name in closure.variables:
-            found[name] += _after_event(closure, name)
+            found.setdefault(name, [0]).extend(_after_event(closure, name))
         for blocker in closure.absent:
-            if blocker.is_possible:
-                found[blocker.absence.variable] += _after_blocker(closure, blocker)
+            name = blocker.absence.variable
+            if blocker.is_possible and name in found:  # a rewritten query may have less to be absent
+                found[name] += _after_blocker(closure, blocker)
     longest = {name: largest(bounds) for name, bounds in found.items()}
     if query.compares_matches or query.every_us is not None:
         span = largest(longest[name] for name in query.variables)
@@ -165,9 +166,9 @@ def _keep_from_start(query: alg.Query, network: Network, longest: dict[str, int 
         longest[name] = largest([longest[name], span])
     for closure in network.alternatives:
         for blocker in closure.absent:
-            if blocker.is_possible:
+            name = blocker.absence.variable
+            if blocker.is_possible and name in longest:
                 to_start = closure.bag.to_anchor_by(alg.Bound(alg.Whole.START), blocker.reach.get)
-                name = blocker.absence.variable
                 longest[name] = largest([longest[name], None if span is None else plus(to_start, span)])
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives
+from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
 from tocsin.analysis.absences import AbsentDistances, Bag, absent_distances, is_local, largest, plus
 from tocsin.analysis.closure import Edge, Reason, close, negative_cycle
 from tocsin.analysis.contradictions import contradiction, contradictory_branch, never_bound
@@ -104,14 +104,15 @@ class Network:
         One for each way that none can.
     is_exact
         False when one coarser closure stands for all alternatives.
-    places
-        Where each variable is named in the pattern, for messages.
+    places, has_where
+        Where each variable is named in the pattern, and whether conditions could bound their distances: for messages.
     """
 
     alternatives: tuple[Closure, ...]
     warnings: tuple[errors.TocsinWarning, ...] = ()
     is_exact: bool = True
     places: Mapping[str, Where] = field(default_factory=dict, repr=False, compare=False)
+    has_where: bool = True
     _by_alternative: dict[Alternative, Closure] = field(default_factory=dict, repr=False, compare=False)
 
     def closure(self, alternative: Alternative) -> Closure | None:
@@ -170,7 +171,7 @@ class Network:
             where=self.places.get(x),
             also=("and" if x != y else "", self.places.get(y) if x != y else None),
             hint=f"add WITHIN, or bound them in WHERE, as in `{y}.ts - {x}.ts <= 10 MINUTES`."
-            if x != y
+            if x != y and self.has_where
             else "add WITHIN.",
         )
 
@@ -216,7 +217,7 @@ def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_t
     query = replace(query, pattern=alg.exposed(query.pattern))
     found = _Builder(query, _clock(query, time, integer_time), with_conditions=not has_hidden).network()
     places = {node.variable: node.where for node in query.pattern.walk() if isinstance(node, alg.Event)}
-    return replace(found, places=places)
+    return replace(found, places=places, has_where=not is_formula(query))
 
 
 def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) -> Clock:
@@ -250,7 +251,11 @@ class _Builder:
         self.window = min(windows, key=lambda each: each.window_us, default=None)
         # SASE+ compares time stamps; where positions are compared (R7), events in order may be of one
         # instant.
-        by_position = any(getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION for node in query.pattern.walk())
+        by_position = any(
+            isinstance(node, alg.Adjacent | alg.RepeatAdjacent)
+            or getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION
+            for node in query.pattern.walk()
+        )
         self.step_us = 0 if by_position else 1
         self.local = frozenset(
             absence

@@ -18,7 +18,9 @@ from tocsin.analysis.schema import bind
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.optimizer.pipeline import optimize
 from tocsin.options import check_live_keys, check_rates, collecting, microseconds, schemas_of
+from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.reports import CheckReport
 
@@ -108,6 +110,7 @@ def reported(
     lives = lifetimes(query, distances)
     rates = parse_rates(demands.rates)
     runs_as_automaton = refused_by_kernels(query) is not None
+    kept = optimize(query, rules=(window_from_distances(distances),)).query
     sizes = size_report(
         query,
         lives,
@@ -115,7 +118,7 @@ def reported(
         schemas=schemas,
         lateness_us=late_us,
         live_keys=demands.live_keys,
-        least_us=span_of_words(query, lives) + (query.every_us or 0) if runs_as_automaton else 0,
+        least_us=span_of_words(kept, lives) + (query.every_us or 0) if runs_as_automaton else 0,
     )
     if limit is not None:
         require_within(limit, sizes.shared, SMALLER)

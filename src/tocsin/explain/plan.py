@@ -56,7 +56,7 @@ def plan_without_inputs(
     better = optimize(query, rules=(*RULES, window_from_distances(distances)))
     choice = choose(query, distances, claims(better.query, strategy), statistics, strategy=strategy, time=clock)
     parts = planner_sections(better.fired, statistics, choice)
-    if choice.strategy in JOINS and refusals(query)[choice.strategy] is None:
+    if choice.strategy in JOINS and refusals(better.query)[choice.strategy] is None:
         joins = plan(
             better.query,
             distances.closure,

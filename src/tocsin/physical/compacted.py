@@ -23,8 +23,15 @@ COLUMNS = ("start", "end", "matches", "starts", "events", "graph")
 HINT = 'leave out `form="compact"`.'
 
 
-def refused_compact(query: alg.Query, engine: str = "on Spark") -> errors.UnsupportedError | None:
+def refused_compact(
+    query: alg.Query, engine: str = "on Spark", strategy: str = "auto"
+) -> errors.UnsupportedError | None:
     """Why a query has no compact rows, or None."""
+    if strategy not in ("auto", "automaton"):
+        return errors.UnsupportedError(
+            f"Compact rows are made by an automaton, and not by the strategy `{strategy}`.",
+            hint=f"leave out `strategy=`; or {HINT}",
+        )
     refusal = refused_by_automata(query, engine)
     if refusal is not None:
         return errors.UnsupportedError(refusal.message, where=refusal.where, hint=HINT)

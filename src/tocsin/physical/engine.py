@@ -252,7 +252,7 @@ class Prepared:
 
     def compact(self, query: alg.Query) -> DataFrame:
         """The matches as graphs; `query` as it was written, for that is what enumerates them."""
-        refusal = refused_compact(query)
+        refusal = refused_compact(query, strategy=self.options.strategy)
         if refusal is not None:
             raise refusal
         kernel = run_kernel(replace(self.bound, query=query))

@@ -26,8 +26,9 @@ from tocsin.kernels.trends.answers import too_large
 from tocsin.kernels.trends.plan import trend
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.aggregates import aggregated
-from tocsin.physical.bounded import within_distances
+from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import (
     refused_by_aggregates,
     refused_by_automata,
@@ -84,7 +85,7 @@ def match(
     refused_by = {"automaton": refused_by_automata, "aggregate": refused_by_aggregates}.get(strategy)
     refusal = (refused_by_automata if strategy == "automaton" else unsupported)(query, "locally")
     if refusal is None and is_compact:
-        refusal = refused_compact(query, "locally")
+        refusal = refused_compact(query, "locally", strategy)
     if refusal is not None:
         raise refusal
     named = alg.event_types(query.pattern)
@@ -120,7 +121,8 @@ def _within_distances(query: alg.Query, events: Sequence[Events]) -> alg.Query:
     """The query with the window that follows from its distances, or the reason why it is no aggregate."""
     times = {str(group.type): group.time for group in events}
     is_integer = all(pa.types.is_integer(group.table.schema.field(group.time).type) for group in events)
-    query = within_distances(query, network(query, times, integer_time=is_integer))
+    distances = network(query, times, integer_time=is_integer)
+    query = optimize(query, rules=(window_from_distances(distances),)).query
     refusal = refused_by_aggregates(query, "locally")
     if refusal is not None:
         raise refusal

@@ -42,6 +42,7 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
     sources: list[Source] = []
     letters = tuple(_bits(letter, types, bound.schemas, sources) for letter in found.letters)
     has_times = any(step.timing for step in found.steps)
+    is_inverted = any(letter.is_inverted for letter in letters)
     search, graphing, replaying, attributes = _compiled(found, bound)
     has = {name: _has(bound.schemas[name]) for name in types}
     return RunKernel(
@@ -49,7 +50,7 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
             replace(
                 reach,
                 needs_order=reach.needs_order or any(map(is_of_acel, query.pattern.walk())) or has_times,
-                counts_every_event=reach.counts_every_event or found.counts_every_event or has_times,
+                counts_every_event=reach.counts_every_event or found.counts_every_event or (has_times and is_inverted),
             )
         ),
         sources=tuple(sources),

@@ -10,7 +10,7 @@ A step is *kept* in the history of a run when it binds something or changes a re
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tocsin.automata import expressions as rx
@@ -95,10 +95,35 @@ class Tables:
 
     @cached_property
     def counts_every_event(self) -> bool:
-        """Whether an event for which no letter is TRUE can end a run or begin one."""
+        """Whether an event for which no letter is TRUE can end a run or begin one, or make a difference to it."""
         inner = set(range(self.automaton.number_of_states)) - {START} - self.automaton.finals
-        waiting = {step.source for step in self.steps if _waits(step)}
-        return bool(inner - waiting) or any(not step.needs and not _waits(step) for step in self.steps)
+        skips = {state: self._skipping(state) for state in range(self.automaton.number_of_states)}
+        idle = {step.number for steps in skips.values() for step in steps}
+        return any(not skips[state] for state in inner) or any(
+            not step.needs and step.number not in idle for step in self.steps
+        )
+
+    def _skipping(self, state: int) -> tuple[Step, ...]:
+        """The steps by which a run skips any event as if it were not there; none: it does not.
+
+        Either it waits. Or it waits for an event that is later than the last one, at one of two states: as long as
+        events tie, and from then on (`automata.construct.junction`). What comes next is taken from both alike if it is
+        later than the event before it, so that it does not matter which events have led from the one to the other.
+        """
+        leaving = self.leaving[state]
+        waits = tuple(step for step in leaving if _waits(step))
+        if waits:
+            return waits
+        idle = [step for step in leaving if not step.needs and _does_nothing(step)]
+        stays = [step for step in idle if step.timing == TIED and step.target == state]
+        leads = [step for step in idle if step.timing == LATER and step.target != state]
+        if len(stays) != 1 or len(leads) != 1:
+            return ()
+        there = self.leaving[leads[0].target]
+        if not any(map(_waits, there)):
+            return ()
+        here = {_as_of(step, LATER) for step in leaving if step not in (stays[0], leads[0])}
+        return (stays[0], leads[0]) if here == {_as_of(step, ALWAYS) for step in there if not _waits(step)} else ()
 
     @cached_property
     def is_ambiguous(self) -> bool:
@@ -123,8 +148,17 @@ class Tables:
 
 def _waits(step: Step) -> bool:
     """Whether a step does nothing at all, whatever the event."""
-    effects = step.updates or step.is_kept
-    return step.source == step.target and not (step.needs or step.timing or step.guard is not None or effects)
+    return step.source == step.target and not (step.needs or step.timing) and _does_nothing(step)
+
+
+def _does_nothing(step: Step) -> bool:
+    """Whether nothing comes of a step but the state it leads to."""
+    return step.guard is None and not step.updates and not step.is_kept
+
+
+def _as_of(step: Step, timing: int) -> tuple[bool, Step]:
+    """Whether a step has this timing, and what it does, wherever it comes from and however it is numbered."""
+    return step.timing == timing, replace(step, number=0, source=0, timing=ALWAYS)
 
 
 def tables(automaton: Automaton) -> Tables:

@@ -64,7 +64,7 @@ def named(kernel: RunKernel, inputs: Inputs, found: DataFrame, *others: Column) 
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
         F.col(COUNT).alias("matches"),
         F.transform(F.col(STARTS), lambda at: Value(at, kind, in_micros=True).output).alias("starts"),
-        events.alias("events"),
+        F.when(F.col(GRAPH).isNotNull(), events).alias("events"),
         F.col(GRAPH).alias("graph"),
         *others,
     )

@@ -122,7 +122,7 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
         most = most_events(kernel.tables.automaton)
         assert most is not None
         return Decisions(False, None, None, (), (), 0, last_events=most - 1)
-    known = lifetimes(query, distances)
+    known = lifetimes(query, distances)  # where matches are counted, by the names of the query that they stand for
     if isinstance(kernel, RunKernel) or counts:
         span = span_of_words(query, known)
         longest = span + (every_us or 0)
