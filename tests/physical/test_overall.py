@@ -14,8 +14,10 @@ from pyspark.sql import types as T
 import tocsin
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.inputs import resolve
-from tocsin.physical.overall import by_position, overall
+from tocsin.physical.overall import overall
+from tocsin.physical.sliced.layout import POSITION
 from tocsin.physical.sql import functions as F
+from tocsin.reference.stream import ingest
 from tocsin.testing import assert_same_rows
 
 EVENT = (
@@ -28,23 +30,31 @@ EVENT = (
     .add("d", T.DecimalType(10, 2))
     .add("k", "boolean")
 )
+PLACED = T.StructType([*EVENT.fields, T.StructField(POSITION, T.LongType())])
 TYPES = ("A", "B", "C")
 KLEENE = "PATTERN SEQ(A a, B+ b, C* c) WITHIN 6 US"
 SINGLE = "PATTERN OR(SEQ(A a, B b), C c) WITHIN 4 US"
 
 
 def matches_of(spark: SparkSession, pattern: str, stream: dict[str, list[dict[str, Any]]]) -> DataFrame:
-    """The matches that the reference finds, one column per variable."""
+    """The matches that the reference finds, one column per variable, and where each event stands among all."""
     variables = tocsin.pattern(pattern).query.variables
     schema = T.StructType(
-        [T.StructField(name, T.ArrayType(EVENT) if kind.iterated else EVENT) for name, kind in variables.items()]
+        [T.StructField(name, T.ArrayType(PLACED) if kind.iterated else PLACED) for name, kind in variables.items()]
     )
     found = tocsin.reference.evaluate(tocsin.pattern(pattern), stream)
-    return spark.createDataFrame([tuple(match[name] for name in variables) for match in found], schema)
+    positions = {id(event.row): event.position for event in ingest(stream, time="ts", tie=(), type_column="type")}
+
+    def placed(held: Any) -> Any:
+        if isinstance(held, list):
+            return list(map(placed, held))
+        return None if held is None else {**held, POSITION: positions[id(held)]}
+
+    return spark.createDataFrame([tuple(placed(match[name]) for name in variables) for match in found], schema)
 
 
 def bindings_of(pattern: str) -> dict[str, Binding | Bag]:
-    fields = {field.name: (field.name, field.dataType) for field in EVENT.fields}
+    fields = {field.name: (field.name, field.dataType) for field in PLACED.fields}
     return {
         name: Bag(F.col(name), fields) if kind.iterated else event_in(F.col(name), fields)
         for name, kind in tocsin.pattern(pattern).query.variables.items()
@@ -55,7 +65,7 @@ def rows_over_all(spark: SparkSession, pattern: str, outputs: str, matches: Data
     query = tocsin.pattern(f"{pattern} {outputs}").query
     assert query.over_all_matches
     inputs = resolve({name: spark.createDataFrame([], EVENT) for name in TYPES}, TYPES)
-    found = overall(query, matches, bindings_of(pattern), time=inputs.time_kind, position=by_position(query, inputs))
+    found = overall(query, matches, bindings_of(pattern), time=inputs.time_kind)
     return [row.asDict(recursive=True) for row in found.collect()]
 
 

@@ -106,7 +106,7 @@ def test_any_query_counts_its_matches(query: ast.Query, every: int, rows: Stream
         "PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 5 us "
         "RETURN a.x, COUNT(*) AS n, AVG(b.v) AS v GROUP BY a.x EVERY 4 us",
         "PATTERN SEQ(A a, B b) WHERE a.x <= b.x PARTITION BY k WITHIN 12 us "
-        "RETURN MIN(b.v) AS v, COUNT(*) AS n EVERY 3 us",
+        "RETURN FIRST(b.x) AS f, LAST(a.ts) AS l, COUNT(*) AS n EVERY 3 us",
     ],
     ids=["counted", "found"],
 )

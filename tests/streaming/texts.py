@@ -78,6 +78,8 @@ COUNTED_FORMULAS = [
 FOUND = [
     f"PATTERN SEQ(A a, B b) WHERE a.x <= b.x WITHIN 5 us RETURN b.x, {TOTALS} GROUP BY b.x EVERY 4 us",
     "PATTERN SEQ(A a, NOT C c, B b) WITHIN 5 us OUTPUT count EVERY 3 us",
+    "PATTERN SEQ(A a, OR(B b, C b)) PARTITION BY k WITHIN 5 us RETURN COUNT(*) AS n, FIRST(b.x) AS f, LAST(a.x) AS l "
+    "EVERY 4 us",
     f"PATTERN SEQ(A a, B b, NOT C c) PARTITION BY k WITHIN 5 us RETURN {TOTALS} EVERY 7 us",
     f"PATTERN SEQ(NOT C c, A a, B b) WITHIN 5 us RETURN {TOTALS} EVERY 2 us",
     f"PATTERN AND(A a, B b) WITHIN 4 us OUTPUT longest RETURN {TOTALS} EVERY 3 us",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -87,19 +86,3 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type) and column.type.tz not in (None, "UTC"):
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     return list(column.to_pylist())
-
-
-def is_nan(value: Any) -> bool:
-    """Whether a value is the number that is none."""
-    return isinstance(value, float) and math.isnan(value)
-
-
-def tie_of(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What orders events of one time: as Spark sorts, NULL first and NaN last.
-
-    Examples
-    --------
-    >>> sorted([(float("nan"),), (2.0,), (None,)], key=tie_of)
-    [(None,), (2.0,), (nan,)]
-    """
-    return tuple((0,) if value is None else (2,) if is_nan(value) else (1, value) for value in values)

@@ -290,7 +290,7 @@ class Fold:
         for arrival in taken(memory.waiting, now):
             memory.state, rows = mapped(self.mapping, key, memory.state, arrival, memory.growth, self.most_bytes)
             given.results += [Result(arrival.time, 0, row) for row in rows]
-        given.grows = memory.growth.grows
+        given.grows = memory.growth.told(self.mapping, key)
         return given
 
     def due(self, memory: Folded) -> int:

@@ -15,6 +15,7 @@ from tocsin.acer.model import Key
 FIRST = 256  # events before the first look
 DOUBLINGS = 3  # how often in a row the state has grown with the events before it is said to
 FACTOR = 1.5
+ADVICE = "keep what later events need and no more; a pattern of bounded span is for `time_cer`."
 
 
 def pickled(value: Any) -> bytes:
@@ -61,6 +62,16 @@ class Growth:
         pairs = list(zip(self.sizes, self.sizes[1:], strict=False))
         return len(pairs) == DOUBLINGS and all(after >= FACTOR * before for before, after in pairs)
 
+    def told(self, function: Function, key: Key) -> str:
+        """What there is to tell of it: nothing, as long as it does not grow."""
+        if not self.grows:
+            return ""
+        measured = 1 << (self.events.bit_length() - 1)
+        return (
+            f"The state of {function.name} grows with the number of events: {self.sizes[-2]:,} bytes after "
+            f"{measured // 2:,} events, {self.sizes[-1]:,} after {measured:,}, for the key {shown(key)}"
+        )
+
     def check(self, function: Function, key: Key, time: int, most_bytes: int | None) -> None:
         """Stop what grows without end.
 
@@ -71,9 +82,6 @@ class Growth:
         """
         if most_bytes is not None and self.grows and self.sizes[-1] > most_bytes:
             raise errors.StateGrowsError(
-                f"The state of {function.name} grows with the number of events: {self.sizes[-2]:,} bytes after "
-                f"{self.events // 2:,} events, {self.sizes[-1]:,} after {self.events:,}, for the key {shown(key)} at "
-                f"the event time {function.clock.shown(time)}.",
-                hint="keep what later events need and no more; a pattern of bounded span is for `time_cer`. "
-                f"`max_state=` is the size it may have ({most_bytes:,} bytes); None lets it grow.",
+                f"{self.told(function, key)} at the event time {function.clock.shown(time)}.",
+                hint=f"{ADVICE} `max_state=` is the size it may have ({most_bytes:,} bytes); None lets it grow.",
             )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.acer.clock import Clock
+from tocsin.acer.functions import Function
 from tocsin.acer.listings import Listing, Looped
 from tocsin.acer.model import Arrival, Given, Key, Result, in_order
 from tocsin.acer.windows import FOREVER, NEVER, Window, Windows
@@ -197,6 +198,7 @@ class Unwrapped:
     """M2 of R-CER: only the payloads of f_M go on."""
 
     machine: Literal
+    mapping: Function
 
     def begin(self, numbers: range | None = None) -> Memory:
         """A key without events."""
@@ -205,7 +207,8 @@ class Unwrapped:
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
         """What f_M gave."""
         given = self.machine.run(key, memory, new, before, now)
-        given.grows = any(result.payload.growth.grows for result in given.results[-1:])
+        for result in given.results[-1:]:
+            given.grows = result.payload.growth.told(self.mapping, key)
         given.results = [
             Result(result.time, result.revision, payload)
             for result in given.results

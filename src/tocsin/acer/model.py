@@ -45,12 +45,12 @@ class Given:
     late
         How many arrivals came too late for everything.
     grows
-        Whether the state of the user's function grows with the number of events.
+        What is to be told of a user's function whose state grows with the number of events.
     """
 
     results: list[Result] = field(default_factory=list)
     late: int = 0
-    grows: bool = False
+    grows: str = ""
 
 
 class Machine(Protocol):

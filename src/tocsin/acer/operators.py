@@ -316,9 +316,8 @@ def rule_cer(
     if _is_literal(construction):
         windows = checked(unit, distance + unit, unit)
         _require_few(windows)
-        machine = Unwrapped(
-            Literal(windows, Shared(mapping, distance, unit, most), clock=events.clock, distance=distance)
-        )
+        literal = Literal(windows, Shared(mapping, distance, unit, most), clock=events.clock, distance=distance)
+        machine = Unwrapped(literal, mapping)
     return Operator(
         events,
         machine,

@@ -101,7 +101,7 @@ class OperatorStep:
         kept = self.machine.kept(memory)
         if kept:
             due = self.machine.due(memory)
-            known[identity] = Remembered(key, due, kept, given.grows, stored(key, memory))
+            known[identity] = Remembered(key, due, kept, bool(given.grows), stored(key, memory))
         else:
             known.pop(identity, None)
         return given.late

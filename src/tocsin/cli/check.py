@@ -13,9 +13,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.api import EXPLAIN_MODES, Pattern
 from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules, is_program, show
-from tocsin.cli.run import check_strategy, check_types, compiled
+from tocsin.cli.run import check_types, compiled
 from tocsin.cli.session import start
 from tocsin.explain.check import Demands, reported
+from tocsin.physical.claims import check_strategy
 from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")

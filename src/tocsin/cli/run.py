@@ -21,7 +21,7 @@ from tocsin.errors import (
     raise_all,
 )
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.physical.claims import STRATEGIES, counts_other_types, unsupported
+from tocsin.physical.claims import check_strategy, counts_other_types, unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -113,14 +113,6 @@ def job(
     )
     output = Observation("matches")
     return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
-
-
-def check_strategy(strategy: str) -> None:
-    """Refuse a strategy that does not exist, before Spark starts."""
-    if strategy not in STRATEGIES:
-        raise InvalidOptionError(
-            f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
-        )
 
 
 def check_types(pattern: tocsin.Pattern, paths: Mapping[str, str] | str) -> None:

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.temporal import Network
-from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import RULES
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
 from tocsin.physical.bounded import window_from_distances
-from tocsin.physical.claims import STRATEGIES, claims, refusals, refused_by_aggregates, refused_by_automata, unsupported
+from tocsin.physical.claims import (
+    check_strategy,
+    claims,
+    refusals,
+    refused_by_aggregates,
+    refused_by_automata,
+    unsupported,
+)
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
 from tocsin.physical.sliced.describe import describe_aggregate_query, describe_query, describe_runs_query
@@ -49,10 +55,7 @@ def plan_without_inputs(
     refusal = unsupported(query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    if strategy not in STRATEGIES:
-        raise InvalidOptionError(
-            f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
-        )
+    check_strategy(strategy)
     better = optimize(query, rules=(*RULES, window_from_distances(distances)))
     choice = choose(query, distances, claims(better.query, strategy), statistics, strategy=strategy, time=clock)
     parts = planner_sections(better.fired, statistics, choice)

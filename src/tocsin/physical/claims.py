@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
-from tocsin.errors import UnsupportedError
+from tocsin.errors import InvalidOptionError, UnsupportedError, did_you_mean
 from tocsin.kernels.aggregates.windows import windows_of
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.trends.asked import is_counted_in_python
@@ -39,6 +39,14 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
 COUNTING = ("count", "trend")
 STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton", "aggregate")
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse a strategy that does not exist."""
+    if strategy not in STRATEGIES:
+        raise InvalidOptionError(
+            f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
+        )
 
 
 def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:

@@ -31,8 +31,8 @@ from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.aggregates import aggregated
 from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import (
-    STRATEGIES,
     cannot_count,
+    check_strategy,
     claims,
     counts_other_types,
     refused_by_automata,
@@ -114,11 +114,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        if self.strategy not in STRATEGIES:
-            raise errors.InvalidOptionError(
-                f"There is no strategy `{self.strategy}`.",
-                hint=errors.did_you_mean(self.strategy, STRATEGIES, "strategies"),
-            )
+        check_strategy(self.strategy)
         if self.emit not in EMISSIONS:
             raise errors.InvalidOptionError(
                 f"`emit={self.emit!r}` is not a time at which matches are given.",

@@ -30,6 +30,7 @@ from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.aggregates import aggregated
 from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import (
+    check_strategy,
     refused_by_aggregates,
     refused_by_automata,
     refused_by_kernels,
@@ -47,6 +48,7 @@ from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
+from tocsin.physical.sliced.positions import place_of
 from tocsin.physical.sliced.worker import Task
 
 Bags = dict[str, list[dict[str, Any]]]
@@ -82,6 +84,7 @@ def match(
     is_compact
         Whether to give a row with a graph for each end.
     """
+    check_strategy(strategy)
     refused_by = {"automaton": refused_by_automata, "aggregate": refused_by_aggregates}.get(strategy)
     refusal = (refused_by_automata if strategy == "automaton" else unsupported)(query, "locally")
     if refusal is None and is_compact:
@@ -417,6 +420,8 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
                 return ex.Literal(None)
             (variable,) = ex.variables_in(node.argument)
             together = [event for bags in members for event in bags.get(variable, ())]
+            if node.function in ("first", "last"):  # events of several matches and partitions have their own order
+                together.sort(key=lambda event: place_of(event[names.POSITION]))
             found = interpret.aggregate(node)({variable: together})
             if node.function == "sum" and found is None:
                 raise too_large("sum")

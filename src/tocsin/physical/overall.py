@@ -9,22 +9,19 @@ Integers are added exactly, and a sum beyond 64 bits is an error; doubles are ad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import DataFrame
 
-from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.columns import Compiler
-from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import WINDOW
-from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select, where, with_columns
@@ -34,17 +31,8 @@ PLACE, ITEM, MATCHES = "__tocsin_place", "__tocsin_item", "__tocsin_matches"
 AT, VALUE = "at", "value"
 LONGEST_INTEGER = "decimal(19,0)"
 
-Position = Callable[[str, Binding], Column]
 
-
-def overall(
-    query: alg.Query,
-    frame: DataFrame,
-    bindings: Mapping[str, Binding | Bag],
-    *,
-    time: Kind,
-    position: Position | None = None,
-) -> DataFrame:
+def overall(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding | Bag], *, time: Kind) -> DataFrame:
     """The RETURN rows of a query over all its matches: one in all, or one per window and group.
 
     Parameters
@@ -54,37 +42,12 @@ def overall(
     frame
         Its matches after all policies, one row each; their start in microseconds is `__tocsin_start`.
     bindings
-        What each variable that the query's outputs mention holds, as columns of `frame`.
+        What each variable that the query's outputs mention holds, as columns of `frame`; their positions too, where
+        FIRST and LAST need them (`sliced.positions`).
     time
         How the user's columns tell time.
-    position
-        The position of an event bound to a variable, as something to order by; FIRST and LAST need it (`by_position`).
     """
-    return _Overall(query, frame, bindings, time, position).rows()
-
-
-def by_position(query: alg.Query, inputs: Inputs) -> Position:
-    """Positions by time, tie columns, type and canonical text (R16), as far as a binding has them.
-
-    Rows must therefore bring the time column, the tie columns and, where events of one instant can differ, all others.
-    """
-
-    def position(variable: str, event: Binding) -> Column:
-        kinds = [kind or "" for kind in query.variables[variable].types]
-        streams = [inputs.streams[kind] for kind in kinds]
-        times = dict.fromkeys(stream.time for stream in streams if stream.time in event.columns)
-        if not times:
-            raise errors.InternalError(f"The events of `{variable}` come without their time.")
-        instants = [value_of(*event.columns[name]) for name in times]
-        ties = [event.columns[name][0] for name in inputs.ties if name in event.columns]
-        keys = [
-            F.coalesce(*(Value(one.micros, Kind.INTEGER).number for one in instants)),
-            *ties,
-            text_of(event.columns, without=next(iter(times))),
-        ]
-        return F.struct(*(key.alias(f"key{number}") for number, key in enumerate(keys)))
-
-    return position
+    return _Overall(query, frame, bindings, time).rows()
 
 
 @dataclass(frozen=True)
@@ -168,7 +131,6 @@ class _Overall:
     frame: DataFrame
     bindings: Mapping[str, Binding | Bag]
     time: Kind
-    position: Position | None
 
     def rows(self) -> DataFrame:
         keys, parts = self._keys, self._parts
@@ -227,9 +189,7 @@ class _Overall:
             value = Compiler({variable: event}).value(argument)
             if node.function not in ("first", "last"):
                 return value
-            if self.position is None:
-                raise errors.InternalError("FIRST and LAST over all matches need positions.", where=node.where)
-            pair = F.struct(self.position(variable, event).alias(AT), value.column.alias(VALUE))
+            pair = F.struct(event.columns[names.POSITION][0].alias(AT), value.column.alias(VALUE))
             return Value(pair, value.kind, value.in_micros)
 
         if isinstance(binding, Bag):

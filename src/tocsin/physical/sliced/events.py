@@ -29,6 +29,7 @@ from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
+from tocsin.physical.sliced.positions import position_of, position_type, type_of
 from tocsin.physical.sliced.questions import Questions
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
@@ -126,7 +127,9 @@ class Shipper(Flags):
             for name in self.kernel.query.variables
         }
         self.shapes: dict[str, Shape] = {
-            name: walk.shape(name, self.looks[name], wanted) for name, wanted in self.needs.items()
+            name: walk.shape(name, self.looks[name], (one for one in wanted if one != names.POSITION))
+            | ({names.POSITION: position_type(self.inputs)} if names.POSITION in wanted else {})
+            for name, wanted in self.needs.items()
         }
         self.questions = Questions(self.kernel.sources)
         # The sources of automata are no variables: a condition is the same for all types of one, each with its own.
@@ -157,7 +160,7 @@ class Shipper(Flags):
         kind = text = None
         if kernel.needs_order:
             ties = tuple(map(self._everywhere, self.inputs.ties))
-            kind = self._type() if kernel.counts_every_event else None
+            kind = self._add(names.TYPE, type_of) if kernel.counts_every_event else None
             text = self._add(names.TEXT, lambda part: text_of(part.columns, without=part.time))
         layout = Layout(packing, time, keys, carried, gathered, digests, ties, kind, text, wants, templates, trimmed)
         frames = [self._select(part, packing, number) for number, part in enumerate(self.parts)]
@@ -222,6 +225,9 @@ class Shipper(Flags):
         shape, attributes = self.shapes[variable], tuple(self.needs[variable])
         columns: list[str | None] = []
         for name in attributes:
+            if name == names.POSITION:
+                columns.append(self._position())
+                continue
             types = types_with(self.looks[variable], name)
             is_key = packing.has_key and name == self.kernel.query.partition.attributes[0]
             if not types:
@@ -345,13 +351,11 @@ class Shipper(Flags):
 
         return self._add(self._new(), digest)
 
-    def _type(self) -> str:
-        def value(part: Part) -> Column:
-            if part.type_column is None:
-                return F.lit(part.name)
-            return F.coalesce(part.columns[part.type_column][0], F.lit(""))
-
-        return self._add(names.TYPE, value)
+    def _position(self) -> str:
+        """The column of positions; one serves all variables."""
+        if all(column.name != names.POSITION for column in self.columns):
+            self._add(names.POSITION, lambda part: position_of(part, self.inputs))
+        return names.POSITION
 
 
 def json_of(part: Part) -> Column:

@@ -27,6 +27,7 @@ TIME = "__tocsin_us"
 TYPE = "__tocsin_type"
 KEY = "__tocsin_key"  # never shipped: read from the bits
 TEXT = "__tocsin_text"
+POSITION = "__tocsin_position"  # what orders all events, where FIRST or LAST looks for one among all matches
 TAKES_PART = "__tocsin_takes_part"
 CLOCK = "__tocsin_clock"  # of rows that take no part in a stream: their time
 SOURCE = "__tocsin_source"  # of a stream: the number of the DataFrame, and above it that of a type with a rate

@@ -22,7 +22,7 @@ from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.overall import by_position, overall
+from tocsin.physical.overall import overall
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
@@ -138,8 +138,7 @@ def over_all(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS) -> 
     """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
     found = search(kernel, inputs, options, with_digests=False)
     query = kernel.query
-    bindings = bindings_of(query, found.shapes)
-    return overall(query, found.frame, bindings, time=inputs.time_kind, position=by_position(query, inputs))
+    return overall(query, found.frame, bindings_of(query, found.shapes), time=inputs.time_kind)
 
 
 def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:

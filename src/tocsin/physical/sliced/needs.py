@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
+from tocsin.physical.sliced.layout import POSITION
 
 Needs = Mapping[str, tuple[str, ...]]
 
@@ -14,7 +15,8 @@ def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[s
     """The attributes of each variable that RETURN, GROUP BY and HAVING ask for, in the order of its `attributes`.
 
     A variable that nobody mentions is left out; one that is only counted needs none. Without RETURN all are needed;
-    with an `id` column that one is, of every variable.
+    with an `id` column that one is, of every variable. Last comes `POSITION`, where the result asks which event is the
+    first or the last of all matches.
     """
     outputs = [returned.expression for returned in (*query.returns, *query.group_by)]
     outputs += [query.having] if query.having is not None else []
@@ -23,24 +25,27 @@ def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[s
     found: dict[str, set[str]] = {}
     for output in outputs:
         _collect(output, attributes, found)
-        if query.over_all_matches:
-            _collect_placed(output, attributes, found)
     if id is not None:
         for name in query.variables:
             found.setdefault(name, set()).add(id)
+    placed = _placed(outputs) if query.over_all_matches else frozenset()
     return {
         name: tuple(attribute for attribute in attributes[name] if attribute in found[name])
+        + (POSITION,) * (name in placed)
         for name in query.variables
         if name in found
     }
 
 
-def _collect_placed(output: ex.Expression, attributes: Needs, found: dict[str, set[str]]) -> None:
-    """The first and last events of all matches are told by their positions, for which every attribute counts (R16)."""
-    for node in output.walk():
-        if isinstance(node, ex.Aggregate) and node.function in ("first", "last"):
-            for name in ex.variables_in(node):
-                found.setdefault(name, set()).update(attributes[name])
+def _placed(outputs: Iterable[ex.Expression]) -> frozenset[str]:
+    """The variables of which the first or the last event of all matches is asked for (R18)."""
+    return frozenset(
+        name
+        for output in outputs
+        for node in output.walk()
+        if isinstance(node, ex.Aggregate) and node.function in ("first", "last")
+        for name in ex.variables_in(node)
+    )
 
 
 def _collect(node: ex.Expression, attributes: Needs, found: dict[str, set[str]]) -> None:

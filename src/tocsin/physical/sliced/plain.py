@@ -26,6 +26,7 @@ from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
+from tocsin.physical.sliced.positions import position
 
 Row = Mapping[str, Any]
 
@@ -58,6 +59,7 @@ def shipped(
 ) -> tuple[pa.Table, Layout]:
     """One table of the events that can take part, and what its columns mean."""
     builder = _candidates(kernel, events)
+    builder.ordered_by = tuple(ties)
     layout = Layout(
         _packing(kernel),
         names.TIME,
@@ -184,6 +186,7 @@ class _Columns:
     tables: Sequence[pa.Table]
     rows: Sequence[Sequence[Row]]
     columns: dict[str, pa.Array]
+    ordered_by: tuple[str, ...] = ()
 
     def _add(self, array: pa.Array, name: str | None = None) -> str:
         name = name or names.column(len(self.columns))
@@ -211,9 +214,12 @@ class _Columns:
     def gathered(self, variable: str, attributes: Sequence[str]) -> Gathered:
         """The columns of a variable."""
         walk, looks = self.walk, self.looks[variable]
-        shape = walk.shape(variable, looks, attributes)
+        shape = walk.shape(variable, looks, (name for name in attributes if name != names.POSITION))
         columns: list[str | None] = []
         for name in attributes:
+            if name == names.POSITION:
+                columns.append(self.positions())
+                continue
             types = types_with(looks, name)
             columns.append(self.attribute(name, types, shape[name]) if types else None)
         is_iterated = self.kernel.query.variables[variable].iterated
@@ -305,6 +311,20 @@ class _Columns:
         """The events as canonical text (R16)."""
         found = [_json(row) for rows in self.rows for row in rows]
         return self._add(pa.array(found, pa.string()), names.TEXT)
+
+    def positions(self) -> str:
+        """Where events stand among all others."""
+        if names.POSITION not in self.columns:
+            times = self.columns[names.TIME].to_pylist()
+            every = [
+                (group.type or "", row) for group, rows in zip(self.events, self.rows, strict=True) for row in rows
+            ]
+            found = [
+                position(time, (row.get(name) for name in self.ordered_by), kind, _json(row))
+                for time, (kind, row) in zip(times, every, strict=True)
+            ]
+            self._add(pa.array(found) if found else pa.nulls(0), names.POSITION)
+        return names.POSITION
 
     def order_texts(self) -> str:
         """The same as `tocsin.physical.sliced.text` writes it: the values by name, without names and time."""

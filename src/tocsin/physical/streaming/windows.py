@@ -21,7 +21,7 @@ from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.local import Result, grouped
-from tocsin.physical.overall import by_position, overall, window_of
+from tocsin.physical.overall import overall, window_of
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
@@ -74,13 +74,8 @@ def found(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Option
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)
-    of_batch = overall(
-        query,
-        _empty(matches.frame, matches.frame.schema),
-        bindings_of(query, matches.shapes),
-        time=inputs.time_kind,
-        position=by_position(query, inputs),
-    )
+    nothing = _empty(matches.frame, matches.frame.schema)
+    of_batch = overall(query, nothing, bindings_of(query, matches.shapes), time=inputs.time_kind)
     places = {name: (place, tuple(shape)) for place, (name, shape) in enumerate(matches.shapes.items())}
     frame = with_columns(matches.frame, window_of(query).alias(WINDOW))
     return _closed(frame, of_batch.schema, partial(_rows_of_matches, bound, places), options)
