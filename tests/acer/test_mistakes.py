@@ -6,12 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import PythonException, SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 from tests.streaming.queries import Folder, observed, settings
 
 from tocsin import Progress, TocsinListener, acer, errors
+from tocsin.acer import columns as names
+from tocsin.acer.batch import Task
+from tocsin.acer.clock import Clock
+from tocsin.acer.columns import Incoming, Outgoing, column
+from tocsin.acer.fast import Fold
+from tocsin.acer.functions import function
 
 SCHEMA = "ts bigint, k string, x bigint"
 
@@ -33,7 +40,12 @@ def counted(df: DataFrame, **options: Any) -> DataFrame:
 
 
 def paired(df: DataFrame, **options: Any) -> DataFrame:
-    return acer.time_cer(df, lambda state, event: (event, []), **({"within": 10, "schema": ""} | options))
+    wanted = {"function": lambda state, event: (event, []), "within": 10, "schema": ""}
+    return acer.time_cer(df, **(wanted | options))
+
+
+def paired_with_itself(df: DataFrame, **options: Any) -> DataFrame:
+    return paired(df, function=lambda state, event: (None, [(event.ts, event.ts)]), **options)
 
 
 def ruled(df: DataFrame, **options: Any) -> DataFrame:
@@ -196,6 +208,40 @@ def test_a_state_that_grows_is_stopped(spark: SparkSession) -> None:
     assert "[STATE_GROWS] The state of `function` (grows) grows with the number of events" in str(raised.value)
     assert "for the key 'p' at the event time 2047" in str(raised.value)
     assert acer.rule_cer(df, grows, key="k", max_state=None).collect() == []
+
+
+def test_a_batch_warns_of_a_state_that_grows(caplog: pytest.LogCaptureFixture) -> None:
+    def grows(state: Any, event: Any) -> Any:
+        return [*(state or []), event.ts], []
+
+    mapping = function(grows, "function", Clock.INTEGER, ("state", "event"))
+    times, keys = range(3000), [time // 1000 for time in range(3000)]
+    columns = [column(0), names.TIME, names.FIRST_TIE, names.SECOND_TIE, names.SECOND_KEY]
+    for key, expected in ([0] * 3000, 1), (keys, 0):
+        batch = pa.record_batch({**dict.fromkeys(columns, pa.array(times)), names.FIRST_KEY: pa.array(key)})
+        batch = batch.set_column(4, names.SECOND_KEY, pa.array([0] * 3000))
+        task = Task(Fold(mapping), Incoming(("ts",), ()), Outgoing({}, {}))
+        caplog.clear()
+        assert list(task([batch])) == []
+        assert len(caplog.messages) == expected
+        for message in caplog.messages:
+            assert "`function` (grows) grows with the number of events: " in message
+            assert "after 2,048, for the key () of all events. Hint: keep what later events need" in message
+
+
+@pytest.mark.parametrize("construction", ["fast", "literal"])
+def test_times_that_stand_for_none_are_told(spark: SparkSession, construction: str) -> None:
+    late = spark.createDataFrame([(2**63 - 1, "p", 1), (5, "p", 1)], SCHEMA)
+    early = spark.createDataFrame([(-(2**63), "p", 1), (5, "p", 1)], SCHEMA)
+    for run in counted, paired_with_itself:
+        with pytest.raises(PythonException, match="The key 'p' has events so late that the time of a result"):
+            run(late, key="k", construction=construction).collect()
+        with pytest.raises(SparkRuntimeException, match="An event is so early that windows which hold it begin"):
+            run(early, key="k", construction=construction).collect()
+    for df in late, early:
+        alone = df.where("ts <> 5")  # the literal loop goes through every tick between two events
+        rows = acer.rule_cer(alone, lambda state, event: (0, event), key="k", construction=construction).collect()
+        assert rows == [(row.k, row.ts, row.x) for row in alone.collect()]
 
 
 def test_a_large_state_that_does_not_grow_is_not(spark: SparkSession) -> None:

@@ -158,6 +158,28 @@ def test_times_are_shown_as_the_column_has_them(spark: SparkSession, kind: str) 
     assert [row.ts for row in rows] == [row.ts for row in df.orderBy("ts").collect()]
 
 
+YEARS = ["+10000-01-01 04:59:59", "2026-01-01 00:00:00", "-0044-03-15 12:00:00"]
+SHOWN = "CAST(ts AS STRING) AS ts, CAST(at AS STRING) AS at, CAST(day AS STRING) AS day"
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_times_of_any_year_take_part(spark: SparkSession, kind: str) -> None:
+    """A time that stands for "never", 9999-12-31 in New York, lies in the year 10000 of UTC."""
+    df = spark.sql(f"SELECT CAST(t AS {kind}) AS ts, to_date(t) AS day FROM VALUES {str(YEARS)[1:-1]} AS v(t)")
+    expected = {(year, year, year.rpartition(" ")[0]) for year in YEARS}
+    rows = acer.rule_cer(
+        df, lambda state, event: (0, [(event.ts, event.day)]), schema=f"at {kind}, day date"
+    ).selectExpr(*SHOWN.split(", "))
+    assert set(rows.collect()) == expected
+    found = acer.time_cer(
+        df, lambda state, event: (0, [(event.ts, event.ts, event.day)]), within="1 day", schema="day date"
+    ).selectExpr("CAST(start AS STRING)", "CAST(end AS STRING)", "CAST(day AS STRING)")
+    assert set(found.collect()) == expected
+    nested = df.selectExpr("ts", "struct(ts AS inner) AS s")
+    with pytest.raises(PythonException, match="holds a time beyond the years 1 to 9999"):
+        acer.rule_cer(nested, lambda state, event: (0, [])).collect()
+
+
 def test_sequences_have_times_as_the_column_has_them(spark: SparkSession) -> None:
     def pairs(state: Any, event: Any) -> Any:
         return event, [(state.ts, event.ts)] if state is not None else []

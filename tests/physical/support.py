@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import tocsin
+from tocsin.reference import matches
 
 
 def frames(spark: SparkSession, rows: Mapping[str, Sequence[tuple[Any, ...]]], schema: str) -> dict[str, DataFrame]:
@@ -43,6 +45,32 @@ def physical_plan(frame: DataFrame, capsys: Any) -> str:
     capsys.readouterr()
     frame.explain("formatted")
     return str(capsys.readouterr().out)
+
+
+class TooManyCandidatesError(Exception):
+    """The reference would look at more than a test has time and memory for."""
+
+
+@contextmanager
+def few_candidates(most: int = 300_000) -> Iterator[None]:
+    """Stop the reference where it has looked at so many candidates.
+
+    It makes all of them before any condition is asked: a handful of events have millions in an iteration of
+    conjunctions of iterations, of which few, or none, are matches.
+    """
+    left, distinct = most, matches.distinct
+
+    def counted(candidates: Iterable[matches.Candidate]) -> Iterator[matches.Candidate]:
+        nonlocal left
+        for candidate in candidates:
+            left -= 1
+            if left < 0:
+                raise TooManyCandidatesError
+            yield candidate
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matches, "distinct", lambda candidates: distinct(counted(candidates)))
+        yield
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.physical.support import light_settings
+from tests.physical.support import TooManyCandidatesError, few_candidates, light_settings
 from tests.physical.test_acel import acel, assert_equal, tables_of, texts
 from tests.physical.test_equals_reference import (
     ALL_CASES,
@@ -50,7 +50,12 @@ def operator_of(pattern: tocsin.Pattern) -> str:
 
 
 def check(pattern: tocsin.Pattern, rows: Streams, found: list[dict[str, Any]], counted: Counter[str]) -> None:
-    expected = reference.evaluate(pattern.query, rows)  # without a warning of ties
+    try:
+        with few_candidates():
+            expected = reference.evaluate(pattern.query, rows)  # without a warning of ties
+    except TooManyCandidatesError:
+        counted["left out"] += 1
+        return
     assert_equal(pattern, found, expected)
     counted[operator_of(pattern)] += 1
     counted[f"{operator_of(pattern)} with matches"] += bool(expected)
@@ -120,6 +125,7 @@ def test_random_formulas_have_the_matches_of_the_reference() -> None:
 def test_thousands_of_random_patterns_and_formulas_too() -> None:
     counted = run_queries(4_000) + run_formulas(3_000, max_depth=4)
     assert min(counted["T-CER"], counted["A"], counted["R-CER"]) >= 100
+    assert counted["left out"] <= 50
 
 
 CLAIMED = [case for case in ALL_CASES if "aggregate" in claimed(case)]

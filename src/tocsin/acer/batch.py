@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.acer.columns import BLOCK, FIRST_KEY, SECOND_KEY, Incoming, Outgoing, integers
+from tocsin.acer.growth import ADVICE
 from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.acer.windows import FOREVER, NEVER
 
+log = logging.getLogger(__name__)
 AT_ONCE = 20_000  # arrivals that are given to a machine together, and results that leave together
 
 
@@ -56,6 +59,7 @@ class _Run:
     key: Key = ()
     memory: Any = None
     before: int = NEVER
+    has_warned: bool = False
     arrivals: list[Arrival] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -99,3 +103,6 @@ class _Run:
         given = self.task.machine.run(self.key, self.memory, new, self.before, now)
         self.outgoing.add(self.key, given.results)
         self.before = now
+        if given.grows and not self.has_warned:  # once in a task: others of its keys may be as many as there are
+            log.warning("%s. Hint: %s", given.grows, ADVICE)
+            self.has_warned = True

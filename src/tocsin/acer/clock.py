@@ -45,6 +45,8 @@ class Clock(Enum):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
             raise TypeError(f"{value!r} is not an integer, as the time column is")
+        if isinstance(value, int) and self.shown(value) is value:  # beyond the years of a datetime
+            return value
         if not isinstance(value, dt.datetime) or (value.tzinfo is None) == (self is Clock.INSTANT):
             wanted = "a datetime with a zone" if self is Clock.INSTANT else "a datetime without a zone"
             raise TypeError(f"{value!r} is not {wanted}, as the time column's are")

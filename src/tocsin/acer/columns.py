@@ -20,6 +20,7 @@ from tocsin.physical.sliced.positions import as_sorted
 TIME, BLOCK = "__tocsin_time", "__tocsin_block"
 FIRST_KEY, SECOND_KEY = "__tocsin_key1", "__tocsin_key2"
 FIRST_TIE, SECOND_TIE = "__tocsin_tie1", "__tocsin_tie2"
+LATEST = 2**63 - 1
 Identity = tuple[int, int]
 
 
@@ -134,7 +135,7 @@ class Outgoing:
         """The rows as columns; afterwards there are none."""
         rows, self.rows = self.rows, []
         columns = [self._column([row[0][place] for row in rows], kind) for place, kind in enumerate(self.keys.values())]
-        columns.append(pa.array([row[1].time for row in rows], pa.int64()))
+        columns.append(pa.array([self._time(*row) for row in rows], pa.int64()))
         if self.has_revision:
             columns.append(pa.array([row[1].revision for row in rows], pa.int32()))
         for place, (name, kind) in enumerate(self.payload.items()):
@@ -145,6 +146,16 @@ class Outgoing:
                 raise
         # By place: what users call them may differ in nothing but case.
         return pa.RecordBatch.from_arrays(columns, names=[column(place) for place in range(len(columns))])
+
+    @staticmethod
+    def _time(key: Key, result: Result, values: tuple[Any, ...]) -> int:
+        if result.time > LATEST:
+            raise errors.InvalidInputError(
+                f"The key {shown(key)} has events so late that the time of a result is after the last one there is: it "
+                f"would be {result.time} microseconds.",
+                hint="leave out events whose time stands for none, such as the largest integer.",
+            )
+        return result.time
 
     @staticmethod
     def _column(values: list[Any], kind: pa.DataType, never_null: bool = False) -> pa.Array:

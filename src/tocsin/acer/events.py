@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from tocsin import errors
+
 
 class Event(tuple[Any, ...]):
     """A row: `event.amount`, `event["amount"]`, or by place. It can be pickled, compared and kept in a set.
@@ -82,7 +84,25 @@ def events_of(
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Python values; instants in UTC, whatever zone the session shows them in."""
+    """Python values; instants in UTC, whatever zone the session shows them in.
+
+    What lies beyond the years of Python's datetimes, 1 to 9999, is a number: of microseconds, or of days for a date.
+    """
     if pa.types.is_timestamp(column.type) and column.type.tz not in (None, "UTC"):
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
-    return list(column.to_pylist())
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        if not pa.types.is_temporal(column.type):
+            raise errors.InvalidInputError(
+                "A list, map or struct of an event holds a time beyond the years 1 to 9999, which Python lacks.",
+                hint="leave the column out, or cast such times to numbers or texts.",
+            ) from None
+        return [_shown(one) for one in column]
+
+
+def _shown(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.value

@@ -36,6 +36,10 @@ from tocsin.physical.values import Kind, kind_of
 EVENTS = "events"  # what messages call the input
 REVISION = "revision"
 CLOCKS = {Kind.INSTANT: Clock.INSTANT, Kind.LOCAL: Clock.LOCAL, Kind.INTEGER: Clock.INTEGER}
+TOO_EARLY = errors.InvalidInputError(
+    "An event is so early that windows which hold it begin before the first time there is.",
+    hint="leave out events whose time stands for none, such as the smallest integer.",
+)
 ORDERED = frozenset(Kind) - {Kind.OTHER, Kind.NULL}
 
 
@@ -154,7 +158,10 @@ class Operator:
     def _with_blocks(self, rows: DataFrame, windows: Windows) -> DataFrame:
         """A row for each block of windows that needs the event."""
         time, per_block = F.col(names.TIME), windows.per_block
-        first = slice_of(slice_of(time - windows.size, windows.advance) + 1, per_block)
+        early = F.coalesce(
+            F.try_subtract(time, F.bigint(windows.size)), F.raise_error(F.lit(str(TOO_EARLY))).cast("bigint")
+        )
+        first = slice_of(slice_of(early, windows.advance) + 1, per_block)
         last = slice_of(slice_of(time, windows.advance), per_block)
         # Between two windows there is an event that nobody needs.
         blocks = F.when(first <= last, F.sequence(first, F.greatest(first, last))).otherwise(

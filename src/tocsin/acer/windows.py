@@ -8,9 +8,8 @@ from typing import Any
 from tocsin import errors
 from tocsin.acer.clock import Clock, length
 
-FOREVER = 2**63  # after the last time of all
+NEVER, FOREVER = -(2**65), 2**65  # before the beginning and after the end of every window
 LONGEST = 2**62
-NEVER = -(2**63)
 WINDOWS_PER_BLOCK = 16
 
 
