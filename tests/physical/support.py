@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import tocsin
-from tocsin.reference import matches
+from tocsin.reference.matches import Candidate, Evaluation
 
 
 def frames(spark: SparkSession, rows: Mapping[str, Sequence[tuple[Any, ...]]], schema: str) -> dict[str, DataFrame]:
@@ -52,24 +52,23 @@ class TooManyCandidatesError(Exception):
 
 
 @contextmanager
-def few_candidates(most: int = 300_000) -> Iterator[None]:
-    """Stop the reference where it has looked at so many candidates.
+def few_candidates(most: int = 1_000_000) -> Iterator[None]:
+    """Stop the reference where it would try to join so many pairs of candidates.
 
-    It makes all of them before any condition is asked: a handful of events have millions in an iteration of
-    conjunctions of iterations, of which few, or none, are matches.
+    It does before any condition is asked: a handful of events have millions in an iteration of conjunctions of
+    iterations, of which few, or none, are matches.
     """
-    left, distinct = most, matches.distinct
+    left, product = most, Evaluation._product
 
-    def counted(candidates: Iterable[matches.Candidate]) -> Iterator[matches.Candidate]:
+    def counted(self: Evaluation, lefts: list[Candidate], rights: list[Candidate], follows: Any) -> list[Candidate]:
         nonlocal left
-        for candidate in candidates:
-            left -= 1
-            if left < 0:
-                raise TooManyCandidatesError
-            yield candidate
+        left -= len(lefts) * len(rights)
+        if left < 0:
+            raise TooManyCandidatesError
+        return product(self, lefts, rights, follows)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matches, "distinct", lambda candidates: distinct(counted(candidates)))
+        patch.setattr(Evaluation, "_product", counted)
         yield
 
 
