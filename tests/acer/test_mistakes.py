@@ -17,8 +17,10 @@ from tocsin.acer import columns as names
 from tocsin.acer.batch import Task
 from tocsin.acer.clock import Clock
 from tocsin.acer.columns import Incoming, Outgoing, column
+from tocsin.acer.events import values_of
 from tocsin.acer.fast import Fold
 from tocsin.acer.functions import function
+from tocsin.acer.model import in_order
 
 SCHEMA = "ts bigint, k string, x bigint"
 
@@ -242,6 +244,24 @@ def test_times_that_stand_for_none_are_told(spark: SparkSession, construction: s
         alone = df.where("ts <> 5")  # the literal loop goes through every tick between two events
         rows = acer.rule_cer(alone, lambda state, event: (0, event), key="k", construction=construction).collect()
         assert rows == [(row.k, row.ts, row.x) for row in alone.collect()]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()])
+def test_ties_of_any_year_order_events(kind: pa.DataType) -> None:
+    late = 253_402_300_800_000_000 if pa.types.is_timestamp(kind) else 4_000_000
+    columns = {column(0): [5, 5, 5], names.TIME: [5, 5, 5]}
+    columns |= {name: [0, 0, 0] for name in (names.FIRST_TIE, names.SECOND_TIE, names.FIRST_KEY, names.SECOND_KEY)}
+    ties = pa.array([late, None, 0], pa.int64() if pa.types.is_timestamp(kind) else pa.int32()).cast(kind)
+    batch = pa.record_batch({**columns, column(1): ties})
+    found = sorted(Incoming(("ts", "u"), (), ("u",)).arrivals(batch), key=in_order)
+    assert found[0].event.u is None
+    assert found[2].event.u == late
+
+
+def test_bytes_that_are_no_text_are_told_as_such() -> None:
+    offsets = pa.array([0, 2], pa.int32()).buffers()[1]
+    with pytest.raises(UnicodeDecodeError):
+        values_of(pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")]))
 
 
 def test_a_large_state_that_does_not_grow_is_not(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,6 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tocsin import acer, errors
+from tocsin.acer.events import event_class
+from tocsin.acer.functions import values_of_row
 from tocsin.acer.typed import annotated_schema
 
 
@@ -150,3 +153,14 @@ def test_operators_take_them(spark: SparkSession) -> None:
         df, advance=5, size=5, update=lambda state, event: [*(state or []), event.x], output=span
     ).collect()
     assert sorted(tuple(row) for row in spans) == [(4, 0.5, 2.0), (9, 1.0, 1.0)]
+
+
+def test_a_column_may_be_called_as_what_events_have() -> None:
+    made = event_class(("values", "index", "fields", "asdict", "_x", "a b"))((1, 2, 3, 4, 5, 6))
+    assert (made.values, made.index, made._x) == (1, 2, 5)
+    assert (made["fields"], made["asdict"], made["a b"], made[-1]) == (3, 4, 6, 6)
+    assert made.asdict() == {"values": 1, "index": 2, "fields": 3, "asdict": 4, "_x": 5, "a b": 6}
+    assert values_of_row(made, ("a b", "values")) == (6, 1)
+    assert pickle.loads(pickle.dumps(made)) == made
+    with pytest.raises(TypeError, match="an output has no 'y'"):
+        values_of_row(made, ("y",))

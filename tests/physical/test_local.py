@@ -55,6 +55,61 @@ def test_the_local_engine_equals_the_reference(query: ast.Query, rows: Streams, 
         assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
 
 
+OVER_ALL = [
+    "PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 3 SECONDS",
+    "PATTERN SEQ(A a, OR(B b, C b)) WITHIN 3 SECONDS",
+    "PATTERN SEQ(A a, B+ b) WHERE [k] WITHIN 3 SECONDS",
+    "PATTERN OR(A a, B b) WITHIN 1 SECONDS",
+]
+FIRSTS = "FIRST(a.x) AS f, LAST(a.v) AS g, FIRST(b.x + b.v) AS h, LAST(b.ts) AS i, COUNT(*) AS n"
+ENDS = [
+    f"RETURN {FIRSTS}",
+    f"RETURN {FIRSTS}, a.x AS x GROUP BY a.x HAVING LAST(b.x) >= 0",
+    f"RETURN {FIRSTS} EVERY 2 SECONDS",
+]
+
+
+@settings(max_examples=150)
+@given(
+    text=st.builds("{} {}".format, st.sampled_from(OVER_ALL), st.sampled_from(ENDS)),
+    rows=streams(max_events=12),
+    tie=st.sampled_from([(), ("v",), ("x", "k")]),
+    strategy=st.sampled_from(["auto", "automaton", "aggregate"]),
+)
+def test_first_and_last_of_all_matches_go_by_position(
+    text: str, rows: Streams, tie: tuple[str, ...], strategy: str
+) -> None:
+    pattern = compiled(text)
+    inputs = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
+    found = local.match(pattern.query, inputs, tie=tie, strategy=strategy).to_pylist()
+    assert_same_rows(found, reference.evaluate(pattern, rows, tie=tie))
+
+
+FIRST = "PATTERN OR(A e, B e) WITHIN 10 SECONDS RETURN COUNT(*) AS n, FIRST(e.x) AS f"
+
+
+def test_tie_columns_may_have_other_types_in_other_inputs_as_long_as_nobody_compares_them() -> None:
+    rows = {"A": [{"ts": 1, "x": 1, "r": "s"}], "B": [{"ts": 2, "x": 2, "r": 1}]}
+    assert run(FIRST, rows, tie="r") == [{"n": 2, "f": 1}]
+    rows["B"][0]["ts"] = 1
+    with pytest.raises(errors.TypeMismatchError, match="The tie columns of events at one time cannot be compared"):
+        run(FIRST, rows, tie="r")
+
+
+def test_tie_columns_that_order_nothing_are_refused() -> None:
+    rows = {"A": [{"ts": 1, "x": 1, "r": [1]}], "B": [{"ts": 2, "x": 2, "r": [2]}]}
+    with pytest.raises(errors.InvalidOptionError, match="`tie` names `r`, whose values have no order: list"):
+        run(FIRST, rows, tie="r")
+    with pytest.raises(errors.MissingColumnError, match="There is no column `q` in the input of `A`"):
+        run(FIRST, rows, tie="q")
+
+
+@pytest.mark.parametrize("strategy", ["kernels", "", None, 5])
+def test_a_strategy_that_does_not_exist_is_refused(strategy: Any) -> None:
+    with pytest.raises(errors.InvalidOptionError, match=f"There is no strategy `{strategy}`"):
+        run(TEXT, ROWS, strategy=strategy)
+
+
 ROWS = {"A": [{"ts": 1, "x": 1}, {"ts": 4, "x": 2}], "B": [{"ts": 3, "x": 5, "n": "b"}]}
 TEXT = "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 10 SECONDS"
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 import tocsin
+from tocsin import errors
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.inputs import resolve
 from tocsin.physical.overall import overall
@@ -178,3 +179,30 @@ def test_first_and_last_go_by_position_and_not_by_match(spark: SparkSession) -> 
     (expected,) = tocsin.reference.evaluate(tocsin.pattern(f"{KLEENE} {outputs}"), stream)
     assert found == expected
     assert found["first"] == 9
+
+
+def test_texts_of_events_are_ordered_as_the_semantics_has_it(spark: SparkSession) -> None:
+    """NULL comes before a struct, and a number before one that it begins: the time is the last attribute by name."""
+    schema = "a struct<q bigint>, n bigint, ts bigint"
+    rows = [{"a": a, "n": n, "ts": 1} for a in ({"q": 10}, None, {"q": 1}) for n in (10, 1)]
+    pattern = tocsin.pattern(
+        "PATTERN A e WITHIN 9 US RETURN COUNT(*) AS c, FIRST(e.a.q) AS f, LAST(e.a.q) AS l, LAST(e.n) AS n"
+    )
+    frames = {
+        "A": spark.createDataFrame([((row["a"] or None) and (row["a"]["q"],), row["n"], 1) for row in rows], schema)
+    }
+    found = [row.asDict() for row in pattern.match(frames).collect()]
+    assert found == tocsin.reference.evaluate(pattern, {"A": rows}) == [{"c": 6, "f": None, "l": 1, "n": 10}]
+
+
+def test_tie_columns_that_cannot_be_compared_are_refused(spark: SparkSession) -> None:
+    frames = {
+        "A": spark.createDataFrame([], "ts bigint, x bigint, r string"),
+        "B": spark.createDataFrame([], "ts bigint, x bigint, r bigint"),
+        "C": spark.createDataFrame([], "ts bigint, x bigint, r array<bigint>"),
+    }
+    text = "PATTERN SEQ({}) WITHIN 9 US RETURN COUNT(*) AS c, FIRST(a.x) AS f"
+    with pytest.raises(errors.TypeMismatchError, match="The columns of `tie` cannot be compared between inputs"):
+        tocsin.pattern(text.format("A a, B b")).match(frames, tie="r")
+    with pytest.raises(errors.InvalidOptionError, match="`tie` names `r`, whose values have no order: array<bigint>"):
+        tocsin.pattern(text.format("A a, C c")).match(frames, tie="r")

@@ -25,8 +25,8 @@ from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import refused_by_kernels, refused_by_trends
 from tocsin.physical.compacted import named
 from tocsin.physical.counted import answered
-from tocsin.physical.local import Result, grouped
 from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as types_of

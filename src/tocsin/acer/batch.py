@@ -74,17 +74,16 @@ class _Run:
         changes = np.zeros(batch.num_rows - 1, np.bool_)
         for column in columns:
             changes |= column[1:] != column[:-1]
+        begins = [0, *(np.flatnonzero(changes) + 1).tolist()]
+        groups = zip(*(column[begins].tolist() for column in columns), strict=True)
         arrivals = self.task.incoming.arrivals(batch)
-        begin = 0
-        for end in [*(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]:
-            group = tuple(int(column[begin]) for column in columns)
+        for group, begin, end in zip(groups, begins, [*begins[1:], batch.num_rows], strict=True):
             if group != self.group:
                 self.finish()
                 self._begin(group, arrivals[begin])
             self.arrivals += arrivals[begin:end]
             if len(self.arrivals) >= AT_ONCE:
                 self._run(self.arrivals[-1].time)
-            begin = end
 
     def finish(self) -> None:
         """All rows of the group have come."""

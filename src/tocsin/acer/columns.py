@@ -12,7 +12,7 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.acer import listings
 from tocsin.acer.clock import Clock, length
-from tocsin.acer.events import events_of, values_of
+from tocsin.acer.events import events_of, order_of
 from tocsin.acer.functions import shown, values_of_row
 from tocsin.acer.model import Arrival, Key, Result
 from tocsin.physical.sliced.positions import as_sorted
@@ -61,7 +61,7 @@ class Incoming:
         columns = tuple(column(place) for place in range(len(self.names)))
         if self.ties:
             places = map(self.names.index, self.ties)
-            named = zip(*(values_of(table.column(columns[place])) for place in places), strict=True)
+            named = zip(*(order_of(table.column(columns[place])) for place in places), strict=True)
             ties = (as_sorted(values) + digest for values, digest in zip(named, digests, strict=True))
         found = list(map(Arrival, times, ties, events_of(table, self.names, columns)))
         self._check(table, found)

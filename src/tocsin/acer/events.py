@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections import namedtuple
 from collections.abc import Iterator
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ class Event(tuple[Any, ...]):
     Event(ts=5, user='ann')
     """
 
+    __slots__ = ()
     fields: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[dict[str, int]] = {}
     has_lists: ClassVar[bool] = False  # or anything else that a function could change
@@ -62,8 +63,22 @@ def event_class(fields: tuple[str, ...], has_lists: bool = False) -> type[Event]
     places = {name: place for place, name in enumerate(fields)}
     members: dict[str, Any] = {"fields": fields, "places": places, "has_lists": has_lists, "__slots__": ()}
     own = {"fields", "places", "has_lists", "asdict", "fresh"}
-    members |= {name: property(itemgetter(place)) for name, place in places.items() if _is_plain(name, own)}
+    # Those of a namedtuple read any tuple without a call of `__getitem__`; its names say nothing here.
+    getters = vars(namedtuple("Places", [f"place{place}" for place in range(len(fields))]))
+    members |= {name: getters[f"place{place}"] for name, place in places.items() if _is_plain(name, own)}
     return type("Event", (Event,), members)
+
+
+def values_in(event: Event, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The values of some columns, in this order; a KeyError when one is not there."""
+    plain = tuple(event)
+    return tuple([plain[place] for place in _places(type(event).fields, names)])
+
+
+@lru_cache(maxsize=64)
+def _places(fields: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+    places = {name: place for place, name in enumerate(fields)}
+    return tuple(places[name] for name in names)
 
 
 def _is_plain(name: str, own: set[str]) -> bool:
@@ -93,12 +108,21 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError):
-        if not pa.types.is_temporal(column.type):
+        if pa.types.is_nested(column.type):
             raise errors.InvalidInputError(
                 "A list, map or struct of an event holds a time beyond the years 1 to 9999, which Python lacks.",
                 hint="leave the column out, or cast such times to numbers or texts.",
             ) from None
+        if not pa.types.is_temporal(column.type):
+            raise
         return [_shown(one) for one in column]
+
+
+def order_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Values that order events as those of the column do: times of any year as numbers."""
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    return list(column.to_pylist())
 
 
 def _shown(value: pa.Scalar) -> Any:

@@ -29,11 +29,19 @@ at_time = itemgetter(0)
 
 def taken(waiting: list[Arrival], now: int) -> list[Arrival]:
     """The arrivals that the watermark has passed, in order; they wait no more."""
-    waiting.sort(key=in_order)
-    passed = bisect_left(waiting, now, key=at_time)
+    if len(waiting) > 1:
+        waiting.sort(key=in_order)
+    passed = len(waiting) if waiting and waiting[-1].time < now else bisect_left(waiting, now, key=at_time)
     found = waiting[:passed]
     del waiting[:passed]
     return found
+
+
+def in_time(waiting: list[Arrival], new: list[Arrival], before: int) -> int:
+    """Let the arrivals wait that are not older than the watermark; how many are."""
+    found = [arrival for arrival in new if arrival.time >= before]
+    waiting += found
+    return len(new) - len(found)
 
 
 class Kept(NamedTuple):
@@ -238,9 +246,7 @@ class Instants:
 
     def run(self, key: Key, memory: Waiting, new: list[Arrival], before: int, now: int) -> Given:
         """What f_P makes of them."""
-        given = Given()
-        memory.waiting += [arrival for arrival in new if arrival.time >= before]
-        given.late = sum(arrival.time < before for arrival in new)
+        given = Given(late=in_time(memory.waiting, new, before))
         for time, group in groupby(taken(memory.waiting, now), key=at_time):
             rows = processed(self.processing, key, time, [arrival.event for arrival in group])
             given.results += [Result(time, 0, row) for row in rows]
@@ -284,9 +290,7 @@ class Fold:
 
     def run(self, key: Key, memory: Folded, new: list[Arrival], before: int, now: int) -> Given:
         """What f_M gives."""
-        given = Given()
-        memory.waiting += [arrival for arrival in new if arrival.time >= before]
-        given.late = sum(arrival.time < before for arrival in new)
+        given = Given(late=in_time(memory.waiting, new, before))
         for arrival in taken(memory.waiting, now):
             memory.state, rows = mapped(self.mapping, key, memory.state, arrival, memory.growth, self.most_bytes)
             given.results += [Result(arrival.time, 0, row) for row in rows]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.acer.clock import Clock
-from tocsin.acer.events import Event
+from tocsin.acer.events import Event, values_in
 from tocsin.acer.model import Key
 
 UNCHANGING = frozenset(
@@ -113,7 +113,7 @@ def as_given(row: Any) -> Any:
     ('seen', [1])
     """
     if isinstance(row, tuple):
-        return row if all(type(value) in UNCHANGING for value in row) else copy.deepcopy(row)
+        return row if UNCHANGING.issuperset(map(type, row)) else copy.deepcopy(row)
     return row if type(row) in UNCHANGING else copy.deepcopy(row)
 
 
@@ -127,6 +127,8 @@ def rows_in(given: Any) -> list[Any]:
     """
     if given is None:
         return []
+    if type(given) is list:  # as most are; the tests below take longer than many a function
+        return [as_given(row) for row in given]
     if isinstance(given, Mapping | tuple) or is_dataclass(given):
         return [as_given(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
@@ -142,9 +144,14 @@ def values_of_row(row: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     >>> values_of_row({"b": 2, "a": 1}, ("a", "b")), values_of_row((1, 2), ("a", "b"))
     ((1, 2), (1, 2))
     """
+    if type(row) is tuple and len(row) == len(names):
+        return row
     named: Any = row
     if isinstance(row, Event):
-        named = row.asdict()
+        try:
+            return values_in(row, names)
+        except KeyError:
+            named = row.asdict()
     elif hasattr(row, "__fields__"):  # a Row of Spark's
         named = row.asDict()
     elif is_dataclass(row):

@@ -42,6 +42,7 @@ class Growth:
     """
 
     events: int = 0
+    measured: int = 0
     sizes: list[int] = field(default_factory=list)
 
     def counted(self, state: Any) -> bool:
@@ -53,7 +54,7 @@ class Growth:
             size = len(pickled(state))
         except Exception:  # what cannot be measured is a problem only where it has to be stored
             return False
-        self.sizes = [*self.sizes[-DOUBLINGS:], size]
+        self.sizes, self.measured = [*self.sizes[-DOUBLINGS:], size], self.events
         return True
 
     @property
@@ -66,10 +67,9 @@ class Growth:
         """What there is to tell of it: nothing, as long as it does not grow."""
         if not self.grows:
             return ""
-        measured = 1 << (self.events.bit_length() - 1)
         return (
             f"The state of {function.name} grows with the number of events: {self.sizes[-2]:,} bytes after "
-            f"{measured // 2:,} events, {self.sizes[-1]:,} after {measured:,}, for the key {shown(key)}"
+            f"{self.measured // 2:,} events, {self.sizes[-1]:,} after {self.measured:,}, for the key {shown(key)}"
         )
 
     def check(self, function: Function, key: Key, time: int, most_bytes: int | None) -> None:

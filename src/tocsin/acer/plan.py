@@ -20,7 +20,7 @@ from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
-from tocsin.physical.inputs import Inputs, Stream, stream_of
+from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
 from tocsin.physical.shapes import arrow_type
 from tocsin.physical.sliced import layout
 from tocsin.physical.sliced.slices import slice_of
@@ -31,7 +31,7 @@ from tocsin.physical.sql.frames import repartition, select, to_spark, where
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.heartbeats import heartbeats_of
-from tocsin.physical.values import Kind, kind_of
+from tocsin.physical.values import Kind
 
 EVENTS = "events"  # what messages call the input
 REVISION = "revision"
@@ -40,7 +40,6 @@ TOO_EARLY = errors.InvalidInputError(
     "An event is so early that windows which hold it begin before the first time there is.",
     hint="leave out events whose time stands for none, such as the smallest integer.",
 )
-ORDERED = frozenset(Kind) - {Kind.OTHER, Kind.NULL}
 
 
 @dataclass(frozen=True)
@@ -322,12 +321,7 @@ def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
     ordered = _names("ties", ties)
     schema = schema_of(df)
     stream = stream_of(EVENTS, df, schema, None, time, (*(named or ()), *ordered), "key= and ties=")
-    for name in ordered:
-        if kind_of(schema[name].dataType) not in ORDERED:
-            raise errors.InvalidOptionError(
-                f"`ties` names `{name}`, whose values have no order: {schema[name].dataType.simpleString()}.",
-                hint="name columns of numbers, texts or times.",
-            )
+    require_order("ties", ordered, schema)
     return Source(stream, named, ordered)
 
 

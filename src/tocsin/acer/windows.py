@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tocsin import errors
 from tocsin.acer.clock import Clock, length
@@ -72,8 +72,7 @@ class Windows:
         return max(1, -(-WINDOWS_PER_BLOCK * self.size // self.advance))
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """A window as a user's function sees it.
 
     Attributes

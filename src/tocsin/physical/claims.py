@@ -45,7 +45,7 @@ def check_strategy(strategy: str) -> None:
     """Refuse a strategy that does not exist."""
     if strategy not in STRATEGIES:
         raise InvalidOptionError(
-            f"There is no strategy `{strategy}`.", hint=did_you_mean(strategy, STRATEGIES, "strategies")
+            f"There is no strategy `{strategy}`.", hint=did_you_mean(str(strategy), STRATEGIES, "strategies")
         )
 
 

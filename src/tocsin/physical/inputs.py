@@ -24,6 +24,7 @@ TIME_HINTS: dict[Kind, str] = {
     Kind.DECIMAL: "if it counts seconds: `df.withColumn({name!r}, F.timestamp_seconds({name!r}))`.",
     Kind.DATE: "convert it first: `df.withColumn({name!r}, F.col({name!r}).cast('timestamp'))`.",
 }
+NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def resolve(
         required = (*ties, *((id,) if id is not None and name in named else ()))
         try:
             streams[name] = stream_of(name, frame, schema, type_column, _time_of(name, time), required)
+            require_order("tie", ties, schema)
         except errors.QueryErrors as several:
             problems.extend(several.errors)
         except errors.TocsinError as problem:
@@ -205,12 +207,38 @@ def stream_of(
     return Stream(name, frame, schema, time, kind, type_column)
 
 
+def require_order(option: str, names: Iterable[str], schema: T.StructType) -> None:
+    """Refuse columns that shall order events, and cannot.
+
+    Raises
+    ------
+    InvalidOptionError
+        When a column holds lists, maps or structs.
+    """
+    for name in names:
+        if isinstance(schema[name].dataType, NESTED):
+            raise unordered(option, name, schema[name].dataType.simpleString())
+
+
+def unordered(option: str, name: str, dtype: str) -> errors.InvalidOptionError:
+    """What to say of a column that cannot order events."""
+    return errors.InvalidOptionError(
+        f"`{option}` names `{name}`, whose values have no order: {dtype}.",
+        hint="name columns of numbers, texts or times.",
+    )
+
+
+def missing(column: str, known: Iterable[str], owner: str, option: str, what: str) -> errors.MissingColumnError:
+    """What to say of a column that is not there."""
+    return errors.MissingColumnError(
+        f"There is no {what} `{column}` in {owner}.",
+        hint=errors.did_you_mean(column, known, "its columns") + f" Choose one with `{option}`.",
+    )
+
+
 def _require(column: str, schema: T.StructType, owner: str, option: str, what: str) -> None:
     if column not in schema.names:
-        raise errors.MissingColumnError(
-            f"There is no {what} `{column}` in {owner}.",
-            hint=errors.did_you_mean(column, schema.names, "its columns") + f" Choose one with `{option}`.",
-        )
+        raise missing(column, schema.names, owner, option, what)
 
 
 def common_kind(streams: Mapping[str, Stream]) -> Kind:

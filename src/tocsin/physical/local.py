@@ -16,15 +16,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import network
-from tocsin.analysis.types import DataType, Kind
-from tocsin.analysis.variables import MISSING, STATUS
-from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.expressions import interpret
+from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.kernels.trends.answers import too_large
 from tocsin.kernels.trends.plan import trend
-from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.aggregates import aggregated
@@ -38,8 +33,10 @@ from tocsin.physical.claims import (
     unsupported,
 )
 from tocsin.physical.compacted import compact_table, refused_compact
-from tocsin.physical.counted import group_name, rows_over_all
+from tocsin.physical.counted import rows_over_all
+from tocsin.physical.inputs import missing, unordered
 from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes, normal
 from tocsin.physical.sliced.arrow import attributes_of as attribute_types
@@ -48,11 +45,7 @@ from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
-from tocsin.physical.sliced.positions import place_of
 from tocsin.physical.sliced.worker import Task
-
-Bags = dict[str, list[dict[str, Any]]]
-ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
 def match(
@@ -99,6 +92,7 @@ def match(
     schemas = {name: by_type[name].table.schema for name in named}
     bound = bind(query, {name: attribute_types(schema) for name, schema in schemas.items()}, time=time)
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    _require_ties(ties, [by_type[name] for name in named])
     clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
     if is_compact:
         return compact_table(bound, events, ties)
@@ -130,6 +124,17 @@ def _within_distances(query: alg.Query, events: Sequence[Events]) -> alg.Query:
     if refusal is not None:
         raise refusal
     return query
+
+
+def _require_ties(ties: Sequence[str], events: Iterable[Events]) -> None:
+    """Refuse tie columns that are not there, or have no order."""
+    for group in events:
+        for name in ties:
+            if name not in group.table.column_names:
+                raise missing(name, group.table.column_names, f"the input of `{group.type}`", "tie=", "column")
+            dtype = group.table.schema.field(name).type
+            if pa.types.is_nested(dtype):
+                raise unordered("tie", name, str(dtype))
 
 
 def _search(bound: BoundQuery, strategy: str) -> AnyKernel:
@@ -198,10 +203,7 @@ def table_of(given: Any) -> pa.Table:
 def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -> str:
     column = time if isinstance(time, str) else time.get(name or "", "")
     if column not in table.column_names:
-        raise errors.MissingColumnError(
-            f"There is no time column `{column}` in the input of `{name}`.",
-            hint=errors.did_you_mean(column, table.column_names, "its columns") + " Choose one with `time=`.",
-        )
+        raise missing(column, table.column_names, f"the input of `{name}`", "time=", "time column")
     dtype = table.schema.field(column).type
     if not (pa.types.is_timestamp(dtype) or pa.types.is_integer(dtype) or pa.types.is_null(dtype)):
         raise errors.TimeTypeError(
@@ -222,210 +224,3 @@ def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind], *, with_time
         for number, kind in enumerate(asked)
     ]
     return pa.schema(fields)
-
-
-# --- outputs --------------------------------------------------------------------------------------
-
-
-class Result:
-    """RETURN, HAVING and GROUP BY over the matches that the search found."""
-
-    def __init__(
-        self,
-        bound: BoundQuery,
-        found: pa.Table,
-        variables: Mapping[str, tuple[int, Sequence[str]]],
-        asked: Sequence[ex.Expression] = (),
-    ) -> None:
-        self.bound = bound
-        self.query = bound.query
-        self.found = found
-        self.variables = variables
-        self.asked = {aggregate: ex.Attribute(ASKED, (names.value(number),)) for number, aggregate in enumerate(asked)}
-
-    def table(self, time: pa.DataType) -> pa.Table:
-        """A row per match."""
-        query, found = self.query, self.found
-        bags = self._bags() if query.returns or query.having is not None else []
-        if query.having is not None:
-            wanted = interpret.value(query.having)
-            keep = [number for number, one in enumerate(bags) if wanted(one) is True]
-            found, bags = found.take(pa.array(keep, pa.int64())), [bags[number] for number in keep]
-        halves = (found.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
-        columns = {
-            "match_id": pa.array(
-                [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)], pa.string()
-            ),
-            "start": found.column(names.START).cast(time),
-            "end": found.column(names.END).cast(time),
-        }
-        if query.returns:
-            for returned, (_, dtype) in zip(query.returns, self.bound.columns, strict=True):
-                columns[returned.name] = self._column(returned.expression, bags, dtype, time)
-        else:
-            columns |= {name: self._whole(found, name) for name in query.variables}
-        return pa.table(columns | (_said_of_timeouts(query, found) if query.timeouts else {}))
-
-    def over_all(self, time: pa.DataType) -> pa.Table:
-        """One row per window and group, or one in all."""
-        query, bags = self.query, self._bags()
-        every_us = query.every_us
-        starts = self.found.column(names.START).to_pylist()
-        keys = [(one.expression, interpret.value(one.expression)) for one in query.group_by]
-        groups: dict[tuple[Any, ...], list[Bags]] = {} if keys or every_us else {(): []}
-        values: dict[tuple[Any, ...], list[Any]] = {(): []}
-        for one, start in zip(bags, starts, strict=True):
-            found = [key(one) for _, key in keys]
-            window = (start - start % every_us,) if every_us else ()
-            name = (*window, *map(group_name, found))
-            groups.setdefault(name, []).append(one)
-            values.setdefault(name, found)
-        rows = []
-        for name, members in groups.items():
-            known = {expression: value for (expression, _), value in zip(keys, values[name], strict=True)}
-            if query.having is None or _over(query.having, members, known) is True:
-                window = name[:1] if every_us else ()
-                rows.append([*window, *(_over(one.expression, members, known) for one in query.returns)])
-        return grouped(self.bound, rows, time)
-
-    def _bags(self) -> list[Bags]:
-        """Per match, the events of each variable with the attributes that were asked for."""
-        bags: list[Bags] = [{} for _ in range(self.found.num_rows)]
-        for name, (place, attributes) in self.variables.items():
-            is_iterated = self.query.variables[name].iterated
-            for bag, held in zip(bags, self.found.column(names.variable(place)).to_pylist(), strict=True):
-                events = held if is_iterated else [held]
-                if held is not None:
-                    bag[name] = [dict(zip(attributes, event.values(), strict=False)) for event in events]
-        if self.asked:
-            values = self.found.select([names.value(number) for number in range(len(self.asked))]).to_pylist()
-            for bag, row in zip(bags, values, strict=True):
-                bag[ASKED] = [row]
-        return bags
-
-    def _column(self, expression: ex.Expression, bags: list[Bags], dtype: DataType, time: pa.DataType) -> pa.Array:
-        if isinstance(expression, ex.Variable):
-            return self._whole(self.found, expression.name)
-        if isinstance(expression, ex.Attribute) and len(expression.path) == 1:
-            place, attributes = self.variables[expression.variable]
-            kind = self.found.schema.field(names.variable(place)).type
-            is_iterated = self.query.variables[expression.variable].iterated
-            inner = (kind.value_type if is_iterated else kind).field(list(attributes).index(expression.path[0])).type
-            if is_iterated and expression.index is ex.Each.PLAIN:
-                values = [
-                    None
-                    if (held := bag.get(expression.variable)) is None
-                    else [one[expression.path[0]] for one in held]
-                    for bag in bags
-                ]
-                return pa.array(values, pa.list_(inner))
-            return pa.array(map(interpret.value(expression), bags), inner)
-        if (
-            isinstance(expression, ex.Attribute)
-            and expression.index is ex.Each.PLAIN
-            and self.query.variables[expression.variable].iterated
-        ):
-            first = interpret.value(expression)
-            return pa.array(
-                [
-                    None
-                    if (held := bag.get(expression.variable)) is None
-                    else [first({expression.variable: [one]}) for one in held]
-                    for bag in bags
-                ]
-            )
-        computed = expression.transform(lambda node: self.asked.get(node, node))
-        values = list(map(interpret.value(computed), bags))
-        zone = time.tz if pa.types.is_timestamp(time) else "UTC"
-        return pa.array(values, _arrow(dtype, zone))
-
-    def _whole(self, found: pa.Table, name: str) -> pa.ChunkedArray:
-        """A variable's events under the names of their attributes."""
-        place, attributes = self.variables[name]
-        column = found.column(names.variable(place))
-        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
-        named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
-        wanted = pa.list_(named) if pa.types.is_list(column.type) else named
-        return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
-
-
-def _said_of_timeouts(query: alg.Query, found: pa.Table) -> dict[str, pa.Array]:
-    """What tells time-outs from matches."""
-    numbers = found.column(names.MISSING).to_pylist()
-    late = missing_variables(query)
-    return {
-        STATUS: pa.array(["timeout" if number else "match" for number in numbers], pa.string()),
-        MISSING: pa.array([late[number - 1] if number else None for number in numbers], pa.string()),
-    }
-
-
-def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:
-    """Rows over all matches as a table; the first value of each is its window, where there are windows."""
-    returns, every_us = bound.query.returns, bound.query.every_us
-    windows: dict[str, pa.Array] = {}
-    if every_us is not None:
-        starts = [row[0] for row in rows]
-        windows["window_start"] = pa.array(starts, pa.int64()).cast(time)
-        windows["window_end"] = pa.array([start + every_us for start in starts], pa.int64()).cast(time)
-        rows = [row[1:] for row in rows]
-    columns = zip(*rows, strict=True) if rows else ([] for _ in returns)
-    return pa.table(
-        windows
-        | {
-            returned.name: pa.array(list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype))
-            for returned, column, (_, dtype) in zip(returns, columns, bound.columns, strict=True)
-        }
-    )
-
-
-def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same values under other names of fields."""
-    if pa.types.is_list(wanted):
-        values = _renamed(array.values, wanted.value_type)
-        # Offsets of a NULL list are equal, so that the mask tells all there is to know of it.
-        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
-    names_of = [field.name for field in wanted.fields]
-    fields = [array.field(number) for number in range(len(names_of))]
-    return pa.StructArray.from_arrays(fields, names=names_of, mask=array.is_null() if array.null_count else None)
-
-
-def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
-    """The Arrow type of a computed column; None lets Arrow see for itself."""
-    known = {
-        Kind.BOOLEAN: pa.bool_(),
-        Kind.INTEGER: pa.int64(),
-        Kind.DOUBLE: pa.float64(),
-        Kind.STRING: pa.string(),
-        Kind.TIMESTAMP: pa.timestamp("us", zone),
-        Kind.DATE: pa.date32(),
-        Kind.INTERVAL: pa.duration("us"),
-        Kind.BINARY: pa.binary(),
-    }
-    if dtype.kind is Kind.ARRAY and dtype.element is not None:
-        element = _arrow(dtype.element, zone)
-        return None if element is None else pa.list_(element)
-    return known.get(dtype.kind)
-
-
-def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expression, Any]) -> Any:
-    """An expression of group keys and aggregates over all matches: both become constants (R4, R40)."""
-
-    def settled(node: ex.Expression) -> ex.Expression:
-        if node in keys:
-            return ex.Literal(keys[node])
-        if isinstance(node, ex.Aggregate):
-            if node.argument is None:
-                return ex.Literal(len(members))
-            if not members and node.function not in ("count", "sum"):
-                return ex.Literal(None)
-            (variable,) = ex.variables_in(node.argument)
-            together = [event for bags in members for event in bags.get(variable, ())]
-            if node.function in ("first", "last"):  # events of several matches and partitions have their own order
-                together.sort(key=lambda event: place_of(event[names.POSITION]))
-            found = interpret.aggregate(node)({variable: together})
-            if node.function == "sum" and found is None:
-                raise too_large("sum")
-            return ex.Literal(found)
-        return node.map_children(settled)
-
-    return interpret.value(settled(expression))({})

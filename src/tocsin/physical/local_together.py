@@ -14,8 +14,9 @@ from tocsin.kernels.kernel import kernel
 from tocsin.kernels.together import common, flagging
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.pipeline import optimize
-from tocsin.physical.local import Result, events_of
+from tocsin.physical.local import events_of
 from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.results import Result
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of

@@ -62,8 +62,9 @@ def _ts(time: Any) -> int:
 
 
 def _tie_key(event: Event, tie: Sequence[str]) -> list[Any]:
-    # NULLs first; a False/True marker keeps None from being compared with values.
-    return [(value is not None, value) if value is not None else (False,) for value in map(event.row.get, tie)]
+    # NULLs first and NaN last; the marker keeps them from being compared with values.
+    keys = [group_key(event.row.get(name)) for name in tie]
+    return [(0,) if key[-1] is None else (2,) if key == ("NaN",) else (1, key[-1]) for key in keys]
 
 
 def canonical(row: Row) -> str:

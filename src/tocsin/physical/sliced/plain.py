@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tocsin import errors
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Held
@@ -26,7 +27,8 @@ from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
-from tocsin.physical.sliced.positions import position
+from tocsin.physical.sliced.positions import as_sorted
+from tocsin.physical.sliced.text import end_of
 
 Row = Mapping[str, Any]
 
@@ -319,21 +321,34 @@ class _Columns:
             every = [
                 (group.type or "", row) for group, rows in zip(self.events, self.rows, strict=True) for row in rows
             ]
-            found = [
-                position(time, (row.get(name) for name in self.ordered_by), kind, _json(row))
+            places = [
+                (time, as_sorted(row.get(name) for name in self.ordered_by), kind, _json(row))
                 for time, (kind, row) in zip(times, every, strict=True)
             ]
-            self._add(pa.array(found) if found else pa.nulls(0), names.POSITION)
+            self._add(pa.array(_numbered(places), pa.int64()), names.POSITION)
         return names.POSITION
 
     def order_texts(self) -> str:
         """The same as `tocsin.physical.sliced.text` writes it: the values by name, without names and time."""
         found = [
-            ",".join(_json(row[name]) for name in sorted(row) if name != group.time) + "}"
+            ",".join(_json(row[name]) for name in sorted(row) if name != group.time)
+            + end_of((name for name in row if name != group.time), group.time)
             for group, rows in zip(self.events, self.rows, strict=True)
             for row in rows
         ]
         return self._add(pa.array(found, pa.string()))
+
+
+def _numbered(places: list[Any]) -> list[int]:
+    """The number of each place in their order, the same for equal ones."""
+    try:
+        numbers = {place: number for number, place in enumerate(sorted(set(places)))}
+    except TypeError as problem:
+        raise errors.TypeMismatchError(
+            f"The tie columns of events at one time cannot be compared: {problem}.",
+            hint="`tie=` names columns that have one type in all inputs.",
+        ) from None
+    return [numbers[place] for place in places]
 
 
 def _json(value: Any) -> str:

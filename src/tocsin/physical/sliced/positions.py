@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from tocsin import errors
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.shapes import shape_of
 from tocsin.physical.sliced.parts import Part
@@ -47,9 +48,9 @@ def type_of(part: Part) -> Column:
     return F.coalesce(part.columns[part.type_column][0], F.lit(""))
 
 
-def place_of(position: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What orders positions in Python."""
-    return as_sorted(position.values())
+def place_of(position: Mapping[str, Any] | int) -> Any:
+    """What orders positions in Python; where one process has all events, they are numbered."""
+    return position if isinstance(position, int) else as_sorted(position.values())
 
 
 def as_sorted(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -70,5 +71,12 @@ def is_nan(value: Any) -> bool:
 
 def _ties(inputs: Inputs) -> dict[str, T.DataType]:
     """The tie columns in the types that all inputs agree on."""
-    schemas = [stream.schema for stream in inputs.streams.values()]
-    return shape_of("tie", [T.StructType([schema[name] for name in inputs.ties]) for schema in schemas])
+    schemas = [T.StructType([stream.schema[name] for name in inputs.ties]) for stream in inputs.streams.values()]
+    try:
+        return shape_of("tie", schemas)
+    except errors.TypeMismatchError:
+        raise errors.TypeMismatchError(
+            "The columns of `tie` cannot be compared between inputs: "
+            f"{' and '.join(dict.fromkeys(schema.simpleString() for schema in schemas))}.",
+            hint="`tie=` names columns that have one type in all inputs.",
+        ) from None

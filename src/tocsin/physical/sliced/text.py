@@ -6,7 +6,7 @@ have the same. Its order is that of code points.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import types as T
 
@@ -21,19 +21,25 @@ Typed = Mapping[str, tuple[Column, T.DataType]]
 
 def text_of(columns: Typed, *, without: str) -> Column:
     """The text of an event; its time, the same for all that are compared, is left out."""
-    return _object({name: typed for name, typed in columns.items() if name != without})
+    others = {name: typed for name, typed in columns.items() if name != without}
+    return _object(others, end=end_of(others, without))
 
 
-def _object(columns: Typed) -> Column:
+def end_of(names: Iterable[str], time: str) -> str:
+    """What stands behind the last value: `1}` is greater than `10}`, and less where the time comes after it."""
+    return "," if time > max(names, default=time) else "}"
+
+
+def _object(columns: Typed, *, begin: str = "", end: str = "}") -> Column:
     values = [F.coalesce(_value(*columns[name]), F.lit("null")) for name in sorted(columns)]
-    return F.concat(F.concat_ws(",", *values), F.lit("}")) if values else F.lit("}")
+    return F.concat(F.lit(begin), F.concat_ws(",", *values), F.lit(end)) if values else F.lit(begin + end)
 
 
 def _value(column: Column, dtype: T.DataType) -> Column:
     """A value as JSON; NULL when it is NULL."""
     if isinstance(dtype, T.StructType):
         fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
-        return F.when(column.isNotNull(), _object(fields))
+        return F.when(column.isNotNull(), _object(fields, begin="{"))
     match kind_of(dtype):
         case Kind.INTEGER | Kind.BOOLEAN:
             return column.cast("string")

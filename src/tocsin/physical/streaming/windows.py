@@ -20,8 +20,8 @@ from tocsin.analysis.temporal import Network
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.local import Result, grouped
 from tocsin.physical.overall import overall, window_of
+from tocsin.physical.results import Result, grouped
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends

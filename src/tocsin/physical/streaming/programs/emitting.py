@@ -17,8 +17,8 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Source
 from tocsin.kernels.together import flagging
-from tocsin.physical.local import Result
 from tocsin.physical.programs.claims import column
+from tocsin.physical.results import Result
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
