@@ -43,7 +43,7 @@ ALLOWED = {
     "physical/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     "physical/compat.py": {"sparkContext"},  # the Python of workers on a local master; never over Connect
     "physical/identity.py": {"count", "first"},  # fields of a bag of digests
-    "physical/local.py": {"take"},  # likewise
+    "physical/results.py": {"take"},  # likewise
     "physical/sliced/edges.py": {"take"},  # likewise
     "sinks.py": {"write", "save", "persist"},  # what `foreachBatch` calls is there to write; it gives up what it keeps
 }

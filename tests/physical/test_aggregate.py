@@ -72,6 +72,8 @@ def found_here(pattern: tocsin.Pattern, rows: Streams) -> list[dict[str, Any]]:
         return local.match(pattern.query, tables_of(rows), **options).to_pylist()
     except errors.TooManyMatchesError:
         assume(False)
+    except errors.ContradictoryDistancesError:
+        assume(False)
     except errors.TypeMismatchError:
         assume(False)  # a variable of two kinds of events that have an attribute in common, but not its type
     except errors.UnsupportedError as refused:

@@ -17,6 +17,7 @@ from tocsin.analysis.variables import RESERVED_PREFIX
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, schema_of
 from tocsin.physical.schemas import require_distinct_names
 from tocsin.physical.values import Kind, kind_of
+from tocsin.physical.wording import missing, unordered
 
 TIME_HINTS: dict[Kind, str] = {
     Kind.STRING: "convert it first: `df.withColumn({name!r}, F.to_timestamp({name!r}))`.",
@@ -218,22 +219,6 @@ def require_order(option: str, names: Iterable[str], schema: T.StructType) -> No
     for name in names:
         if isinstance(schema[name].dataType, NESTED):
             raise unordered(option, name, schema[name].dataType.simpleString())
-
-
-def unordered(option: str, name: str, dtype: str) -> errors.InvalidOptionError:
-    """What to say of a column that cannot order events."""
-    return errors.InvalidOptionError(
-        f"`{option}` names `{name}`, whose values have no order: {dtype}.",
-        hint="name columns of numbers, texts or times.",
-    )
-
-
-def missing(column: str, known: Iterable[str], owner: str, option: str, what: str) -> errors.MissingColumnError:
-    """What to say of a column that is not there."""
-    return errors.MissingColumnError(
-        f"There is no {what} `{column}` in {owner}.",
-        hint=errors.did_you_mean(column, known, "its columns") + f" Choose one with `{option}`.",
-    )
 
 
 def _require(column: str, schema: T.StructType, owner: str, option: str, what: str) -> None:

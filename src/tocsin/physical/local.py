@@ -15,7 +15,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.schema import BoundQuery, bind
-from tocsin.analysis.temporal import network
+from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.runs.kernel import run_kernel
@@ -34,7 +34,6 @@ from tocsin.physical.claims import (
 )
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import rows_over_all
-from tocsin.physical.inputs import missing, unordered
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
@@ -46,6 +45,7 @@ from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Task
+from tocsin.physical.wording import missing, unordered
 
 
 def match(
@@ -87,8 +87,9 @@ def match(
     named = alg.event_types(query.pattern)
     events = events_of(named, inputs, time, type)
     by_type = {group.type: group for group in events}
+    distances = _distances(query, [by_type[name] for name in named])
     if strategy == "aggregate":
-        query = _within_distances(query, [by_type[name] for name in named])
+        query = _within(query, distances)
     schemas = {name: by_type[name].table.schema for name in named}
     bound = bind(query, {name: attribute_types(schema) for name, schema in schemas.items()}, time=time)
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
@@ -114,11 +115,15 @@ def match(
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
 
 
-def _within_distances(query: alg.Query, events: Sequence[Events]) -> alg.Query:
-    """The query with the window that follows from its distances, or the reason why it is no aggregate."""
+def _distances(query: alg.Query, events: Sequence[Events]) -> Network:
+    """How far the events of a match lie apart; distances that no events can keep are refused, as on Spark."""
     times = {str(group.type): group.time for group in events}
     is_integer = all(pa.types.is_integer(group.table.schema.field(group.time).type) for group in events)
-    distances = network(query, times, integer_time=is_integer)
+    return network(query, times, integer_time=is_integer)
+
+
+def _within(query: alg.Query, distances: Network) -> alg.Query:
+    """The query with the window that follows from its distances, or the reason why it is no aggregate."""
     query = optimize(query, rules=(window_from_distances(distances),)).query
     refusal = refused_by_aggregates(query, "locally")
     if refusal is not None:

@@ -20,7 +20,7 @@ from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
 from tocsin.physical.counted import group_name
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.positions import place_of
+from tocsin.physical.sliced.order import place_of
 
 Bags = dict[str, list[dict[str, Any]]]
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags

@@ -27,8 +27,7 @@ from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
-from tocsin.physical.sliced.positions import as_sorted
-from tocsin.physical.sliced.text import end_of
+from tocsin.physical.sliced.order import as_sorted, end_of
 
 Row = Mapping[str, Any]
 

@@ -1,13 +1,12 @@
 """Where an event stands among all others (R16): by time, tie columns, type and text, as one value.
 
 Events that are found far apart, in other partitions or other tasks, meet in FIRST and LAST over all matches. There this
-value tells which of them comes first, to Spark and to Python alike.
+value tells which of them comes first, to Spark and to Python alike (`order.place_of`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import types as T
@@ -46,27 +45,6 @@ def type_of(part: Part) -> Column:
     if part.type_column is None:
         return F.lit(part.name)
     return F.coalesce(part.columns[part.type_column][0], F.lit(""))
-
-
-def place_of(position: Mapping[str, Any] | int) -> Any:
-    """What orders positions in Python; where one process has all events, they are numbered."""
-    return position if isinstance(position, int) else as_sorted(position.values())
-
-
-def as_sorted(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What orders lists of values as Spark sorts them: NULL first and NaN last.
-
-    Examples
-    --------
-    >>> sorted([(float("nan"),), (2.0,), (None,)], key=as_sorted)
-    [(None,), (2.0,), (nan,)]
-    """
-    return tuple((0,) if value is None else (2,) if is_nan(value) else (1, value) for value in values)
-
-
-def is_nan(value: Any) -> bool:
-    """Whether a value is the number that is none."""
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _ties(inputs: Inputs) -> dict[str, T.DataType]:

@@ -6,12 +6,13 @@ have the same. Its order is that of code points.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import types as T
 
 from tocsin.physical import instants
 from tocsin.physical.identity import JSON_OPTIONS
+from tocsin.physical.sliced.order import end_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind, kind_of
@@ -23,11 +24,6 @@ def text_of(columns: Typed, *, without: str) -> Column:
     """The text of an event; its time, the same for all that are compared, is left out."""
     others = {name: typed for name, typed in columns.items() if name != without}
     return _object(others, end=end_of(others, without))
-
-
-def end_of(names: Iterable[str], time: str) -> str:
-    """What stands behind the last value: `1}` is greater than `10}`, and less where the time comes after it."""
-    return "," if time > max(names, default=time) else "}"
 
 
 def _object(columns: Typed, *, begin: str = "", end: str = "}") -> Column:
