@@ -76,6 +76,19 @@ def test_tables(spark: SparkSession, operator: str, construction: str, key: str 
         assert [row["ts"] for row in found] == sorted(row["ts"] for row in found)
 
 
+@CONSTRUCTIONS
+@pytest.mark.parametrize("key", [None, "k", ()])
+def test_preprocessed_events_are_in_order_over_all_partitions(spark: SparkSession, construction: str, key: Any) -> None:
+    rows = [Row(time * 7919 % 500, "pq"[time % 2], time % 3) for time in range(3000)]
+    df = spark.createDataFrame(rows, SCHEMA).repartition(5)
+    with light_settings(spark, partitions=7):
+        result = acer.sort_and_preprocess(df, lambda events: events, key=key, construction=construction)
+        found = [row.asDict() for row in result.collect()]
+        assert result.rdd.getNumPartitions() == 7
+    assert [row["ts"] for row in found] == sorted(row.ts for row in rows)
+    assert Counter((row["ts"], row["k"], row["x"]) for row in found) == Counter(rows)
+
+
 @EVERY
 @pytest.mark.parametrize(("construction", "store"), [("fast", "default"), ("fast", "rocksdb"), ("literal", "default")])
 def test_streams_that_stop_and_go_on(

@@ -18,6 +18,11 @@ class Clock(Enum):
     LOCAL = "timestamp_ntz"
     INTEGER = "integer"
 
+    @property
+    def epoch(self) -> dt.datetime:
+        """Where it begins to count."""
+        return EPOCH if self is Clock.INSTANT else LOCAL_EPOCH
+
     def shown(self, micros: int) -> Any:
         """A time as a value of the column: a datetime with its zone, UTC, or without one, or an integer.
 
@@ -29,7 +34,7 @@ class Clock(Enum):
         if self is Clock.INTEGER:
             return micros
         try:
-            return (EPOCH if self is Clock.INSTANT else LOCAL_EPOCH) + dt.timedelta(microseconds=micros)
+            return self.epoch + dt.timedelta(microseconds=micros)
         except OverflowError:  # beyond the years of a datetime
             return micros
 
@@ -50,7 +55,7 @@ class Clock(Enum):
         if not isinstance(value, dt.datetime) or (value.tzinfo is None) == (self is Clock.INSTANT):
             wanted = "a datetime with a zone" if self is Clock.INSTANT else "a datetime without a zone"
             raise TypeError(f"{value!r} is not {wanted}, as the time column's are")
-        return (value - (EPOCH if self is Clock.INSTANT else LOCAL_EPOCH)) // MICROSECOND
+        return (value - self.epoch) // MICROSECOND
 
 
 UNITS = (("days", 86_400_000_000), ("hours", 3_600_000_000), ("minutes", 60_000_000), ("seconds", 1_000_000))

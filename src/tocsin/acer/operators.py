@@ -168,7 +168,7 @@ def sort_and_preprocess(
         machine,
         unit,
         events.payload(annotated_schema(function, "function") if schema is None else schema),
-        is_sorted=True,
+        is_instant=True,
         said=(unit, events.key),
         live=_live(watermark, shards, heartbeats, idle_timeout),
     ).frame()

@@ -27,7 +27,7 @@ from tocsin.physical.sliced.slices import slice_of
 from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import repartition, select, to_spark, where
+from tocsin.physical.sql.frames import repartition, repartition_by_range, select, to_spark, where
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.heartbeats import heartbeats_of
@@ -111,8 +111,8 @@ class Operator:
         Whether results tell how often they have been given before.
     windows
         Windows by which a batch is cut, so that a key is not one task; None: it is.
-    is_sorted
-        Whether the result of a batch is in order of time.
+    is_instant
+        Whether results are of events of one time, and of no others; those of a batch are in order of time.
     said
         What the state of a stream depends on beside all this.
     live
@@ -126,7 +126,7 @@ class Operator:
     spans: int = 0
     has_revision: bool = False
     windows: Windows | None = None
-    is_sorted: bool = False
+    is_instant: bool = False
     said: tuple[object, ...] = ()
     live: Live = field(default_factory=Live)
 
@@ -146,10 +146,15 @@ class Operator:
         if windows is not None:
             rows = self._with_blocks(rows, windows)
             group.append(F.col(names.BLOCK))
-        is_one = self.source.key == () and windows is None
-        rows = rows.repartition(1) if is_one else repartition(rows, *group)
-        order = [*group, F.col(names.TIME), *map(F.col, self.source.columns(self.source.ties))]
-        order += [F.col(names.FIRST_TIE), F.col(names.SECOND_TIE)]
+        time, ties = F.col(names.TIME), map(F.col, self.source.columns(self.source.ties))
+        order = [*group, time]
+        if self.is_instant:  # a group is of one time then, and results come in order without another shuffle
+            rows, order = repartition_by_range(rows, time), [time, *group]
+        elif self.source.key == () and windows is None:
+            rows = rows.repartition(1)
+        else:
+            rows = repartition(rows, *group)
+        order += [*ties, F.col(names.FIRST_TIE), F.col(names.SECOND_TIE)]
         rows = rows.sortWithinPartitions(*map(to_spark, order))
         task = Task(self.machine, self._incoming(), self._outgoing(), None if windows is None else windows.per_block)
         return rows.mapInArrow(task, self._worker_schema())
@@ -273,8 +278,6 @@ class Operator:
         called = [*key, time, *([REVISION] if self.has_revision else []), *self.schema.names]
         first = len(called) - len(self.schema.names)
         times = {len(key), *range(first, first + self.spans)}
-        if self.is_sorted and not is_streaming(found):
-            found = found.orderBy(names.column(len(key)))
         every = (
             (self._time(names.column(place)) if place in times else F.col(names.column(place))).alias(name)
             for place, name in enumerate(called)

@@ -39,6 +39,11 @@ def repartition(frame: DataFrame, *by: Column) -> DataFrame:
     return frame.repartition(*map(to_spark, by))
 
 
+def repartition_by_range(frame: DataFrame, by: Column) -> DataFrame:
+    """The rows, those together that agree on a value, in partitions that follow each other in its order."""
+    return frame.repartitionByRange(to_spark(by))
+
+
 def aggregate(frame: DataFrame, by: Sequence[Column], *aggregates: Column) -> DataFrame:
     """One row per group, or one in all: the values it agrees on, and the aggregates."""
     return frame.groupBy(*map(to_spark, by)).agg(*map(to_spark, aggregates))
