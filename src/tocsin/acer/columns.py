@@ -135,7 +135,7 @@ class Outgoing:
         """The rows as columns; afterwards there are none."""
         rows, self.rows = self.rows, []
         columns = [self._column([row[0][place] for row in rows], kind) for place, kind in enumerate(self.keys.values())]
-        columns.append(pa.array([self._time(*row) for row in rows], pa.int64()))
+        columns.append(self._times(rows))
         if self.has_revision:
             columns.append(pa.array([row[1].revision for row in rows], pa.int32()))
         for place, (name, kind) in enumerate(self.payload.items()):
@@ -148,14 +148,15 @@ class Outgoing:
         return pa.RecordBatch.from_arrays(columns, names=[column(place) for place in range(len(columns))])
 
     @staticmethod
-    def _time(key: Key, result: Result, values: tuple[Any, ...]) -> int:
-        if result.time > LATEST:
+    def _times(rows: list[tuple[Key, Result, tuple[Any, ...]]]) -> pa.Array:
+        late = next((row for row in rows if row[1].time > LATEST), None)
+        if late is not None:
             raise errors.InvalidInputError(
-                f"The key {shown(key)} has events so late that the time of a result is after the last one there is: it "
-                f"would be {result.time} microseconds.",
+                f"The key {shown(late[0])} has events so late that the time of a result is after the last one there "
+                f"is: it would be {late[1].time} microseconds.",
                 hint="leave out events whose time stands for none, such as the largest integer.",
             )
-        return result.time
+        return pa.array([row[1].time for row in rows], pa.int64())
 
     @staticmethod
     def _column(values: list[Any], kind: pa.DataType, never_null: bool = False) -> pa.Array:

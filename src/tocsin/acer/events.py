@@ -73,14 +73,8 @@ def event_class(fields: tuple[str, ...], has_lists: bool = False) -> type[Event]
 
 def values_in(event: Event, names: tuple[str, ...]) -> tuple[Any, ...]:
     """The values of some columns, in this order; a KeyError when one is not there."""
-    plain = tuple(event)
-    return tuple([plain[place] for place in _places(type(event).fields, names)])
-
-
-@lru_cache(maxsize=64)
-def _places(fields: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
-    places = {name: place for place, name in enumerate(fields)}
-    return tuple(places[name] for name in names)
+    plain, places = tuple(event), type(event).places
+    return tuple([plain[places[name]] for name in names])
 
 
 def _is_plain(name: str, own: set[str]) -> bool:

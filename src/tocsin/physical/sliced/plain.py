@@ -59,8 +59,7 @@ def shipped(
     id: str | None,
 ) -> tuple[pa.Table, Layout]:
     """One table of the events that can take part, and what its columns mean."""
-    builder = _candidates(kernel, events)
-    builder.ordered_by = tuple(ties)
+    builder = replace(_candidates(kernel, events), ordered_by=tuple(ties))
     layout = Layout(
         _packing(kernel),
         names.TIME,
