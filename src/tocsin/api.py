@@ -16,19 +16,30 @@ from typing import TYPE_CHECKING, Any
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.compile import compiled
+from tocsin.analysis.durations import counting
 from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.temporal import network
-from tocsin.engines import check_choice, matched_locally, prepared
+from tocsin.engines import matched_locally, prepared
 from tocsin.explain.check import Demands, checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
+from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.monoids import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import check_columns, check_rates, collecting, microseconds, stream_options
+from tocsin.options import (
+    MOST_TASK_MEMORY,
+    check_columns,
+    check_max_text,
+    check_options,
+    check_rates,
+    collecting,
+    options_in,
+)
 from tocsin.physical.claims import unsupported
 from tocsin.physical.joins.plan import common_clock
 from tocsin.reports import CheckReport, Report, query_html, sections
@@ -47,6 +58,7 @@ def pattern(
     language: str = "sase",
     name: str | None = None,
     aggregates: Mapping[str, Monoid] | None = None,
+    max_text: int = LONGEST_TEXT,
 ) -> Pattern:
     """Compile a query: syntax, names and structure are checked, and all problems are shown at once.
 
@@ -61,6 +73,8 @@ def pattern(
     aggregates
         Aggregates of your own that the text uses, `{"product": tocsin.Monoid(zero=1, combine=operator.mul)}`. The
         reference evaluator runs them.
+    max_text
+        The most characters a text may have; a longer one is refused before it is read.
 
     Returns
     -------
@@ -92,7 +106,8 @@ def pattern(
     >>> tocsin.pattern("(Login AS l ; Transfer AS t) FILTER t[amount > 1000]", language="acel").query.variables["t"]
     Kind(types=('Transfer',), iterated=False, optional=False)
     """
-    text, tree, translation = compiled(query, language, name or "<pattern>", registered(aggregates))
+    check_max_text(max_text)
+    text, tree, translation = compiled(query, language, name or "<pattern>", registered(aggregates), max_text)
     for warning in translation.warnings:
         python_warnings.warn(warning, stacklevel=2)
     return Pattern(text, tree, translation.query, translation.warnings)
@@ -127,11 +142,13 @@ class Pattern:
         tie: str | Iterable[str] | None = None,
         type: str = "type",
         id: str | None = None,
+        time_unit: str | None = None,
         rates: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
         statistics: Statistics | None = None,
         max_matches_per_start: int = MOST_MATCHES_PER_START,
+        max_task_memory: int | str = MOST_TASK_MEMORY,
         engine: str = "spark",
         form: str = "matches",
         shards: int | None = None,
@@ -148,11 +165,9 @@ class Pattern:
         Parameters
         ----------
         inputs
-            One DataFrame per event type, `{"Login": logins, "Transfer": transfers}`, or one DataFrame with a type
-            column. Types may have different columns.
+            One DataFrame per event type, `{"Login": logins, "Transfer": transfers}`, or one with a type column.
         time
-            The time column: a timestamp, or an integer in microseconds; a mapping when it differs per type. Events
-            without a time take part in nothing.
+            The time column, of timestamps or integers, or a mapping from event type to it. NULL times are ignored.
         tie
             Columns that order events of one instant, where order matters.
         type
@@ -160,6 +175,9 @@ class Pattern:
         id
             A column that identifies an event. Without it, an event is known by its values, and equal rows are
             told apart by counting them, which costs a shuffle of the matches.
+        time_unit
+            What an integer time column counts: `"s"`, `"ms"`, `"us"` (by default, with a warning where the query has a
+            duration) or `"ns"`. Durations are converted to it; `start` and `end` are in it.
         rates
             Events per second of each type, `{"Login": "100/s"}`: the choice of a plan counts with them when there are
             no statistics. A stream tells when an input sends more, and how much it may remember by them.
@@ -169,13 +187,15 @@ class Pattern:
             `"automaton"` reads events one by one, which is how ACEL runs; `"aggregate"` needs nothing but aggregates
             over overlapping windows, for patterns of bounded span.
         lateness
-            How late events may come on a stream, `"10 seconds"`: by default what `withWatermark` says of the time
-            column. A batch has no late events.
+            How late events of a stream may come, `"10 seconds"`; by default as `withWatermark` of the time column says.
         statistics
             What `analyze` has measured, or what you know: `Statistics.of(...)`.
         max_matches_per_start
             How many matches may begin with one event. Beyond, the job stops with TOO_MANY_MATCHES: an iteration
             under any-match has a match for every subset of its events.
+        max_task_memory
+            How much memory one task may use for matches: a number of bytes, or a text such as `"2GB"`. Beyond, the job
+            stops with TOO_MUCH_MEMORY. The result of `engine="local"` counts too.
         engine
             `"spark"`, or `"local"`: the same search in this process, without a JVM, on Arrow tables, pandas DataFrames
             or lists of dicts; it gives an Arrow table.
@@ -185,17 +205,14 @@ class Pattern:
         shards
             How many parts the keys of a stream are spread over; by default as many as Spark has shuffle partitions.
         emit
-            When the matches of a stream are given. `"auto"`: as soon as nothing can change them, for many patterns with
-            their last event. `"watermark"`: when no earlier one can come any more.
+            When a stream emits matches: as soon as nothing can change them (`"auto"`), or in order (`"watermark"`).
         heartbeats
-            A stream with a time column that tells how far time has come where inputs are silent; or one for some of
-            them, by event type. Without it, only events move time on.
+            A stream with a time column that advances the watermark of idle inputs; or several, by event type.
         late
             Whether events that came too late are rows of the result of a stream: all columns NULL but `late`, which
             holds the event as JSON, and is NULL for matches. `"fail"` stops the stream with LATE_EVENTS instead.
         idle_timeout
-            An input that has been silent for so long, by the clock on the wall, holds time back no more; what it then
-            tells of the past is late. By default every input is waited for.
+            Stop waiting for an input that has been idle for this long of wall-clock time. By default wait for all.
 
         Returns
         -------
@@ -213,32 +230,21 @@ class Pattern:
         >>> p = pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 MINUTES")
         >>> p.match({"A": logins, "B": transfers}).show()  # doctest: +SKIP
         """
+        given = options_in(locals())
         problems: list[errors.TocsinError] = []
         with collecting(problems):
             check_rates(rates, self.query.pattern)
-        streaming: dict[str, Any] = {}
         with collecting(problems):
-            streaming = stream_options(lateness, shards, heartbeats, late, idle_timeout)
+            check_options(given, inputs)
         errors.raise_all(problems)
-        if statistics is None and rates:
-            statistics = Statistics.of(rates=rates)
-        check_choice(engine, form)
-        columns: dict[str, Any] = {"time": time, "tie": tie, "type": type, "id": id}
         if engine == "local":
-            return matched_locally(
-                self.query,
-                inputs,
-                **columns,
-                max_matches_per_start=max_matches_per_start,
-                strategy=strategy,
-                is_compact=form == "compact",
-            )
+            return matched_locally(self.query, inputs, given)
         refusal = unsupported(self.query)
         if refusal is not None:
             raise refusal
-        options: dict[str, Any] = {"statistics": statistics, "max_matches_per_start": max_matches_per_start}
-        options["rates"] = parse_rates(rates)
-        made = prepared(self.query, inputs, **columns, strategy=strategy, emit=emit, **options, **streaming)
+        if statistics is None and rates:
+            given["statistics"] = Statistics.of(rates=rates)
+        made = prepared(self.query, inputs, given, rates=parse_rates(rates))
         if form == "compact":
             return made.compact(self.query)
         if made.choice.warning is not None:
@@ -273,13 +279,14 @@ class Pattern:
         *,
         time: str | Mapping[str, str] = "ts",
         type: str = "type",
+        time_unit: str | None = None,
         sample: float = 0.05,
     ) -> Statistics:
         """Measure the inputs for the choice of a plan. This runs one Spark job, which reads them once.
 
         Parameters
         ----------
-        inputs, time, type
+        inputs, time, type, time_unit
             As for `match`.
         sample
             The share of the rows by which the heaviest key is found.
@@ -290,10 +297,11 @@ class Pattern:
             Counts, rates, how many events pass each variable's own conditions, keys and their skew, and whether the
             input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
         """
-        made = prepared(self.query, inputs, time=time, tie=None, type=type, id=None, strategy="auto")
+        check_columns(time=time, type=type)
+        made = prepared(self.query, inputs, {"time": time, "type": type, "time_unit": time_unit})
         from tocsin.physical.analyze import analyze
 
-        return analyze(made.query, made.inputs, sample=sample)
+        return analyze(made.query, made.inputs, sample=sample).times(made.unit.microseconds)
 
     def check(
         self,
@@ -302,6 +310,7 @@ class Pattern:
         *,
         time: str | Mapping[str, str] = "ts",
         type: str = "type",
+        time_unit: str | None = None,
         lateness: str | dt.timedelta | None = None,
         streaming: bool = False,
         max_state: str | int | None = None,
@@ -316,10 +325,8 @@ class Pattern:
             column, whose columns every event type then has.
         rates
             Events per second of each type, `{"Login": "100/s"}`: then the report says how much a live query remembers.
-        time
-            The time attribute, or a mapping when it differs per type.
-        type
-            The type column, when `schemas` is one DataFrame.
+        time, type, time_unit
+            As for `match`.
         lateness
             How late events may come, `"10 seconds"` or a timedelta; they are remembered that much longer.
         streaming
@@ -352,6 +359,7 @@ class Pattern:
             time=time,
             clock=self._clock(time),
             type=type,
+            time_unit=time_unit,
             warnings=self.warnings,
         )
 
@@ -364,6 +372,7 @@ class Pattern:
         tie: str | Iterable[str] | None = None,
         type: str = "type",
         id: str | None = None,
+        time_unit: str | None = None,
         strategy: str = "auto",
         statistics: Statistics | None = None,
         lateness: str | dt.timedelta | None = None,
@@ -377,7 +386,7 @@ class Pattern:
             As for `match`; without them, all that can be said without data.
         mode
             The mode of Spark's plan, as for `DataFrame.explain`: simple, extended, codegen, cost or formatted.
-        time, tie, type, id, strategy, statistics, lateness, emit
+        time, tie, type, id, time_unit, strategy, statistics, lateness, emit
             As for `match`; the last two for streams.
 
         Returns
@@ -401,28 +410,26 @@ class Pattern:
                with copies of events up to 10 s after a slice
           search
         """
+        given = options_in(locals())
         if mode not in EXPLAIN_MODES:
             raise errors.InvalidOptionError(
                 f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
-        check_columns(time=time, type=type)
-        made = None
-        if inputs is not None:
-            columns: dict[str, Any] = {"time": time, "tie": tie, "type": type, "id": id}
-            late_us = None if lateness is None else microseconds(lateness)
-            options: dict[str, Any] = {"statistics": statistics, "lateness_us": late_us, "emit": emit}
-            made = prepared(self.query, inputs, **columns, strategy=strategy, **options)
-        distances = network(self.query, self._clock(time)) if made is None else made.distances
-        parts = {
-            "Query": self.text.strip("\n"),
-            "Logical plan": to_text(self.query),
-            "Temporal network": network_text(distances),
-        }
+        check_options(given, inputs)
+        if inputs is None and mode != EXPLAIN_MODES[0]:
+            raise errors.InvalidOptionError(
+                "`mode=` has no effect without `inputs`: it is the mode of Spark's plan.", hint="leave out `mode=`."
+            )
+        made = None if inputs is None else prepared(self.query, inputs, given)
+        query = ordered_by_ties(self.query) if tie else self.query
+        distances = network(query, self._clock(time)) if made is None else made.distances
+        parts = {"Query": self.text.strip("\n"), "Logical plan": to_text(query)}
         if made is None:
-            parts |= plan_without_inputs(self.query, distances, time, self._clock(time), strategy, statistics)
+            parts["Temporal network"] = network_text(distances)
+            parts |= plan_without_inputs(query, time, self._clock(time), strategy, statistics)
         else:
-            parts |= plan_with_inputs(made)
-        if made is not None:
+            with counting(made.unit.microseconds):
+                parts |= {"Temporal network": network_text(distances)} | plan_with_inputs(made)
             # Spark prints its plan and does not give it.
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

@@ -9,61 +9,41 @@ from typing import TYPE_CHECKING, Any
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program
-from tocsin.options import check_columns
+from tocsin.analysis.limits import parse_limit
+from tocsin.analysis.rates import Rate
+from tocsin.options import STREAM, engine_options, place_of
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
     from tocsin.physical.programs.run import Run
     from tocsin.physical.streaming.programs.run import LiveRun
 
-ENGINES = ("spark", "local")
-FORMS = ("matches", "compact")
-
-
-def check_choice(engine: str, form: str) -> None:
-    """Refuse an engine, or a form of the result, that there is not."""
-    for what, given, known in (("engine", engine, ENGINES), ("form of a result", form, FORMS)):
-        if given not in known:
-            raise errors.InvalidOptionError(
-                f"There is no {what} `{given}`.", hint=errors.did_you_mean(given, known, f"{what.split()[0]}s")
-            )
+COLUMNS = ("time", "tie", "type", "id", "time_unit")
 
 
 def prepared(
-    query: alg.Query,
-    inputs: Any,
-    *,
-    time: str | Mapping[str, str],
-    tie: str | Iterable[str] | None,
-    type: str,
-    id: str | None,
-    strategy: str,
-    **options: Any,
+    query: alg.Query, inputs: Any, given: Mapping[str, Any], rates: Mapping[str, Rate] | None = None
 ) -> Prepared:
-    """A query that fits its DataFrames."""
-    if isinstance(tie, Iterable) and not isinstance(tie, str):
-        tie = tuple(tie)
-    check_columns(time=time, type=type, tie=tie, id=id)
+    """A query that fits its DataFrames; `given` are options of `match` that `check_options` has accepted."""
     with _needing_spark():
         from tocsin.physical.engine import prepare
-    return prepare(query, inputs, time=time, tie=tie, type=type, id=id, strategy=strategy, **options)
+    return prepare(query, inputs, **_columns(given), **engine_options(given), rates=rates or {}, warns=True)
 
 
-def matched_locally(
-    query: alg.Query,
-    inputs: Any,
-    *,
-    time: str | Mapping[str, str],
-    tie: str | Iterable[str] | None,
-    type: str,
-    id: str | None,
-    **options: Any,
-) -> Any:
+def matched_locally(query: alg.Query, inputs: Any, given: Mapping[str, Any]) -> Any:
     """The matches of a query in this process, as an Arrow table."""
-    check_columns(time=time, type=type, tie=tie, id=id)
     with _needing_arrow():
         from tocsin.physical import local
-    return local.match(query, inputs, time=time, tie=tie, type=type, id=id, **options)
+    return local.match(
+        query,
+        inputs,
+        **_columns(given),
+        max_matches_per_start=given["max_matches_per_start"],
+        max_task_memory=parse_limit(given["max_task_memory"]).bytes,
+        strategy=given["strategy"],
+        is_compact=given["form"] == "compact",
+        warns=True,
+    )
 
 
 def program_run(
@@ -75,38 +55,44 @@ def program_run(
     tie: str | Iterable[str] | None,
     type: str,
     id: str | None,
-    strategy: str = "auto",
+    time_unit: str | None = None,
+    **search: Any,
 ) -> Run[Any]:
-    """A program and its inputs on an engine."""
-    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
-    check_columns(time=time, type=type, tie=ties or None, id=id)
-    check_choice(engine, FORMS[0])
-    from tocsin.physical.programs.claims import check_strategy
-    from tocsin.physical.programs.run import Columns, Run, times_of
+    """A program and its inputs on an engine, its durations in the unit of integer times.
 
-    check_strategy(strategy)
+    `search` are the fields of `tocsin.physical.programs.run.Search`.
+    """
+    from tocsin.physical.programs.run import Columns, timed_run, times_of
+
+    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
     columns = Columns(times_of(program, time), ties, type, id)
     if engine == "local":
         with _needing_arrow():
             from tocsin.physical.programs.local import Local
-        return Run(program, Local(inputs, program, columns), columns, strategy)
+        return timed_run(program, Local(inputs, program, columns), columns, time_unit, search)
     with _needing_spark():
         from tocsin.physical.programs.spark import Spark
-    return Run(program, Spark(inputs, program.read, type), columns, strategy)
+    return timed_run(program, Spark(inputs, program.read, type), columns, time_unit, search)
 
 
 def program_asked(
-    program: Program, inputs: Any, engine: str, columns: Mapping[str, Any], streaming: Mapping[str, Any]
+    program: Program, inputs: Any, given: Mapping[str, Any], rates: Mapping[str, Rate]
 ) -> Run[Any] | LiveRun:
-    """The same on batches or on streams, as the inputs are; `streaming` is what `stream_options` gives."""
-    run = program_run(program, inputs, engine=engine, **columns)
-    if engine == "local":
+    """A program on batches or on streams, as the inputs are; `given` as for `prepared`."""
+    search = {name: given[name] for name in ("strategy", "max_matches_per_start", "statistics")}
+    search["max_task_memory"] = parse_limit(given["max_task_memory"]).bytes
+    run = program_run(program, inputs, engine=given["engine"], **_columns(given), **search)
+    if place_of(given["engine"], inputs) != STREAM:
         return run
     from tocsin.physical.engine import Options
-    from tocsin.physical.streaming.programs.run import LiveRun, has_streams
+    from tocsin.physical.streaming.programs.run import LiveRun
 
-    options = Options(**streaming)
-    return LiveRun(program, inputs, run.columns, options, run.strategy) if has_streams(inputs) else run
+    options = Options(**engine_options(given), rates=rates).counting(run.unit)
+    return LiveRun(run.unit.program(program), inputs, run.columns, options)
+
+
+def _columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in COLUMNS if name in given}
 
 
 @contextmanager

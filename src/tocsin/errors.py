@@ -14,12 +14,17 @@ Each condition has an entry in `docs/reference/errors.md`; `make check` fails ot
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tocsin.source import Place, Where
 
 SHOWN_AT_ONCE = 5
+LISTED_AT_ONCE = 100
+# Characters of a message or hint, and names in a list, before they are cut.
+LONGEST_MESSAGE = 1_000
+MOST_NAMES = 60
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -37,12 +42,46 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_folded[found[0]] if found else None
 
 
-def did_you_mean(name: str, known: Iterable[str], owner: str) -> str:
+@dataclass(frozen=True)
+class Advice:
+    """A hint that is put into words when it is read: of thousands of errors, few are shown."""
+
+    name: str
+    known: Collection[str]
+    owner: str
+    more: str = ""
+
+    def __add__(self, more: str) -> Advice:
+        """The same advice, and what else there is to say."""
+        return replace(self, more=self.more + more)
+
+    def __str__(self) -> str:
+        """The nearest known name, then all of them."""
+        known = sorted(self.known)
+        near = nearest(self.name, known)
+        question = f"did you mean `{near}`? " if near else ""
+        names = ", ".join(known[:MOST_NAMES]) if known else "none"
+        rest = f", … and {len(known) - MOST_NAMES:,} more" if len(known) > MOST_NAMES else ""
+        return question + f"{self.owner}: {names}{rest}.{self.more}"
+
+
+def did_you_mean(name: str, known: Iterable[str], owner: str) -> Advice:
     """Advice for an unknown name: the nearest known one, then all of them."""
-    known = sorted(known)
-    near = nearest(name, known)
-    question = f"did you mean `{near}`? " if near else ""
-    return question + f"{owner}: {', '.join(known) if known else 'none'}."
+    return Advice(name, known if isinstance(known, Collection) else tuple(known), owner)
+
+
+def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """A text cut in its middle, so that it can be read.
+
+    Examples
+    --------
+    >>> shortened("the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' is too long", 30)
+    "the string 'xxxxxxxx … s too long"
+    """
+    if len(text) <= most:
+        return text
+    behind = most // 3
+    return f"{text[: most - behind]} … {text[len(text) - behind :].lstrip()}"
 
 
 def _report(
@@ -86,15 +125,25 @@ class TocsinError(Exception):
         *,
         where: Where = None,
         also: tuple[str, Where] | None = None,
-        hint: str | None = None,
+        hint: str | Advice | None = None,
         restriction: str | None = None,
     ) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.message = message
         self.where = where
         self.also = also
-        self.hint = hint
+        self._hint = hint
         self.restriction = restriction
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about it."""
+        return None if self._hint is None else shortened(str(self._hint))
+
+    @hint.setter
+    def hint(self, words: str | None) -> None:
+        self._hint = words
 
     def __str__(self) -> str:
         """The whole report: condition, sentence, place, advice."""
@@ -128,6 +177,12 @@ class QuerySyntaxError(TocsinError, ValueError):
     """The text is not a sentence of the language."""
 
     condition = "SYNTAX_ERROR"
+
+
+class TextTooLongError(QuerySyntaxError):
+    """A text with more characters than `max_text` allows, or one that grows too large when it is written out."""
+
+    condition = "TEXT_TOO_LONG"
 
 
 class QueryBindingError(TocsinError, ValueError):
@@ -171,8 +226,8 @@ class QueryErrors(QueryBindingError):
         return "\n\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Adds the single errors under `errors`."""
-        return super().to_dict() | {"errors": [error.to_dict() for error in self.errors]}
+        """Adds the single errors under `errors`, at most a hundred of them."""
+        return super().to_dict() | {"errors": [error.to_dict() for error in self.errors[:LISTED_AT_ONCE]]}
 
 
 def raise_all(errors: Sequence[TocsinError]) -> None:
@@ -517,15 +572,44 @@ class MatchFailedError(MatchError):
 
 
 class NumberTooLargeError(MatchError):
-    """A number over all matches does not fit into 64 bits (SEMANTICS §9)."""
+    """An aggregate of integers, of one match or of all, does not fit into 64 bits (SEMANTICS §9)."""
 
     condition = "NUMBER_TOO_LARGE"
+
+    @classmethod
+    def of_match(cls, function: str) -> NumberTooLargeError:
+        """An aggregate over the events of one match does not fit.
+
+        Examples
+        --------
+        >>> print(NumberTooLargeError.of_match("sum"))
+        [NUMBER_TOO_LARGE] SUM over the events of a match is beyond 64 bits.
+        Hint: add up doubles instead: `SUM(b.x * 1.0)`.
+        """
+        name = function.upper()
+        doubles = "add up" if name == "SUM" else "compute with"
+        return cls(
+            f"{name} over the events of a match is beyond 64 bits.",
+            hint=f"{doubles} doubles instead: `{name}(b.x * 1.0)`.",
+        )
 
 
 class TooManyMatchesError(MatchError):
     """A pattern has so many matches that no machine could list them."""
 
     condition = "TOO_MANY_MATCHES"
+
+
+class TooMuchSearchError(MatchError):
+    """A search took more steps than it may, however many matches there are."""
+
+    condition = "TOO_MUCH_SEARCH"
+
+
+class TooMuchMemoryError(MatchError):
+    """What a task found takes more memory than it may."""
+
+    condition = "TOO_MUCH_MEMORY"
 
 
 class UserFunctionError(MatchError):
@@ -600,6 +684,7 @@ class TocsinWarning(UserWarning):
     """A query that runs, but may not say what was meant."""
 
     def __init__(self, condition: str, message: str, *, where: Where = None, hint: str | None = None) -> None:
+        message, hint = shortened(message), None if hint is None else shortened(hint)
         super().__init__(message)
         self.condition = condition
         self.message = message

@@ -11,20 +11,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
-from tocsin.algebra.programs import Program
+from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.translate import translate
+from tocsin.analysis.temporal import network
 from tocsin.engines import program_asked
 from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of
+from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.registered import Function, functions_of, tables_of
-from tocsin.options import check_columns, collecting, stream_options
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, expected_explosion
+from tocsin.optimizer.statistics import Statistics
+from tocsin.options import MOST_TASK_MEMORY, check_columns, check_max_text, check_options, collecting, options_in
 from tocsin.reports import Report, sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from tocsin.physical.programs.run import Run
+    from tocsin.physical.streaming.programs.run import LiveRun
 
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"
@@ -39,6 +45,7 @@ def rules(
     tables: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
     modules: Mapping[str, str] | Callable[[str], str | None] | None = None,
+    max_text: int = LONGEST_TEXT,
 ) -> Rules:
     """Compile a program of rules (PARTElang): all problems are shown at once.
 
@@ -56,6 +63,8 @@ def rules(
         Spark's names of types that the text calls by names of its own: `{"AccountId": "string"}`.
     modules
         The texts of modules that the program uses, by name, or what finds them.
+    max_text
+        The most characters the text and each module may have; a longer one is refused before it is read.
 
     Returns
     -------
@@ -98,9 +107,10 @@ def rules(
             f"A program is a text, not a {type(text).__name__}.", hint="write `tocsin.rules('rule R where a : A')`."
         )
     registry = Registry(functions_of(functions), tables_of(tables))
-    tree = parse(text, name or "<rules>")
+    check_max_text(max_text)
+    tree = parse(text, name or "<rules>", max_text=max_text)
     load = modules if callable(modules) else (modules or {}).get
-    translation = translate(tree, registry, load=load, types=types)
+    translation = translate(tree, registry, load=load, types=types, max_text=max_text)
     for warning in translation.warnings:
         python_warnings.warn(warning, stacklevel=2)
     return Rules(text, tree, translation.program, translation.warnings)
@@ -136,14 +146,20 @@ class Rules:
         tie: str | Iterable[str] | None = None,
         type: str = "type",
         id: str | None = None,
-        engine: str = "spark",
+        time_unit: str | None = None,
+        rates: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
+        statistics: Statistics | None = None,
+        max_matches_per_start: int = MOST_MATCHES_PER_START,
+        max_task_memory: int | str = MOST_TASK_MEMORY,
+        engine: str = "spark",
+        form: str = "matches",
         shards: int | None = None,
+        emit: str = "auto",
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
-        rates: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find every match of one rule, on the inputs and on what other rules emit. Nothing runs until you use it.
 
@@ -151,14 +167,16 @@ class Rules:
         ----------
         rule
             The name of the rule.
-        inputs, time, tie, type, id, engine
+        inputs, time, tie, type, id, time_unit, engine, statistics, max_matches_per_start, max_task_memory
             As for `Pattern.match`. Events of types that rules emit may come from outside too, with the columns of
             their template. `time` as a mapping may leave such types out: their time is then called `timestamp`.
         strategy
             `"auto"`, or `"aggregate"`: each rule by itself, by nothing but aggregates over overlapping windows.
-        lateness, shards, heartbeats, late, idle_timeout, rates
-            For streams, as for `Pattern.match`. A match is given when nothing can change it any more; one that rests on
-            emitted events when all of these are known too.
+        form
+            `"matches"`; rules have no compact rows.
+        lateness, shards, emit, heartbeats, late, idle_timeout, rates
+            As for `Pattern.match`. A stream emits the matches of rules in the order of the watermark, with either value
+            of `emit`; those that read emitted events when all of these are known too.
 
         Returns
         -------
@@ -179,10 +197,9 @@ class Rules:
         >>> p.matches("R", {"A": [{"ts": 0, "x": 1}, {"ts": 5, "x": 2}]}, engine="local")["a"].to_pylist()
         [{'ts': 5, 'x': 2}]
         """
+        given = options_in(locals())
         self._require([rule])
-        columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
-        streaming = self._streaming(rates, lateness, shards, heartbeats, late, idle_timeout)
-        return program_asked(self.program, inputs, engine, columns, streaming).matches(rule)
+        return self._run(inputs, given, [rule]).matches(rule)
 
     def match(
         self,
@@ -193,14 +210,20 @@ class Rules:
         tie: str | Iterable[str] | None = None,
         type: str = "type",
         id: str | None = None,
-        engine: str = "spark",
+        time_unit: str | None = None,
+        rates: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
+        statistics: Statistics | None = None,
+        max_matches_per_start: int = MOST_MATCHES_PER_START,
+        max_task_memory: int | str = MOST_TASK_MEMORY,
+        engine: str = "spark",
+        form: str = "matches",
         shards: int | None = None,
+        emit: str = "auto",
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
-        rates: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find every match of several rules in one plan, which shares what they have in common. Nothing runs yet.
 
@@ -209,8 +232,8 @@ class Rules:
 
         Parameters
         ----------
-        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout, rates
-            As for `matches`.
+        inputs
+            As for `matches`; so are all options.
         rules
             The names of the rules; all of them when left out.
 
@@ -233,22 +256,35 @@ class Rules:
         >>> found.select(["rule", "start", "Low", "High"]).to_pylist()[1]
         {'rule': 'High', 'start': 5, 'Low': None, 'High': {'b': {'ts': 5, 'x': 2}}}
         """
+        given = options_in(locals())
         names = [each.name for each in self.program.rules] if rules is None else list(rules)
         self._require(names)
-        columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
-        streaming = self._streaming(rates, lateness, shards, heartbeats, late, idle_timeout)
-        return program_asked(self.program, inputs, engine, columns, streaming).together(names)
+        return self._run(inputs, given, names).together(names)
 
-    def _streaming(self, rates: Mapping[str, Any] | None, *asked: Any) -> dict[str, Any]:
-        """What is asked of streams; everything that is wrong with it at once."""
+    def _run(self, inputs: Any, given: dict[str, Any], wanted: Iterable[str]) -> Run[Any] | LiveRun:
+        """The program on its inputs; everything that is wrong with the options is raised at once."""
         problems: list[errors.TocsinError] = []
-        found: dict[str, Any] = {}
+        rates: dict[str, Any] = {}
         with collecting(problems):
-            found["rates"] = rates_of(self.program, rates)
+            rates = rates_of(self.program, given["rates"])
         with collecting(problems):
-            found |= stream_options(*asked)
+            check_options(given, inputs, of_rules=True)
         errors.raise_all(problems)
-        return found
+        if given["statistics"] is None and rates:
+            given["statistics"] = Statistics.of(rates=rates)
+        run = program_asked(self.program, inputs, given, rates)
+        if given["statistics"] is not None:
+            self._warn_of_explosions(wanted, given["statistics"], given["max_matches_per_start"])
+        return run
+
+    def _warn_of_explosions(self, wanted: Iterable[str], statistics: Statistics, most: int) -> None:
+        for name in wanted:
+            rule = self.program.rule(name)
+            assert rule is not None
+            expected = expected_explosion(rule.query, network(rule.query, TIMESTAMP), statistics, TIMESTAMP, most)
+            if expected is not None:
+                warning = errors.TocsinWarning("EXPLOSION_EXPECTED", f"Rule `{name}`: {expected}")
+                python_warnings.warn(warning, stacklevel=4)
 
     def _require(self, wanted: Iterable[str]) -> None:
         names = [each.name for each in self.program.rules]
@@ -271,14 +307,20 @@ class Rules:
         tie: str | Iterable[str] | None = None,
         type: str = "type",
         id: str | None = None,
-        engine: str = "spark",
+        time_unit: str | None = None,
+        rates: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         lateness: str | dt.timedelta | None = None,
+        statistics: Statistics | None = None,
+        max_matches_per_start: int = MOST_MATCHES_PER_START,
+        max_task_memory: int | str = MOST_TASK_MEMORY,
+        engine: str = "spark",
+        form: str = "matches",
         shards: int | None = None,
+        emit: str = "auto",
         heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
         late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
-        rates: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find the events of a template that the program emits: one for each match and `emit`, equal or not.
 
@@ -286,8 +328,8 @@ class Rules:
         ----------
         template
             The name of the template.
-        inputs, time, tie, type, id, engine, strategy, lateness, shards, heartbeats, late, idle_timeout, rates
-            As for `matches`.
+        inputs
+            As for `matches`; so are all options.
 
         Returns
         -------
@@ -306,14 +348,14 @@ class Rules:
         >>> p.events("B", {"A": [{"ts": 0, "x": 1}]}, engine="local").to_pylist()
         [{'ts': 1000000, 'y': 2}]
         """
+        given = options_in(locals())
         if template not in self.program.emitted:
             raise errors.UnknownRuleError(
                 f"No rule emits `{template}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
-        columns = {"time": time, "tie": tie, "type": type, "id": id, "strategy": strategy}
-        streaming = self._streaming(rates, lateness, shards, heartbeats, late, idle_timeout)
-        return program_asked(self.program, inputs, engine, columns, streaming).events(template)
+        emitting = [rule.name for rule in self.program.rules if any(emit.type == template for emit in rule.emits)]
+        return self._run(inputs, given, emitting).events(template)
 
     def check(
         self,
@@ -322,6 +364,7 @@ class Rules:
         *,
         time: str | Mapping[str, str] = "ts",
         type: str = "type",
+        time_unit: str | None = None,
         lateness: str | dt.timedelta | None = None,
         streaming: bool = False,
         guarantees: bool = True,
@@ -337,7 +380,7 @@ class Rules:
         rates
             Events per second of each type from outside, `{"Transfer": "100/s"}`: then the report says how much a live
             program remembers.
-        time, type, lateness
+        time, type, time_unit, lateness
             As for `Pattern.check`.
         streaming
             Refuse a program whose state has no bound that is known before it starts.
@@ -371,6 +414,7 @@ class Rules:
             rates,
             time=time,
             type=type,
+            time_unit=time_unit,
             lateness=lateness,
             streaming=streaming,
             guarantees=guarantees,

@@ -9,6 +9,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+# Characters of a line that an error quotes.
+LONGEST_LINE = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -68,6 +71,12 @@ class Place:
         line, column = self.source.line_and_column(self.start)
         text = self.source.line(line).replace("\t", " ")
         margin = f"{line} | "
+        if len(text) > LONGEST_LINE:
+            # Only what stands around the place.
+            first = max(0, min(column - 1 - LONGEST_LINE // 3, len(text) - LONGEST_LINE))
+            before, behind = "…" * (first > 0), "…" * (first + LONGEST_LINE < len(text))
+            text = before + text[first : first + LONGEST_LINE] + behind
+            column -= first - len(before)
         width = max(1, min(self.end - self.start, len(text) - column + 1))
         return [margin + text, " " * (len(margin) + column - 1) + "^" * width]
 

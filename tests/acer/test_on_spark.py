@@ -19,7 +19,7 @@ from tests.acer.operators import OPERATORS, SCHEMA, Shape
 from tests.physical.support import light_settings
 from tests.streaming.queries import Folder, observed, settings
 
-from tocsin import acer
+from tocsin import acer, errors
 
 FAR = 500  # ends all windows; the literal R-CER gives something at every tick until then
 
@@ -284,3 +284,44 @@ def test_late_events_give_results_again(spark: SparkSession, tmp_path: Path) -> 
         found = sorted((row["ts"], row["revision"], row["total"]) for row in folder.written())
         assert sum(one["late"] for one in observed(query)) == 1  # at 3, when time was at 40
     assert found == [(9, 0, 5), (9, 1, 12), (19, 0, 1), (49, 0, 0)]
+
+
+def test_operators_of_one_streaming_query_are_refused_and_those_of_two_compose(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The second reads what the first has written, with a watermark of 0: what comes of tables comes of streams."""
+
+    def pairs(last: Any, event: Any) -> Any:
+        return event, [(last.ts, event.ts, last.x + event.x)] if last else []
+
+    def count(seen: Any, event: Any) -> Any:
+        return (seen or 0) + 1, [(seen or 0, event.total)]
+
+    def first(df: Any, **live: Any) -> Any:
+        return acer.time_cer(df, pairs, within=20, advance=5, size=60, schema="total bigint", **live)
+
+    def second(df: Any, **live: Any) -> Any:
+        return acer.rule_cer(df, count, ties=["start", "end"], schema="seen int, total bigint", **live)
+
+    rows = sorted((Row(time * 7 % 300, "p", time % 4) for time in range(40)), key=lambda row: row.ts)
+    df = spark.createDataFrame(rows, SCHEMA)
+    wanted = sorted(tuple(row) for row in second(first(df)).collect())
+    with settings(spark, partitions=1):
+        events = Folder(spark, tmp_path / "events", SCHEMA)
+        found = first(events.read(), watermark=0)
+        with pytest.raises(
+            errors.InvalidInputError, match="results of another operator with a state in the same query"
+        ):
+            second(found.where("total > 0").selectExpr("ts", "start", "end", "total + 0 AS total"), watermark=0)
+        results = Folder(spark, tmp_path / "results", "ts bigint, start bigint, end bigint, total bigint")
+        given = 0
+        for batch in (rows[:20], rows[20:], [Row(900, "p", 0)]):
+            events.add([row._asdict() for row in batch])
+            events.run(first(events.read(), watermark=0))
+            new = sorted(events.written(), key=lambda row: row["ts"])[given:]
+            given += len(new)
+            results.add(new)
+            query = results.run(second(results.read(), watermark=0))
+            assert observed(query)[-1]["late"] == 0
+        told = sorted((row["ts"], row["seen"], row["total"]) for row in results.written())
+    assert [row for row in told if row[0] < 300] == [row for row in wanted if row[0] < 300]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import gc
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -164,3 +165,14 @@ def test_a_column_may_be_called_as_what_events_have() -> None:
     assert pickle.loads(pickle.dumps(made)) == made
     with pytest.raises(TypeError, match="an output has no 'y'"):
         values_of_row(made, ("y",))
+
+
+def test_events_can_be_made_while_the_garbage_collector_runs() -> None:
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for number in range(100):
+            fields = ("ts", f"x{number}")
+            assert event_class(fields)((1, 2)).ts == 1
+    finally:
+        gc.set_threshold(*before)

@@ -9,7 +9,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import TooManyAlternativesError, alternatives
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
-from tocsin.testing.strategies import Features, queries, streams
+from tocsin.testing.strategies import Features, cases
 
 A, B, C, D = (alg.Event(kind, kind.lower()) for kind in "ABCD")
 
@@ -37,7 +37,7 @@ def test_order_inside_a_copy_says_nothing_across_copies() -> None:
     assert often.iterated == {"a", "b"}
 
 
-@given(queries(Features(iteration=True, absence=True, most_events=4)), streams())
+@given(**cases(Features(iteration=True, absence=True, most_events=4), named=("query", "stream")))
 def test_every_match_is_of_some_alternative_and_keeps_its_order(query: ast.Query, stream: dict) -> None:
     node = translate(query).query.pattern
     try:

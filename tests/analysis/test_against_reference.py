@@ -18,7 +18,7 @@ from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.testing.cases import Case, load_cases
-from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, queries, streams
+from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, cases, queries
 
 CASES = [case for case in load_cases(Path(__file__).parents[1] / "cases") if case.error is None]
 NAMES = {bool: "boolean", int: "bigint", float: "double", str: "string"}
@@ -77,7 +77,7 @@ def test_every_query_that_is_valid_by_construction_binds(tree: ast.Query) -> Non
     bind(translate(tree).query, dict.fromkeys(TYPES, ATTRIBUTES))
 
 
-@given(queries(replace(EVERYTHING, returns=False)), streams())
+@given(**cases(replace(EVERYTHING, returns=False), named=("tree", "rows")))
 def test_the_matches_of_the_reference_keep_the_distances_of_the_network(tree: ast.Query, rows: Any) -> None:
     query = translate(tree).query
     if query.returns:

@@ -93,7 +93,7 @@ def test_the_local_engine_runs_it(program: tocsin.Rules) -> None:
 
 
 def test_wrong_options_are_told(program: tocsin.Rules) -> None:
-    with pytest.raises(errors.InvalidOptionError, match="no engine `sparc`"):
+    with pytest.raises(errors.InvalidOptionError, match="`engine='sparc'` is none of"):
         program.matches("NoReply", {}, engine="sparc")
     with pytest.raises(errors.InvalidOptionError, match="time="):
         program.matches("NoReply", {}, time=5)  # type: ignore[arg-type]

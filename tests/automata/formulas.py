@@ -9,7 +9,7 @@ is no part of a match (see `test_against_reference`).
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -68,7 +68,7 @@ def by_reference(node: alg.Node, events: list[Event], window_us: int | None = No
 def by_automaton(
     node: alg.Node, events: list[Event], window_us: int | None = None, **options: bool
 ) -> set[tuple[Any, ...]]:
-    readings = [automata.Reading(event.type, event.ts, event.row) for event in events]
+    readings = [automata.Reading(event.type, event.ts, event.row, event.instant) for event in events]
     found = automata.run(automata.automaton(node, **options), readings, window_us=window_us)
     matches = [automaton_match(match) for match in found]
     assert len(set(matches)) == len(matches), "a match was reported twice"
@@ -76,9 +76,10 @@ def by_automaton(
 
 
 def stream(*events: tuple[str, int, dict[str, Any]]) -> list[Event]:
-    """Events as (type, second, values), in this order where seconds tie."""
+    """Events as (type, second, values), in this order where seconds tie; only positions know it."""
     rows = [{"type": kind, "ts": second * SECOND, "n": n, **row} for n, (kind, second, row) in enumerate(events)]
-    return ingest(rows, time="ts", tie=["n"], type_column="type")
+    placed = ingest(rows, time="ts", tie=["n"], type_column="type")
+    return [replace(event, instant=event.ts) for event in placed]
 
 
 # --- streams --------------------------------------------------------------------------------------

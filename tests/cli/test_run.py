@@ -313,7 +313,8 @@ def test_a_limit_stops_a_pattern_that_explodes(tmp_path: Path, spark: SparkSessi
     pattern.write_text("PATTERN A+ a WITHIN 1 SECOND")
     events.write_text("ts\n" + "\n".join(map(str, range(10))))
     assert "10 events read; 1,023 matches." in done("run", str(pattern), "--input", f"A={events}").stderr
-    result = tocsin("run", str(pattern), "--input", f"A={events}", "--max-matches-per-start", "100")
+    options = ("--max-matches-per-start", "100", "--time-unit", "us")
+    result = tocsin("run", str(pattern), "--input", f"A={events}", *options)
     assert result.exit_code == 1
     assert result.stderr.startswith(
         "[TOO_MANY_MATCHES] From one event on, the iteration of `a` has more than 100 matches"

@@ -159,7 +159,7 @@ def test_programs_of_rules_stream_too(spark: SparkSession, shop: Shop) -> None:
     assert (match["rule"], match["NoReply"]["request"]["id"]) == ("NoReply", 2)
     assert "; 1 match; " in result.stderr
     assert "(bound: 14)" in result.stderr
-    refused(CliRunner().invoke(app, [*command, "--emit", "watermark"]), "INVALID_OPTION")
+    refused(CliRunner().invoke(app, [*command, "--emit", "sometimes"]), "INVALID_OPTION")
 
 
 # --- what it refuses ------------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
-from tocsin.kernels import compile
+from tocsin.kernels import compile, kept
 
 TEXT = "@compiled\ndef search():\n    return 0, 0, 0, 0\n"
 
@@ -38,12 +37,10 @@ def test_what_is_compiled_is_used() -> None:
     assert compile.is_worth_compiling(TEXT, 0)
 
 
-def test_the_price_is_low_for_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_price_is_low_for_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    monkeypatch.setenv("TOCSIN_CACHE_DIR", str(tmp_path))
     new = compile._price(TEXT)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / f"{compile._name(TEXT)}.search-4.py311.nbi").touch()
+    monkeypatch.setattr(kept, "has", lambda module: module == compile._name(TEXT))
     assert new - compile._price(TEXT) == pytest.approx(compile.COMPILING - compile.READING)
     monkeypatch.setenv("TOCSIN_JIT", "0")
     assert compile._price(TEXT) == math.inf

@@ -17,7 +17,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery
-from tocsin.errors import TooManyMatchesError
+from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.model import Bag, Carried, Held, Matches, Rows
 from tocsin.kernels.runs import limits
@@ -326,7 +326,7 @@ def test_too_many_runs_that_a_filter_must_tell_apart_are_an_error(monkeypatch: p
     monkeypatch.setattr(limits, "MOST_RUNS", 256)
     monkeypatch.setattr(limits, "MOST_PLAIN_RUNS", 256)
     for one in (kernel, without_numbers(kernel)):
-        with pytest.raises(TooManyMatchesError, match="more than 256 partial matches differ"):
+        with pytest.raises(TooMuchSearchError, match="more than 256 partial matches differ"):
             list(one.find(rows_of(one, events), jit=False))
     monkeypatch.setattr(limits, "MOST_RUNS", 1 << 20)
     assert list(kernel.find(rows_of(kernel, events), jit=False)) == []

@@ -18,7 +18,7 @@ from tocsin.language.ast import Selection
 from tocsin.optimizer.nulls import never_null
 from tocsin.optimizer.spine import map_nodes
 from tocsin.testing.compare import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, queries, streams
+from tocsin.testing.strategies import EVERYTHING, cases
 
 
 def refusing(query: alg.Query, variable: str, path: tuple[str, ...]) -> alg.Query:
@@ -34,7 +34,7 @@ def refusing(query: alg.Query, variable: str, path: tuple[str, ...]) -> alg.Quer
 
 
 @settings(max_examples=120)
-@given(queries(EVERYTHING), streams())
+@given(**cases(EVERYTHING, named=("tree", "stream")))
 def test_events_with_null_there_change_no_result(tree: ast.Query, stream: Streams) -> None:
     query = translate(tree).query
     strict = query
@@ -44,7 +44,7 @@ def test_events_with_null_there_change_no_result(tree: ast.Query, stream: Stream
 
 
 @settings(max_examples=80)
-@given(queries(EVERYTHING), streams())
+@given(**cases(EVERYTHING, named=("tree", "stream")))
 def test_events_with_null_there_may_be_left_out_of_the_input(tree: ast.Query, stream: Streams) -> None:
     query = replace(translate(tree).query, selection=Selection.ANY)
     found = never_null(query)

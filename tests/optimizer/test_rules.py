@@ -24,8 +24,10 @@ from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
 from tocsin.optimizer.spine import where_of
 from tocsin.testing.compare import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS, streams
+from tocsin.testing.fitting import drawn_for
+from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*NULL_COMPARISON")
 EXAMPLES = settings(max_examples=80)
 
 
@@ -40,49 +42,49 @@ def ids(rows: list[Any]) -> list[str]:
 
 
 @EXAMPLES
-@given(constant_queries(EVERYTHING), streams())
+@given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
 def test_folding_constants_changes_no_result(query: alg.Query, stream: Streams) -> None:
     assert_same_result(fold_constants(query), query, stream)
 
 
 @EXAMPLES
-@given(constant_queries(EVERYTHING), streams())
+@given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
 def test_dropping_idle_absences_changes_no_result(query: alg.Query, stream: Streams) -> None:
     assert_same_result(drop_idle_absences(query), query, stream)
 
 
 @EXAMPLES
-@given(chained_queries(EVERYTHING), streams())
+@given(**drawn_for(chained_queries(EVERYTHING), named=("query", "stream")))
 def test_sharing_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
     assert_same_result(share_keys(query, SCHEMAS), query, stream)
 
 
 @settings(max_examples=200)
-@given(keyed_queries(replace(LANGUAGE, policies=False)), streams())
+@given(**drawn_for(keyed_queries(replace(LANGUAGE, policies=False)), named=("query", "stream")))
 def test_partitioning_by_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
     assert_same_result(partition_by_keys(query, SCHEMAS), query, stream)
 
 
 @EXAMPLES
-@given(keyed_queries(LANGUAGE), streams())
+@given(**drawn_for(keyed_queries(LANGUAGE), named=("query", "stream")))
 def test_partitioning_by_keys_changes_no_result_under_policies(query: alg.Query, stream: Streams) -> None:
     assert_same_result(partition_by_keys(query, SCHEMAS), query, stream)
 
 
 @EXAMPLES
-@given(constant_queries(EVERYTHING), streams())
+@given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
 def test_all_rules_together_change_no_result(query: alg.Query, stream: Streams) -> None:
     assert_same_result(optimize(query, SCHEMAS).query, query, stream)
 
 
 @EXAMPLES
-@given(constant_queries(TIMEOUTS), streams())
+@given(**drawn_for(constant_queries(TIMEOUTS), named=("query", "stream")))
 def test_all_rules_together_change_no_time_out(query: alg.Query, stream: Streams) -> None:
     assert_same_result(optimize(query, SCHEMAS).query, query, stream)
 
 
 @EXAMPLES
-@given(constant_queries(EVERYTHING), streams())
+@given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
 def test_a_dead_variable_is_bound_in_no_match(query: alg.Query, stream: Streams) -> None:
     shown = replace(query, returns=(), group_by=(), having=None, over_all_matches=False)
     rows = reference.evaluate(shown, stream)

@@ -26,6 +26,7 @@ from tocsin.language.acel import ast, print_query
 from tocsin.physical import local
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
+from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import ATTRIBUTES, TYPES, Streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
@@ -98,7 +99,7 @@ def check_locally(text: str, rows: Streams) -> None:
 
 
 @settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
-@given(text=texts(), rows=streams(max_events=6))
+@given(**drawn_for(texts(), lambda text: acel(text).query, max_events=6, named=("text", "rows")))
 def test_the_local_engine_equals_the_reference(text: str, rows: Streams) -> None:
     check_locally(text, rows)
 
@@ -106,7 +107,7 @@ def test_the_local_engine_equals_the_reference(text: str, rows: Streams) -> None
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @settings(max_examples=3000, suppress_health_check=list(HealthCheck), deadline=None)
-@given(text=texts(max_depth=4), rows=streams(max_events=6))
+@given(**drawn_for(texts(max_depth=4), lambda text: acel(text).query, max_events=6, named=("text", "rows")))
 def test_the_local_engine_equals_the_reference_on_deep_formulas(text: str, rows: Streams) -> None:
     check_locally(text, rows)
 
@@ -134,13 +135,13 @@ def run(spark: SparkSession, folder: Path, examples: int) -> Counter[str]:
     # A failure is shown as it was found: every step of shrinking would be several Spark jobs.
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
     @given(
-        text=texts(),
-        several=st.lists(streams(max_events=6), min_size=3, max_size=3),
+        **drawn_for(texts(), lambda text: acel(text).query, max_events=6, named=("text", "first")),
+        others=st.lists(streams(max_events=6), min_size=2, max_size=2),
         layout=LAYOUTS,
         turn=st.integers(0, 2),
     )
-    def formulas_on_spark(text: str, several: list[Streams], layout: str, turn: int) -> None:
-        check(Feed(spark, folder / "stream", layout), text, several, turn, counted)
+    def formulas_on_spark(text: str, first: Streams, others: list[Streams], layout: str, turn: int) -> None:
+        check(Feed(spark, folder / "stream", layout), text, [first, *others], turn, counted)
 
     with light_settings(spark):
         formulas_on_spark()

@@ -24,7 +24,7 @@ from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.engine import prepare
 from tocsin.physical.sliced.edges import crosses, near_edges, overlapping, runs
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, Features, Streams, queries, streams
+from tocsin.testing.strategies import ATTRIBUTES, Features, Streams, cases
 
 SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 CLAIMED = Features(iteration=True, returns=True, unbounded=False, most_events=3)
@@ -88,7 +88,7 @@ CUTS = st.sampled_from([0, 1, 1, 2, 4]).flatmap(lambda size: st.lists(st.integer
 
 
 @settings(max_examples=10, suppress_health_check=SHARED_SESSION)
-@given(query=queries(CLAIMED), rows=streams(max_events=10), cuts=CUTS, with_ids=st.booleans())
+@given(**cases(CLAIMED, max_events=10), cuts=CUTS, with_ids=st.booleans())
 def test_the_plan_reports_what_the_reference_reports(
     light: SparkSession, query: ast.Query, rows: Streams, cuts: list[int], with_ids: bool
 ) -> None:
@@ -99,7 +99,7 @@ def test_the_plan_reports_what_the_reference_reports(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @settings(max_examples=150, suppress_health_check=SHARED_SESSION)
-@given(query=queries(CLAIMED), rows=streams(max_events=12), cuts=CUTS, with_ids=st.booleans())
+@given(**cases(CLAIMED, max_events=12), cuts=CUTS, with_ids=st.booleans())
 def test_the_plan_reports_what_the_reference_reports_on_many_queries(
     light: SparkSession, query: ast.Query, rows: Streams, cuts: list[int], with_ids: bool
 ) -> None:
@@ -108,7 +108,7 @@ def test_the_plan_reports_what_the_reference_reports_on_many_queries(
 
 
 @settings(max_examples=10, suppress_health_check=SHARED_SESSION)
-@given(query=queries(CLAIMED), rows=streams(max_events=10), homes=st.lists(st.integers(0, 2), min_size=10, max_size=10))
+@given(**cases(CLAIMED, max_events=10), homes=st.lists(st.integers(0, 2), min_size=10, max_size=10))
 def test_any_partitions_give_the_result_or_the_error(
     light: SparkSession, query: ast.Query, rows: Streams, homes: list[int]
 ) -> None:

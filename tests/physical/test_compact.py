@@ -18,7 +18,7 @@ from tocsin.language.acel import ast, print_query
 from tocsin.physical.compacted import refused_compact
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
-from tocsin.testing.streams import TYPES, Streams, streams
+from tocsin.testing.streams import TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 ROWS = {
@@ -88,7 +88,7 @@ def test_what_has_no_compact_form(text: str, problem: str) -> None:
 
 
 def test_a_form_that_is_none() -> None:
-    with pytest.raises(errors.InvalidOptionError, match="There is no form of a result `compcat`"):
+    with pytest.raises(errors.InvalidOptionError, match="`form='compcat'` is none of"):
         acel(FORMULA).match(ROWS, engine="local", form="compcat")
 
 
@@ -117,7 +117,7 @@ def bare(value: Any) -> Any:
 
 
 @settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
-@given(query=formulas.queries(), rows=streams(max_events=7))
+@given(**formulas.cases(max_events=7))
 def test_random_formulas(query: ast.Query, rows: Streams) -> None:
     pattern = acel(print_query(query))
     assume(refused_compact(pattern.query) is None)

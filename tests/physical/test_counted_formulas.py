@@ -14,11 +14,13 @@ from tests.physical.support import light_settings
 
 import tocsin
 from tocsin import errors, reference
+from tocsin.language import expressions as ex
 from tocsin.language.acel import ast, print_query
 from tocsin.physical import local
 from tocsin.physical.claims import refused_by_trends
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
+from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import TYPES, Streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
@@ -50,7 +52,7 @@ def counted(draw: st.DrawFn) -> str:
 
 
 @settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
-@given(text=counted(), rows=streams(max_events=7))
+@given(**drawn_for(counted(), lambda text: acel(text).query, max_events=7, named=("text", "rows")))
 def test_counting_is_enumerating_and_adding_up(text: str, rows: Streams) -> None:
     pattern = acel(text)
     tables = {name: pa.Table.from_pylist(rows[name], schema=SCHEMA) for name in TYPES}
@@ -68,11 +70,63 @@ def test_counting_is_enumerating_and_adding_up(text: str, rows: Streams) -> None
         ("A ; NEXT(B)", "no sequences of single events: NextOf"),
         ("A+ FILTER A[x > 1] OR A[x < 0]", "a condition is a choice between predicates"),
         ("(A FILTER A[x > 1]) ; A", "one variable has events under different conditions"),
+        ("(A+ FILTER A[same(x)])+", "a filter inside an iteration compares the events of each copy"),
+        ("(A+ FILTER A[same(x)]) ; A", "a filter compares some of the events that `A` holds in the end"),
+        ("((A+ ; B) FILTER A[same(x)]) ; B AS A", "a filter compares some of the events that `A` holds in the end"),
     ],
 )
 def test_what_is_enumerated(text: str, problem: str) -> None:
     refusal = refused_by_trends(acel(f"{text} RETURN COUNT(*) AS n").query)
     assert refusal is not None and problem in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("(A FILTER A[same(x)])+", 7),
+        ("(A FILTER A[same(x)]) ; A", 3),
+        ("(A+ FILTER A[same(x)])@+", 7),
+        ("((A ; A) FILTER A[same(x)]) OR A+", 7),
+        ("(A+ FILTER A[increasing(x)]) AS x", 4),
+    ],
+)
+def test_a_filter_compares_the_events_of_its_own_part(text: str, count: int) -> None:
+    rows = {"A": [{"ts": 1, "x": 1}, {"ts": 2, "x": 2}, {"ts": 3, "x": 1}]}
+    pattern = acel(f"{text} RETURN COUNT(*) AS n")
+    assert pattern.match(rows, engine="local").to_pylist() == reference.evaluate(pattern.query, rows) == [{"n": count}]
+
+
+@st.composite
+def with_bag_predicates(draw: st.DrawFn) -> str:
+    """A formula whose filters compare events of a bag, wherever they stand."""
+
+    def grown(depth: int) -> ast.Formula:
+        kinds = ("event", "repeat", "filter", "filter", "bind", "sequence", "or") if depth else ("event",)
+        match draw(st.sampled_from(kinds)):
+            case "event":
+                return ast.Event(draw(st.sampled_from("AAB")))
+            case "repeat":
+                return ast.Repeat(grown(depth - 1))
+            case "bind":
+                return ast.Bind(grown(depth - 1), draw(st.sampled_from("XA")))
+            case "filter":
+                part = grown(depth - 1)
+                name = draw(st.sampled_from(sorted(formulas.held_by(part))))
+                return ast.Filter(part, ex.BagPredicate(draw(st.sampled_from(ex.BagOrder)), name, ("x",)))
+            case "sequence":
+                return ast.joined(ast.Sequence, grown(depth - 1), grown(depth - 1))
+        return ast.joined(ast.Any, grown(depth - 1), grown(depth - 1))
+
+    return f"{print_query(ast.Query(grown(4)))} RETURN COUNT(*) AS n"
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@given(text=with_bag_predicates(), rows=streams(types=("A", "B"), max_events=5))
+def test_bag_predicates_count_where_they_stand(text: str, rows: Streams) -> None:
+    pattern = acel(text)
+    tables = {name: pa.Table.from_pylist(rows.get(name, []), schema=SCHEMA) for name in TYPES}
+    found = local.match(pattern.query, tables).to_pylist()
+    assert_same_rows(found, reference.evaluate(pattern.query, rows))
 
 
 def test_a_variable_that_holds_what_others_tell_apart_is_enumerated() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ from tests.physical.support import light_settings
 import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.language import ast
-from tocsin.physical import local
 from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
-from tocsin.testing import Case, assert_same_rows, load_cases
+from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import ATTRIBUTES, JOINS, LANGUAGE, TIMEOUTS, TYPES, Streams, queries_with_streams
 
 ARROW_TYPES = {"boolean": pa.bool_(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
@@ -37,31 +36,9 @@ def compiled(query: str | ast.Query, language: str = "sase") -> tocsin.Pattern:
         return tocsin.pattern(query, language=language)
 
 
-def claimed(case: Case) -> list[str]:
-    """The strategies that run a case."""
-    if case.error is not None:
-        return []
-    refused = refusals(compiled(case.pattern, case.language).query)
-    return [name for name, refusal in refused.items() if refusal is None and name != "clustered"]
-
-
-ALL_CASES = [case for case in load_cases(Path(__file__).parents[1] / "cases") if claimed(case)]
-# All of them take minutes on Spark, so that most are left to the slow tests. The local engine runs the same kernels on
-# every case in seconds.
-CASES = [
-    pytest.param(case, strategy, id=f"{case} {strategy}", marks=[] if is_soon else [pytest.mark.slow])
-    for number, case in enumerate(ALL_CASES)
-    for strategy in claimed(case)
-    # An automaton is the only way for ACEL, and a second one for SASE+; an aggregate is nobody's first.
-    if strategy not in ("automaton", "aggregate")
-    or (case.language, strategy) == ("acel", "automaton")
-    or number % 4 == 0
-    for is_soon in [
-        (strategy == "join" and number % 3 == 0)
-        or (strategy == "kernel" and number % 6 == 0)
-        or (strategy == "automaton" and case.language == "acel" and number % 5 == 0)
-    ]
-]
+def ordered(pattern: tocsin.Pattern, tie: Sequence[str]) -> alg.Query:
+    """The query as it runs with tie columns, which joins do not compare."""
+    return ordered_by_ties(pattern.query) if tie else pattern.query
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
@@ -71,57 +48,6 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 def with_interval(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The reference's rows with the columns that Spark adds to RETURN."""
     return [{**row, "start": row["start"], "end": row["end"]} for row in rows]
-
-
-def case_tables(case: Case, pattern: tocsin.Pattern) -> dict[str, pa.Table]:
-    """The case's events, each type with the attributes the format of the cases promises."""
-    rows = case.inputs()
-    used = dict.fromkeys(re.findall(r"\.(\w+)", case.pattern), "bigint")
-    anywhere = used | column_types([row for events in rows.values() for row in events])
-    tables = {}
-    for kind in sorted({*rows, *event_types(pattern)}):
-        types = column_types(rows[kind]) if rows.get(kind) else {"id": "string", "ts": "bigint"} | anywhere
-        schema = pa.schema([(name, ARROW_TYPES[type_name]) for name, type_name in types.items()])
-        tables[kind] = pa.Table.from_pylist(rows.get(kind, []), schema=schema)
-    return tables
-
-
-def case_frames(spark: SparkSession, case: Case, pattern: tocsin.Pattern) -> dict[str, DataFrame]:
-    """The same as DataFrames."""
-    return {kind: spark.createDataFrame(table) for kind, table in case_tables(case, pattern).items()}
-
-
-def column_types(rows: list[dict[str, Any]]) -> dict[str, str]:
-    types: dict[str, str] = {}
-    for row in rows:
-        for name, value in row.items():
-            found = NAMES[type(value)] if value is not None else None
-            known = types.get(name)
-            types[name] = found if known in (None, "", found) or (known, found) == ("bigint", "double") else known
-            types[name] = types[name] or known or ""
-    return {name: type_name or "bigint" for name, type_name in types.items()}
-
-
-def event_types(pattern: tocsin.Pattern) -> set[str]:
-    return set(alg.event_types(pattern.query.pattern))
-
-
-def test_spark_claims_a_good_part_of_the_cases() -> None:
-    assert len(ALL_CASES) >= 400
-
-
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
-def test_the_local_engine_gives_the_matches_of_the_case(case: Case) -> None:
-    pattern = compiled(case.pattern, case.language)
-    found = local.match(pattern.query, case_tables(case, pattern), tie=case.tie).to_pylist()
-    assert case.differences(found) == []
-
-
-@pytest.mark.parametrize("case", [case for case in ALL_CASES if "automaton" in claimed(case)], ids=str)
-def test_an_automaton_gives_the_matches_of_the_case(case: Case) -> None:
-    pattern = compiled(case.pattern, case.language)
-    found = local.match(pattern.query, case_tables(case, pattern), tie=case.tie, strategy="automaton").to_pylist()
-    assert case.differences(found) == []
 
 
 # --- random queries -------------------------------------------------------------------------------
@@ -171,16 +97,16 @@ class Feed:
         return typed if self.layout == "one frame" else rows
 
 
-def built(pattern: tocsin.Pattern, feed: Feed) -> dict[str, DataFrame | None]:
+def built(pattern: tocsin.Pattern, feed: Feed, tie: Sequence[str]) -> dict[str, DataFrame | None]:
     """By strategy the frame of matches; None where the query is refused because no stream has a match."""
     frames: dict[str, DataFrame | None] = {}
-    for strategy, refusal in refusals(pattern.query).items():
+    for strategy, refusal in refusals(ordered(pattern, tie)).items():
         if refusal is not None or strategy == "clustered":
             continue  # what time-clustered input needs is in test_clustered
         # Slices as narrow as the pattern allows, so that matches straddle them.
         options = {"slice_us": 1} if strategy in ("kernel", "trend", "automaton") else {}
         try:
-            frames[strategy] = prepare(pattern.query, feed.frames(), strategy=strategy, **options).matches()
+            frames[strategy] = prepare(pattern.query, feed.frames(), tie=tie, strategy=strategy, **options).matches()
         except errors.ContradictoryDistancesError:
             frames[strategy] = None
         except errors.UnsupportedError as refused:
@@ -188,13 +114,15 @@ def built(pattern: tocsin.Pattern, feed: Feed) -> dict[str, DataFrame | None]:
     return frames
 
 
-def check(feed: Feed, case: tuple[ast.Query, list[Streams]], turn: int, counted: Counter[str]) -> None:
+def check(
+    feed: Feed, case: tuple[ast.Query, list[Streams]], tie: Sequence[str], turn: int, counted: Counter[str]
+) -> None:
     """Every strategy that claims a query reports for each stream what the reference reports."""
     query, several = case
     pattern = compiled(query)
-    frames = built(pattern, feed)
+    frames = built(pattern, feed, tie)
     for number, rows in enumerate(several):
-        expected = reference.evaluate(pattern, feed.write(rows))
+        expected = reference.evaluate(pattern, feed.write(rows), tie=tie)
         if pattern.query.timeouts and None in frames.values():
             continue  # distances that cannot be are refused, and let nothing but time-outs be
         feed.spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS[(turn + number) % len(PARTITIONS)])
@@ -215,10 +143,13 @@ def check(feed: Feed, case: tuple[ast.Query, list[Streams]], turn: int, counted:
 
 PARTITIONS = ("1", "2", "7")
 LAYOUTS = st.sampled_from(["frame per type", "one frame"])
+TIES = st.sampled_from([(), (), ("x",), ("v", "k")])
+# Joins refuse the order by tie columns, so that their queries have none, and are drawn more often.
 QUERIES = st.one_of(
-    queries_with_streams(LANGUAGE, number=3, max_events=8),
-    queries_with_streams(JOINS, number=3, max_events=8),
-    queries_with_streams(TIMEOUTS, number=3, max_events=8),
+    st.tuples(queries_with_streams(LANGUAGE, number=3, max_events=8), TIES),
+    st.tuples(queries_with_streams(JOINS, number=3, max_events=8), st.just(())),
+    st.tuples(queries_with_streams(JOINS, number=3, max_events=8), st.just(())),
+    st.tuples(queries_with_streams(TIMEOUTS, number=3, max_events=8), TIES),
 )
 
 
@@ -228,9 +159,9 @@ def run(spark: SparkSession, folder: Path, examples: int) -> Counter[str]:
 
     # A failure is shown as it was found: every step of shrinking would be several Spark jobs.
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
-    @given(case=QUERIES, layout=LAYOUTS, turn=st.integers(0, 2))
-    def all_strategies(case: tuple[ast.Query, list[Streams]], layout: str, turn: int) -> None:
-        check(Feed(spark, folder / "stream", layout), case, turn, counted)
+    @given(tied=QUERIES, layout=LAYOUTS, turn=st.integers(0, 2))
+    def all_strategies(tied: tuple[tuple[ast.Query, list[Streams]], tuple[str, ...]], layout: str, turn: int) -> None:
+        check(Feed(spark, folder / "stream", layout), *tied, turn, counted)
 
     with light_settings(spark):
         all_strategies()
@@ -251,22 +182,3 @@ def test_every_strategy_equals_the_reference_in_thousands_of_cases(spark: SparkS
     counted = run(spark, tmp_path, 420)
     assert counted.total() - counted["matched"] - counted["timed out"] >= 2_000
     assert counted["timed out"] >= 50
-
-
-# --- cases ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def light(spark: SparkSession) -> Iterator[SparkSession]:
-    """The cases run light; the random queries above run with all that Spark has."""
-    with light_settings(spark) as session:
-        yield session
-
-
-@pytest.mark.parametrize(("case", "strategy"), CASES)
-def test_spark_gives_the_matches_of_the_case(light: SparkSession, case: Case, strategy: str) -> None:
-    pattern = compiled(case.pattern, case.language)
-    options = {"slice_us": 1} if strategy in ("kernel", "automaton") else {}
-    inputs = case_frames(light, case, pattern)
-    found = rows_of(prepare(pattern.query, inputs, tie=case.tie, strategy=strategy, **options).matches())
-    assert case.differences(found) == []

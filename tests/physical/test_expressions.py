@@ -227,9 +227,16 @@ def test_times_in_the_result_are_instants_days_and_intervals(one: DataFrame) -> 
 
 
 def test_nothing_overflows_into_an_error_or_a_wrong_number(one: DataFrame) -> None:
-    text = returning(["a.big + a.big", "a.big * 4", "-a.big - a.big - a.big", "a.big - 1", "a.big % 0"])
-    (row,) = found(text, {"A": one})
-    assert [row[f"c{number}"] for number in range(5)] == [None, None, None, 2**62 - 1, None]
+    texts = ["a.big + a.big", "a.big * 4", "-a.big - a.big - a.big", "a.big - 1", "a.big % 0"]
+    # Every operation has a result or NULL by itself: Spark must not compute 2^62 * 2 first.
+    texts += ["(a.big - a.big - 1) * 4611686018427387904 * 2", "(a.big - a.big) * 4611686018427387904 * 2"]
+    texts += [
+        "-a.big + 9223372036854775807 + 4611686018427387904 - a.big",
+        "-a.big + 9223372036854775807 + a.big - a.big",
+    ]
+    (row,) = found(returning(texts), {"A": one})
+    numbers = [None, None, None, 2**62 - 1, None, -(2**63), 0, 2**62 - 1, 2**62 - 1]
+    assert [row[f"c{number}"] for number in range(len(texts))] == numbers
 
 
 EDGES = {

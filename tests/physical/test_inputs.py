@@ -213,9 +213,7 @@ def test_an_option_of_the_wrong_type_is_refused_with_advice(good: DataFrame, opt
 
 
 def test_options_that_are_right_are_taken(good: DataFrame) -> None:
-    out = tocsin.pattern(TEXT).match(
-        {"A": good, "B": good}, tie=iter(["x", "kind"]), rates={"A": "1/s"}, lateness="5 seconds", id="x"
-    )
+    out = tocsin.pattern(TEXT).match({"A": good, "B": good}, tie=iter(["x", "kind"]), rates={"A": "1/s"}, id="x")
     assert out.columns == ["match_id", "start", "end", "a", "b"]
 
 

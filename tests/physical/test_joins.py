@@ -25,7 +25,8 @@ from tocsin.physical.joins.counts import counted
 from tocsin.physical.joins.frames import matches
 from tocsin.physical.joins.plan import plan
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, Streams, queries, streams
+from tocsin.testing.fitting import drawn_for
+from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, Streams, cases, meaning, queries, streams
 
 ABSENCES = Features(absence=True, returns=True, most_events=3)
 ITERATIONS = Features(iteration=True, absence=True, returns=True, aggregates=True, most_events=2)
@@ -108,7 +109,7 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @settings(max_examples=20, suppress_health_check=SHARED_SESSION)
-@given(query=queries(ABSENCES), rows=streams(), choice=CHOICES)
+@given(**cases(ABSENCES), choice=CHOICES)
 def test_absences_as_anti_joins_equal_the_reference(
     light: SparkSession, query: ast.Query, rows: Streams, choice: Choice
 ) -> None:
@@ -116,7 +117,7 @@ def test_absences_as_anti_joins_equal_the_reference(
 
 
 @settings(max_examples=20, suppress_health_check=SHARED_SESSION)
-@given(query=queries(ITERATIONS), rows=streams(), choice=CHOICES)
+@given(**cases(ITERATIONS), choice=CHOICES)
 def test_iterations_as_self_joins_equal_the_reference(
     light: SparkSession, query: ast.Query, rows: Streams, choice: Choice
 ) -> None:
@@ -127,8 +128,7 @@ def test_iterations_as_self_joins_equal_the_reference(
 @pytest.mark.timeout(3600)
 @settings(max_examples=400, suppress_health_check=SHARED_SESSION)
 @given(
-    query=st.one_of(queries(ABSENCES), queries(ITERATIONS)),
-    rows=streams(max_events=14),
+    **drawn_for(st.one_of(queries(ABSENCES), queries(ITERATIONS)), meaning, max_events=14),
     choice=CHOICES,
 )
 def test_joins_equal_the_reference_on_many_queries(

@@ -19,7 +19,7 @@ from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.physical import local
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, queries, queries_with_streams, streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, cases, queries_with_streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 
@@ -39,7 +39,7 @@ def with_interval(rows: list[Any], query: Any) -> list[dict[str, Any]]:
 
 
 @settings(max_examples=150)
-@given(query=queries(EVERYTHING), rows=streams(max_events=7), layout=st.sampled_from(["table per type", "one table"]))
+@given(**cases(EVERYTHING, max_events=7), layout=st.sampled_from(["table per type", "one table"]))
 def test_the_local_engine_equals_the_reference(query: ast.Query, rows: Streams, layout: str) -> None:
     pattern = compiled(query)
     inputs: Any = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}

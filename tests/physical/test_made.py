@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import TypeMismatchError
-from tocsin.kernels.hashes import Numbering, match_hashes
+from tocsin.kernels.hashes import Numbering, chain, match_hashes
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Bag, Made, Matches, Template
 from tocsin.physical.sliced.digests import MadeDigests, derived_digests, digest
@@ -105,16 +106,21 @@ def test_hashes_are_those_of_the_events_that_were_made() -> None:
     assert of_made[1].tolist() == [digest(2, [""], ["n", "x"], {"n": 4, "x": 2}), 0]
     own = (array(1, 2, 3), array(4, 5, 6))
     first, _ = match_hashes(found, own, of_made)
-    # The same as if the events that were made were rows behind the others.
-    longer = (np.append(own[0], of_made[0]), np.append(own[1], of_made[1]))
+    # The same as if the events that were made were rows behind the others, at the events that were read.
+    assert found.made is not None
+    at = [chain(one.view(np.uint64), row[found.made.rows]) for one, row in zip(of_made, own, strict=True)]
+    longer = (np.append(own[0], at[0].view(np.int64)), np.append(own[1], at[1].view(np.int64)))
     assert first.tolist() == match_hashes(found, longer)[0].tolist()
 
 
-def test_matches_that_hide_their_rows_are_all_compared() -> None:
-    found = Matches(array(0, 0), array(5, 5), {"one": array(3, 4)}, made=made(1, 1))
+def test_matches_that_were_made_of_equal_rows_or_begin_with_them_are_numbered() -> None:
     first, second = array(7, 7), array(8, 8)
-    own = (array(1, 2, 3), array(4, 5, 6))
-    assert Numbering(own, of_all=True).ordinals(found, first, second).tolist() == [0, 1]
+    equal = (array(1, 1, 3), array(4, 4, 6))
+    of_made = Matches(array(0, 0), array(5, 5), {"one": array(3, 4)}, made=replace(made(1, 1), rows=array(0, 1)))
+    assert Numbering(equal).ordinals(of_made, first, second).tolist() == [0, 1]
+    hiding = Matches(array(0, 0), array(5, 5), {"one": array(2, 2)}, edges=(array(0, 1), array(2, 2)))
+    assert Numbering(equal).ordinals(hiding, first, second).tolist() == [0, 1]
+    assert match_hashes(hiding, (array(1, 2, 3), array(4, 5, 6)))[0].tolist() != first.tolist()
 
 
 VALUES = st.one_of(

@@ -82,6 +82,7 @@ def every(variable: str) -> str:
     names = ("COUNT", "SUM", "MIN", "MAX", "AVG", "RANGE", "STDDEV", "FIRST", "LAST", "COLLECT")
     calls = [f"{name}({variable}.{column})" for column in "jf" for name in names]
     calls[calls.index(f"SUM({variable}.j)")] = f"DIGITS(SUM({variable}.j))"  # may be beyond 64 bits
+    calls[calls.index(f"RANGE({variable}.j)")] = f"RANGE({variable}.i)"  # beyond 64 bits it stops the job
     calls += [f"{name}({variable}.{column})" for column in "sk" for name in ("COUNT", "MIN", "LAST")]
     # Every further value that is counted DISTINCT makes Spark's plan much slower.
     calls += [f"COUNT(DISTINCT {variable}.f)", f"SUM(DISTINCT {variable}.i)", f"COLLECT(DISTINCT {variable}.s)"]

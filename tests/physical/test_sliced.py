@@ -26,7 +26,7 @@ from tocsin.physical.inputs import resolve
 from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced.matches import Options, matches
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams, queries, streams
+from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams, cases
 
 SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -94,7 +94,7 @@ PARTITIONS = st.sampled_from(["1", "2", "7"])
 
 
 @settings(max_examples=25, suppress_health_check=SHARED_SESSION)
-@given(query=queries(EVERYTHING), rows=streams(max_events=7), layout=LAYOUTS, parts=PARTITIONS)
+@given(**cases(EVERYTHING, max_events=7), layout=LAYOUTS, parts=PARTITIONS)
 def test_the_operator_reports_what_the_reference_reports(
     light: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: str
 ) -> None:
@@ -104,7 +104,7 @@ def test_the_operator_reports_what_the_reference_reports(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @settings(max_examples=300, suppress_health_check=SHARED_SESSION)
-@given(query=queries(EVERYTHING), rows=streams(max_events=8), layout=LAYOUTS, parts=PARTITIONS)
+@given(**cases(EVERYTHING, max_events=8), layout=LAYOUTS, parts=PARTITIONS)
 def test_the_operator_reports_what_the_reference_reports_on_many_queries(
     light: SparkSession, query: ast.Query, rows: Streams, layout: str, parts: str
 ) -> None:

@@ -55,9 +55,9 @@ def test_an_explosion_that_statistics_foretell_is_a_warning(inputs: dict[str, Da
     few, many = (tocsin.Statistics.of(rates={"A": rate, "B": rate}) for rate in (0.1, 100))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pattern.match(inputs, statistics=few)
+        pattern.match(inputs, statistics=few, time_unit="us")
     with pytest.warns(errors.TocsinWarning, match=r"\[EXPLOSION_EXPECTED\] `b` repeats over about 1 000 events"):
-        pattern.match(inputs, statistics=many)
+        pattern.match(inputs, statistics=many, time_unit="us")
 
 
 def test_an_equality_of_all_variables_splits_the_events_like_a_key(inputs: dict[str, DataFrame]) -> None:

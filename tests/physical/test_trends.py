@@ -136,7 +136,7 @@ def test_compared_neighbours_are_counted_as_the_reference_counts_them(
             row["type"] = kind
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = made.match(by_type(rows), engine="local").to_pylist()
+            found = made.match(by_type(rows), engine="local", time_unit="us").to_pylist()
         assert_same_rows(near(found), near(reference.evaluate(made, by_type(rows))))
 
 

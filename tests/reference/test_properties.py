@@ -14,7 +14,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.testing.compare import assert_same_rows, frozen
-from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, queries, queries_with_streams, streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, cases, queries, queries_with_streams, streams
 
 PLAIN = Features(iteration=True, absence=True, aggregates=True, most_events=3)
 Stream = dict[str, list[dict[str, Any]]]
@@ -24,13 +24,13 @@ def rows(query: ast.Query, stream: Stream) -> list[dict[str, Any]]:
     return reference.evaluate(translate(query).query, stream)
 
 
-@given(queries(EVERYTHING), streams(), st.randoms())
+@given(**cases(EVERYTHING, named=("query", "stream")), random=st.randoms())
 def test_the_order_of_arrival_changes_nothing(query: ast.Query, stream: Stream, random: Any) -> None:
     shuffled = {kind: random.sample(events, len(events)) for kind, events in stream.items()}
     assert_same_rows(rows(query, shuffled), rows(query, stream))
 
 
-@given(queries(PLAIN), streams(), st.sampled_from(ast.Selection))
+@given(**cases(PLAIN, named=("query", "stream")), selection=st.sampled_from(ast.Selection))
 def test_every_selection_keeps_some_of_the_any_matches(
     query: ast.Query, stream: Stream, selection: ast.Selection
 ) -> None:
@@ -38,7 +38,7 @@ def test_every_selection_keeps_some_of_the_any_matches(
     assert {frozen(row) for row in rows(replace(query, selection=selection), stream)} <= every
 
 
-@given(queries(PLAIN), streams(), st.sampled_from(ast.Selection))
+@given(**cases(PLAIN, named=("query", "stream")), selection=st.sampled_from(ast.Selection))
 def test_after_match_and_output_only_take_away(query: ast.Query, stream: Stream, selection: ast.Selection) -> None:
     selected = replace(query, selection=selection)
     every = {frozen(row) for row in rows(selected, stream)}
@@ -47,7 +47,7 @@ def test_after_match_and_output_only_take_away(query: ast.Query, stream: Stream,
         assert {frozen(row) for row in rows(reduced, stream)} <= every
 
 
-@given(queries(PLAIN), streams())
+@given(**cases(PLAIN, named=("query", "stream")))
 def test_matches_never_overlap_when_the_search_skips_past_the_last_event(query: ast.Query, stream: Stream) -> None:
     partitioned = replace(query, partition_by=(), where_clause=None)
     skipping = replace(partitioned, after_match=ast.AfterMatch(ast.Skip.PAST_LAST))
@@ -55,7 +55,7 @@ def test_matches_never_overlap_when_the_search_skips_past_the_last_event(query: 
     assert all(end <= start for (_, end), (start, _) in pairwise(intervals))
 
 
-@given(queries(replace(PLAIN, absence=False)), streams())
+@given(**cases(replace(PLAIN, absence=False), named=("query", "stream")))
 def test_a_longer_window_never_loses_a_match(query: ast.Query, stream: Stream) -> None:
     windowed = replace(query, within=query.within or ast.Window(3_000_000))
     longer = replace(windowed, within=ast.Window(windowed.within.size_us + 1_000_000))
@@ -64,13 +64,13 @@ def test_a_longer_window_never_loses_a_match(query: ast.Query, stream: Stream) -
     assert all(row["end"] - row["start"] < windowed.within.size_us for row in rows(windowed, stream))
 
 
-@given(queries(replace(PLAIN, absence=False)), streams())
+@given(**cases(replace(PLAIN, absence=False), named=("query", "stream")))
 def test_another_event_never_takes_an_any_match_away_without_absence(query: ast.Query, stream: Stream) -> None:
     fewer = {kind: events[:-1] for kind, events in stream.items()}
     assert Count(frozen(row) for row in rows(query, fewer)) <= Count(frozen(row) for row in rows(query, stream))
 
 
-@given(queries(PLAIN), streams())
+@given(**cases(PLAIN, named=("query", "stream")))
 def test_the_parts_of_an_or_may_stand_in_any_order(query: ast.Query, stream: Stream) -> None:
     def mirrored(element: ast.Element) -> ast.Element:
         if not isinstance(element, ast.Composite):
@@ -82,7 +82,7 @@ def test_the_parts_of_an_or_may_stand_in_any_order(query: ast.Query, stream: Str
     assert_same_rows(rows(replace(query, pattern=mirrored(query.pattern)), stream), rows(query, stream))
 
 
-@given(queries(PLAIN), streams())
+@given(**cases(PLAIN, named=("query", "stream")))
 def test_partitions_are_independent(query: ast.Query, stream: Stream) -> None:
     keyed = replace(query, partition_by=(ast.Key("k"),))
     keys = {row["k"] for events in stream.values() for row in events}

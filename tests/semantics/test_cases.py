@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from tests.conformance import CASES, VALID, Rows, compiled, engines_of, pairs, runner
+from tests.physical.support import light_settings
+from tests.streaming.queries import settings
 
-import tocsin
-from tocsin import errors, reference
-from tocsin.testing.cases import Case, load_cases
+from tocsin import errors
+from tocsin.testing.cases import Case
 
-CASES = load_cases(Path(__file__).parents[1] / "cases")
-VALID = [case for case in CASES if case.error is None]
 REFUSED = [case for case in CASES if case.error is not None]
 
 
-def compiled(case: Case) -> tocsin.Pattern:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", errors.TocsinWarning)
-        return tocsin.pattern(case.pattern, language=case.language, name=f"{case.file}:{case.line}")
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[Case], Rows]]:
+    """Runs a case on the engine that the test names."""
+    with ExitStack() as stack:
+
+        def session() -> SparkSession:
+            made = stack.enter_context(light_settings(request.getfixturevalue("spark")))
+            return stack.enter_context(settings(made))
+
+        yield runner(request.param, session, tmp_path)
 
 
-@pytest.mark.parametrize("case", VALID, ids=str)
-def test_the_reference_gives_the_matches_of_the_case(case: Case) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", errors.TocsinWarning)
-        rows = reference.evaluate(compiled(case), case.inputs(), tie=case.tie)
-    assert case.differences(rows) == []
+@pytest.mark.parametrize(("engine", "case"), list(pairs()), indirect=["engine"])
+def test_every_engine_gives_the_matches_of_the_case(engine: Callable[[Case], Rows], case: Case) -> None:
+    assert case.differences(engine(case)) == []
+
+
+def test_most_cases_run_on_every_engine() -> None:
+    """A case that an engine begins to refuse would otherwise go unnoticed."""
+    counted = Counter(
+        engine.partition(" ")[0] for number, case in enumerate(VALID) for engine, _ in engines_of(case, number)
+    )
+    assert counted["reference"] == len(VALID)
+    assert counted["local"] >= 900  # two thirds also as automata or aggregates
+    assert counted["stream"] >= 150
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)

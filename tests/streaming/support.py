@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 import tocsin
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
@@ -55,8 +56,10 @@ class Live:
         lateness_us: int,
         eager: bool,
         strategy: str = "auto",
+        ties: Sequence[str] = (),
     ) -> None:
         query = asked if isinstance(asked, alg.Query) else asked.query
+        query = ordered_by_ties(query) if ties else query
         named = alg.event_types(query.pattern)
         order = (*named, *(name for name in tables if name not in named))
         events = [Events(name, tables[name], "ts") for name in order]
@@ -85,7 +88,7 @@ class Live:
             self.needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
             if query.over_all_matches:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}
-        self.table, layout = shipped(self.kernel, events, self.needs, ties=(), id=None)
+        self.table, layout = shipped(self.kernel, events, self.needs, ties=ties, id=None)
         if query.over_all_matches or compacting:
             layout = replace(layout, digests=())
         self.step = Step(

@@ -22,7 +22,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.physical.claims import refused_by_aggregates
-from tocsin.testing.strategies import EVERYTHING, Streams, queries, streams
+from tocsin.testing.strategies import EVERYTHING, Streams, cases
 
 # No time bounds these, and their last events are all that matters.
 FOR_EVER = {
@@ -53,7 +53,7 @@ def lived(pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool) -> Liv
 
 
 @examples(max_examples=100)
-@given(query=queries(EVERYTHING), rows=streams(max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
+@given(**cases(EVERYTHING, max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_cut_and_any_order_give_the_reference(query: ast.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled(query)
     assume(runs_on_streams(pattern) and refused_by_aggregates(pattern.query) is None)

@@ -24,7 +24,7 @@ import tocsin
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.testing import formulas
-from tocsin.testing.strategies import EVERYTHING, Streams, queries, streams
+from tocsin.testing.strategies import EVERYTHING, Streams, cases
 
 ATTRIBUTES = {"ts": "bigint", "k": "string", "x": "bigint", "v": "double"}
 FORMULAS = [
@@ -68,7 +68,7 @@ def assert_bounded(pattern: tocsin.Pattern, rows: Streams, seed: int, *, eager: 
 
 
 @settings(max_examples=60)
-@given(query=queries(EVERYTHING), rows=streams(max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
+@given(**cases(EVERYTHING, max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_no_query_remembers_more_than_its_bound(query: ast.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled(query)
     assume(runs_on_streams(pattern))
@@ -88,7 +88,7 @@ def test_formulas_remember_no_more_than_the_bound(text: str, rows: Streams, seed
 
 
 @settings(max_examples=60)
-@given(query=formulas.queries(), rows=streams(max_events=9), seed=st.integers(0, 2**32))
+@given(**formulas.cases(max_events=9), seed=st.integers(0, 2**32))
 def test_no_formula_remembers_more_than_its_bound(query: acel.Query, rows: Streams, seed: int) -> None:
     """Also of events that no variable holds in the end."""
     pattern = compiled_formula(query)

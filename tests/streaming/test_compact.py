@@ -24,7 +24,7 @@ from tocsin import errors, reference
 from tocsin.language.acel import ast, print_query
 from tocsin.physical.compacted import COLUMNS, refused_compact
 from tocsin.testing import assert_same_rows, formulas
-from tocsin.testing.streams import TYPES, Streams, streams
+from tocsin.testing.streams import TYPES, Streams
 
 TEXTS = [
     "(A ; B+ ; C) WITHIN 7 us",
@@ -59,7 +59,7 @@ def test_any_cut_and_any_order_give_one_row_for_each_end(text: str, rows: Stream
 
 
 @settings(max_examples=80)
-@given(query=formulas.queries(), rows=streams(max_events=7), seed=st.integers(0, 2**32))
+@given(**formulas.cases(max_events=7), seed=st.integers(0, 2**32))
 def test_random_formulas(query: ast.Query, rows: Streams, seed: int) -> None:
     pattern = acel(print_query(query))
     assume(pattern.query.window_us is not None and refused_compact(pattern.query) is None)

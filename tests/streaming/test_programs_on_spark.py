@@ -180,6 +180,38 @@ def test_the_shipped_fraud_program_streams_as_it_runs_in_a_batch(spark: SparkSes
     assert set(ids(found)) == {rule.name for rule in asked.program.rules}
 
 
+def test_the_limit_of_matches_is_settable_on_the_fraud_programs_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """A hub that sends 50 equal transfers has 19,600 ways to choose three: a larger limit lets the stream go on."""
+    asked = tocsin.rules(
+        datasets.pattern_path("fraud").read_text("utf-8"), tables={"known_route": datasets.known_routes()}
+    )
+    schema = (
+        "type string, ts timestamp, id bigint, originator string, destination string, amount double, "
+        "transaction_id bigint, reason string"
+    )
+    begin = dt.datetime(2018, 1, 1, tzinfo=dt.UTC)
+    transfers = [("S", "HUB", 300.0), *(("HUB", f"R{number}", 100.0) for number in range(50))]
+    rows: list[dict[str, Any]] = [
+        {
+            "type": "MoneyTransferred",
+            "ts": (begin + dt.timedelta(minutes=number)).isoformat(),
+            "id": number,
+            "originator": one,
+            "destination": other,
+            "amount": amount,
+        }
+        for number, (one, other, amount) in enumerate(transfers)
+    ]
+    with settings(spark, partitions=1):
+        folder = Folder(spark, tmp_path, schema)
+        folder.add([*rows, {"type": "clock", "ts": (begin + dt.timedelta(days=60)).isoformat()}])
+        options: dict[str, Any] = {"rules": ["FraudDiffusion"], "lateness": "1 minute"}
+        with pytest.raises(Exception, match="TOO_MANY_MATCHES"):
+            folder.run(asked.match(folder.read(), **options, max_matches_per_start=1_000))
+        folder.run(asked.match(folder.read(), **options, max_matches_per_start=20_000))
+        assert spark.read.parquet(str(tmp_path / "out")).count() == 19_600
+
+
 def test_requirement_31_heartbeats_tell_what_is_missing_two_strata_high(spark: SparkSession, tmp_path: Path) -> None:
     """Vector 9.9 on inputs of their own: only the heartbeats move time on."""
     asked = compiled(

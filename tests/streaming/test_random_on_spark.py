@@ -50,6 +50,11 @@ class Case:
     seed: int
 
     @property
+    def tie(self) -> tuple[str, ...]:
+        """The columns that order events of one instant."""
+        return random.Random(self.seed).choice([(), ("x",), ("v", "x")])
+
+    @property
     def is_possible(self) -> bool:
         """Whether it runs on streams; contradictory distances are refused everywhere."""
         query = self.pattern.query
@@ -150,15 +155,15 @@ class Life:
         """The query as a process that starts anew builds it."""
         options: dict[str, Any] = {"lateness": f"{self.lateness_us} us", "emit": self.emit}
         if self.one_frame:
-            return self.case.pattern.match(self.folders["all"].read(), **options)
+            return self.case.pattern.match(self.folders["all"].read(), tie=self.case.tie, **options)
         inputs = {name: folder.read().drop("type") for name, folder in self.folders.items()}
-        return self.case.pattern.match(inputs, heartbeats=self.beats.read(), **options)
+        return self.case.pattern.match(inputs, heartbeats=self.beats.read(), tie=self.case.tie, **options)
 
     def batch(self) -> list[dict[str, Any]]:
         """The same events read at once."""
         read = {name: self.session.read.schema(f.schema).json(str(f.path / "in")) for name, f in self.folders.items()}
         inputs = read["all"] if self.one_frame else {name: frame.drop("type") for name, frame in read.items()}
-        return [row.asDict(recursive=True) for row in self.case.pattern.match(inputs).collect()]
+        return [row.asDict(recursive=True) for row in self.case.pattern.match(inputs, tie=self.case.tie).collect()]
 
 
 def check(spark: SparkSession, path: Path, numbered: tuple[int, Case]) -> Counter[str]:
@@ -172,7 +177,7 @@ def check(spark: SparkSession, path: Path, numbered: tuple[int, Case]) -> Counte
     life = Life(case, session, path / str(number))
     try:
         found, batch = life.run(), life.batch()
-        expected: list[Any] = reference.evaluate(case.pattern, life.rows())
+        expected: list[Any] = reference.evaluate(case.pattern, life.rows(), tie=case.tie)
         if case.pattern.query.over_all_matches:
             assert_same_rows(found, expected)
             assert_same_rows(batch, expected)
@@ -209,7 +214,7 @@ def cases(number: int, profile: int) -> list[Case]:
         nonlocal left
         if len(found) == number or not case.is_possible:
             return
-        if not reference.evaluate(case.pattern, case.rows):
+        if not reference.evaluate(case.pattern, case.rows, tie=case.tie):
             if not left:
                 return
             left -= 1

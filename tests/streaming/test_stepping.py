@@ -22,7 +22,7 @@ from tocsin.language.acel import ast as acel
 from tocsin.language.acel import print_query
 from tocsin.physical.claims import unsupported
 from tocsin.testing import formulas
-from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, queries, queries_with_streams, streams
+from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, cases, queries_with_streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 
@@ -56,7 +56,7 @@ def runs_on_streams(pattern: tocsin.Pattern) -> bool:
 
 
 @settings(max_examples=300)
-@given(query=queries(EVERYTHING), rows=streams(max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
+@given(**cases(EVERYTHING, max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_cut_and_any_order_give_the_reference(query: ast.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled(query)
     assume(runs_on_streams(pattern))
@@ -140,7 +140,7 @@ def test_formulas_are_decided_at_their_end(text: str, rows: Streams, seed: int, 
 
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
 @settings(max_examples=100)
-@given(query=formulas.queries(), rows=streams(max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
+@given(**formulas.cases(max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_formula_is_decided_at_its_end(query: acel.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled_formula(query)
     assume(runs_on_streams(pattern) and has_one_type_per_attribute(pattern))

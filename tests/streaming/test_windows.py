@@ -24,7 +24,7 @@ from tocsin.language import expressions as ex
 from tocsin.physical.claims import refused_by_trends
 from tocsin.physical.streaming.claims import refused_on_streams
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, SECOND, Streams, queries, streams
+from tocsin.testing.strategies import EVERYTHING, SECOND, Streams, cases
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 events = st.fixed_dictionaries(
@@ -75,9 +75,8 @@ def test_formulas_are_counted_under_the_names_that_they_have(text: str, rows: St
 
 @settings(max_examples=200)
 @given(
-    query=queries(EVERYTHING),
+    **cases(EVERYTHING, max_events=9),
     every=st.sampled_from([1, SECOND, 3 * SECOND]),
-    rows=streams(max_events=9),
     seed=st.integers(0, 2**32),
     counts=st.booleans(),
 )

@@ -65,9 +65,10 @@ def event_class(fields: tuple[str, ...], has_lists: bool = False) -> type[Event]
     places = {name: place for place, name in enumerate(fields)}
     members: dict[str, Any] = {"fields": fields, "places": places, "has_lists": has_lists, "__slots__": ()}
     own = {"fields", "places", "has_lists", "asdict", "fresh"}
-    # Those of a namedtuple read any tuple without a call of `__getitem__`; its names say nothing here.
-    getters = vars(namedtuple("Places", [f"place{place}" for place in range(len(fields))]))
-    members |= {name: getters[f"place{place}"] for name, place in places.items() if _is_plain(name, own)}
+    # Those of a namedtuple read any tuple without a call of `__getitem__`; its names say nothing here. The class must
+    # be held while its members are taken: the garbage collector empties one that nobody refers to.
+    named = namedtuple("named", [f"place{place}" for place in range(len(fields))])  # type: ignore[misc]
+    members |= {name: vars(named)[f"place{place}"] for name, place in places.items() if _is_plain(name, own)}
     return type("Event", (Event,), members)
 
 

@@ -3,14 +3,14 @@
 machine     for                                       what is remembered of a key
 -------     ---                                       ---------------------------
 Sliding     the Aggregate, where windows overlap      events of windows that still exist
-Slices      T-CER                                     events of the slices of time that are not over
+Slices      T-CER                                     the states of f_C in slices of time that are not over
 Instants    S&P                                       events that the watermark has not passed
 Fold        R-CER                                     those, and the state of f_M
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tocsin.acer.clock import Clock
 from tocsin.acer.functions import Function
 from tocsin.acer.growth import Growth
-from tocsin.acer.listings import Listing, mapped, processed
+from tocsin.acer.listings import Listing, Sequence, Sequences, mapped, processed
 from tocsin.acer.model import Arrival, Given, Key, Result, in_order
 from tocsin.acer.windows import FOREVER, NEVER, Window, Windows
 
@@ -42,6 +42,27 @@ def in_time(waiting: list[Arrival], new: list[Arrival], before: int) -> int:
     found = [arrival for arrival in new if arrival.time >= before]
     waiting += found
     return len(new) - len(found)
+
+
+def occupied(
+    windows: Windows, times: list[int], numbers: range | None, begin: int | None = None, until: int | None = None
+) -> Iterator[int]:
+    """The windows that hold one of the times, which are sorted; of these numbers, from `begin` and before `until`."""
+    if not times:
+        return
+    number, last = windows.first(times[0]), windows.last(times[-1]) + 1
+    number, last = number if begin is None else max(number, begin), last if until is None else min(last, until)
+    if numbers is not None:
+        number, last = max(number, numbers.start), min(last, numbers.stop)
+    while number < last:
+        next_event = bisect_left(times, windows.start(number))
+        if next_event == len(times):
+            return
+        if times[next_event] < windows.end(number):
+            yield number
+            number += 1
+        else:
+            number = max(number + 1, windows.first(times[next_event]))
 
 
 class Kept(NamedTuple):
@@ -107,14 +128,15 @@ class Sliding:
         """What windows give."""
         given = Given()
         again: set[int] = set()
-        for arrival in new:
+        self._take(memory, before)  # what the watermark passed while this key slept came before what comes late now
+        for arrival in sorted(new, key=in_order):
             if arrival.time >= before:
                 memory.waiting.append(arrival)
             elif not self._late(memory, arrival, before, again):
                 given.late += 1
         if memory.is_disordered:
             memory.kept.sort(key=at_time)
-        memory.kept += [self._counted(memory, arrival) for arrival in taken(memory.waiting, now)]
+        self._take(memory, now)
         times = [one.time for one in memory.kept]
         for number in sorted(again):
             given.results += self._given(key, memory, times, number)
@@ -151,28 +173,16 @@ class Sliding:
         memory.is_disordered = True
         return True
 
+    def _take(self, memory: Memory, now: int) -> None:
+        memory.kept += [self._counted(memory, arrival) for arrival in taken(memory.waiting, now)]
+
     def _counted(self, memory: Memory, arrival: Arrival) -> Kept:
         memory.count += 1
         return Kept(arrival.time, memory.count, arrival)
 
     def _ended(self, memory: Memory, times: list[int], before: int, now: int) -> Iterator[int]:
         """The windows that hold an event, and have ended since."""
-        if not times:
-            return
-        windows = self.windows
-        number = max(windows.first(before), windows.first(times[0]))
-        until = min(windows.first(now), windows.last(times[-1]) + 1)
-        if memory.numbers is not None:
-            number, until = max(number, memory.numbers.start), min(until, memory.numbers.stop)
-        while number < until:
-            next_event = bisect_left(times, windows.start(number))
-            if next_event == len(times):
-                return
-            if times[next_event] < windows.end(number):
-                yield number
-                number += 1
-            else:
-                number = max(number + 1, windows.first(times[next_event]))
+        return occupied(self.windows, times, memory.numbers, self.windows.first(before), self.windows.first(now))
 
     def _given(self, key: Key, memory: Memory, times: list[int], number: int) -> list[Result]:
         window = Window(key, self.windows.start(number), self.windows.end(number), self.clock)
@@ -186,11 +196,8 @@ class Sliding:
         if self.lateness:
             memory.revisions[number] = revision + 1
         return [
-            Result(self._time(number, payload), revision, payload) for payload in self.listing.output(window, state)[1]
+            Result(self.windows.time(number), revision, payload) for payload in self.listing.output(window, state)[1]
         ]
-
-    def _time(self, number: int, payload: Any) -> int:
-        return self.windows.time(number)
 
     def _gone(self, time: int) -> int:
         """When no window needs an event of this time any more."""
@@ -205,33 +212,94 @@ class Sliding:
             del memory.revisions[number]
 
 
-@dataclass(frozen=True)
-class Slices(Sliding):
-    """T-CER: its sequences are found in slices, and have the times of the windows the user has asked for.
-
-    Attributes
-    ----------
-    asked
-        Those windows.
-    """
-
-    asked: Windows = field(kw_only=True)
-
-    def _time(self, number: int, payload: Any) -> int:
-        return self.asked.time(self.asked.last(payload.start))
-
-    def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
-        """The sequences of slices that have ended."""
-        given = super().run(key, memory, new, before, now)
-        given.results.sort(key=at_time)
-        return given
-
-
 @dataclass
 class Waiting:
     """Events that the watermark has not passed."""
 
     waiting: list[Arrival] = field(default_factory=list)
+
+
+@dataclass
+class Cut(Waiting):
+    """What is remembered of a key whose sequences are found in slices.
+
+    Attributes
+    ----------
+    states
+        The state of f_C in each slice that is not over, by number.
+    found
+        Sequences with the end of the window that is to give them.
+    numbers
+        The slices that are looked at; None: all.
+    """
+
+    states: dict[int, Any] = field(default_factory=dict)
+    found: list[tuple[int, Sequence]] = field(default_factory=list)
+    numbers: range | None = None
+
+
+@dataclass(frozen=True)
+class Slices:
+    """T-CER: sequences are found in slices of time, and given when the windows end that the user has asked for.
+
+    A sequence waits until then: what reads the results may rely on their times, as it may on those of the literal
+    construction.
+
+    Attributes
+    ----------
+    windows
+        The slices.
+    listing
+        f_C, and which of its sequences belong to a slice.
+    asked
+        The windows the user has asked for.
+    clock
+        How times are shown.
+    """
+
+    windows: Windows
+    listing: Sequences
+    asked: Windows
+    clock: Clock = Clock.INTEGER
+
+    def begin(self, numbers: range | None = None) -> Cut:
+        """A key without events."""
+        return Cut(numbers=numbers)
+
+    def run(self, key: Key, memory: Cut, new: list[Arrival], before: int, now: int) -> Given:
+        """The sequences whose windows have ended."""
+        given = Given(late=in_time(memory.waiting, new, before))
+        arrivals = taken(memory.waiting, now)
+        times = [arrival.time for arrival in arrivals]
+        for number in occupied(self.windows, times, memory.numbers):
+            window = Window(key, self.windows.start(number), self.windows.end(number), self.clock)
+            state: Any = memory.states.get(number)
+            for arrival in arrivals[bisect_left(times, window.start_us) : bisect_left(times, window.end_us)]:
+                state = self.listing.update(window, state, arrival)
+            memory.states[number] = (state[0], [])
+            memory.found += [(self._end(one.start), one) for one in state[1]]
+        for number in [one for one in memory.states if self.windows.end(one) <= now]:
+            del memory.states[number]
+        memory.found.sort(key=at_time)
+        ended = bisect_right(memory.found, now, key=at_time)
+        given.results = [Result(end - self.asked.unit, 0, one) for end, one in memory.found[:ended]]
+        del memory.found[:ended]
+        return given
+
+    def due(self, memory: Cut) -> int:
+        """When the window of a sequence ends, or a slice."""
+        ends = [end for end, _ in memory.found[:1]] + [self.windows.end(number) for number in memory.states]
+        # With an event that waits no sequence ends earlier than one that spans as much as it may.
+        ends += [self._end(one.time - self.listing.within + self.asked.unit) for one in memory.waiting[:1]]
+        return min(ends, default=FOREVER)
+
+    def kept(self, memory: Cut) -> int:
+        """Events that wait, slices, and sequences."""
+        return len(memory.waiting) + len(memory.states) + len(memory.found)
+
+    def _end(self, start: int) -> int:
+        """The end of the last window that holds a sequence which begins here."""
+        return self.asked.end(self.asked.last(start))
 
 
 @dataclass(frozen=True)

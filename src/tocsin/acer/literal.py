@@ -91,7 +91,7 @@ class Literal:
         """What windows give."""
         given = Given()
         again: set[int] = set()
-        for arrival in new:
+        for arrival in sorted(new, key=in_order):  # also those that come late together
             memory.latest = max(memory.latest, arrival.time)
             if arrival.time >= before:
                 memory.waiting.append(arrival)

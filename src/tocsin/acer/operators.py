@@ -120,6 +120,7 @@ def aggregate(
         windows=windows,
         said=(windows, late_us, events.key, events.ties),
         live=_live(watermark, shards, heartbeats, idle_timeout),
+        functions=(update, output),
     ).frame()
 
 
@@ -171,6 +172,7 @@ def sort_and_preprocess(
         is_instant=True,
         said=(unit, events.key),
         live=_live(watermark, shards, heartbeats, idle_timeout),
+        functions=(function,),
     ).frame()
 
 
@@ -259,6 +261,7 @@ def time_cer(
         windows=used,
         said=(windows, span, events.key, events.ties),
         live=_live(watermark, shards, heartbeats, idle_timeout),
+        functions=(function,),
     ).frame()
 
 
@@ -325,6 +328,7 @@ def rule_cer(
         events.payload(annotated_schema(function, "function", in_pair=True) if schema is None else schema),
         said=(unit, distance, events.key, events.ties),
         live=_live(watermark, shards, heartbeats, idle_timeout),
+        functions=(function,),
     ).frame()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from tocsin.acer.clock import Clock
 from tocsin.acer.columns import Incoming, Outgoing
 from tocsin.acer.model import Machine
 from tocsin.acer.payload import payload
+from tocsin.acer.stored import classes_of
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
@@ -35,6 +36,7 @@ from tocsin.physical.values import Kind
 
 EVENTS = "events"  # what messages call the input
 REVISION = "revision"
+FORMAT = 2  # of what machines remember; a checkpoint of another is refused
 CLOCKS = {Kind.INSTANT: Clock.INSTANT, Kind.LOCAL: Clock.LOCAL, Kind.INTEGER: Clock.INTEGER}
 TOO_EARLY = errors.InvalidInputError(
     "An event is so early that windows which hold it begin before the first time there is.",
@@ -117,6 +119,8 @@ class Operator:
         What the state of a stream depends on beside all this.
     live
         What is asked of a stream.
+    functions
+        The user's functions.
     """
 
     source: Source
@@ -129,6 +133,7 @@ class Operator:
     is_instant: bool = False
     said: tuple[object, ...] = ()
     live: Live = field(default_factory=Live)
+    functions: tuple[Callable[..., Any], ...] = ()
 
     def frame(self) -> DataFrame:
         """The results."""
@@ -190,8 +195,15 @@ class Operator:
         )
         partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
         shards = streams.shards_of(options, partitions) if parcels.keys else 1
-        step = OperatorStep(self.machine, self._incoming(), self._outgoing(), (lateness[EVENTS],), options.idle_ms)
-        called = (type(self.machine).__name__, *self.source.stream.schema.names)
+        step = OperatorStep(
+            self.machine,
+            self._incoming(),
+            self._outgoing(),
+            (lateness[EVENTS],),
+            options.idle_ms,
+            classes_of(*self.functions),
+        )
+        called = (FORMAT, type(self.machine).__name__, *self.source.stream.schema.names)
         plan = streams.named(called, self.said, streams.types_in(shipped), shards)
         schema = self._worker_schema()
         return streams.given_by(Shard(step, plan), parcels, shards, [(EVENTS,)], options, schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,11 +12,11 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.acer.columns import FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgoing, integers
 from tocsin.acer.functions import shown
-from tocsin.acer.growth import pickled
 from tocsin.acer.model import Arrival, Key, Machine
+from tocsin.acer.stored import dumped, loaded
 from tocsin.physical.sliced.layout import BITS
 from tocsin.physical.streaming.clocks import Clocks
-from tocsin.physical.streaming.state import State
+from tocsin.physical.streaming.state import State, unusable
 from tocsin.physical.streaming.stepping import Report
 
 
@@ -45,6 +44,8 @@ class OperatorStep:
         How far the watermark is behind the latest event.
     idle_ms
         After how long a silent stream holds time back no more.
+    classes
+        The classes that the user's functions are written with: objects of no others can be stored.
     """
 
     machine: Machine
@@ -52,6 +53,7 @@ class OperatorStep:
     outgoing: Outgoing
     lateness_us: tuple[int, ...]
     idle_ms: int | None = None
+    classes: tuple[type, ...] = ()
 
     def begin(self) -> State:
         """A shard that has seen nothing."""
@@ -61,10 +63,10 @@ class OperatorStep:
         self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
     ) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
         """One step: the new state, the results, and what happened."""
-        before = state.clocks.watermark
         clocks = state.clocks.told(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
-        now = clocks.watermark
-        known: dict[Identity, Remembered] = pickle.loads(state.memory) if state.memory else {}
+        # Events have times that are ticks: a watermark between two has passed all of the time before the second.
+        before, now = (-(-one.watermark // self.incoming.unit) * self.incoming.unit for one in (state.clocks, clocks))
+        known: dict[Identity, Remembered] = keys_in(state.memory)
         arrived = self._arrived(new)
         outgoing = self.outgoing.empty()
         late = 0
@@ -77,10 +79,10 @@ class OperatorStep:
             late=late,
             matches=sum(batch.num_rows for batch in batches),
             remembered=sum(one.kept for one in known.values()),
-            watermark=now,
+            watermark=clocks.watermark,
             growing=sum(one.grows for one in known.values()),
         )
-        memory = pickle.dumps(known, pickle.HIGHEST_PROTOCOL) if known else b""
+        memory = dumped(known) if known else b""
         return replace(state, clocks=clocks, memory=memory), batches, None, report
 
     def _woken(
@@ -95,13 +97,13 @@ class OperatorStep:
         """Run the machine of a key; how many arrivals were late."""
         last = known.get(identity)
         key = self.incoming.key_of(new[0]) if last is None else last.key
-        memory = self.machine.begin() if last is None else pickle.loads(last.memory)
+        memory = self.machine.begin() if last is None else read(last.memory, self.classes)
         given = self.machine.run(key, memory, new, before, now)
         outgoing.add(key, given.results)
         kept = self.machine.kept(memory)
         if kept:
             due = self.machine.due(memory)
-            known[identity] = Remembered(key, due, kept, bool(given.grows), stored(key, memory))
+            known[identity] = Remembered(key, due, kept, bool(given.grows), stored(key, memory, self.classes))
         else:
             known.pop(identity, None)
         return given.late
@@ -121,7 +123,7 @@ class OperatorStep:
         return found
 
 
-def stored(key: Key, memory: Any) -> bytes:
+def stored(key: Key, memory: Any, classes: tuple[type, ...] = ()) -> bytes:
     """A memory as bytes.
 
     Raises
@@ -130,10 +132,41 @@ def stored(key: Key, memory: Any) -> bytes:
         When the state of a user's function cannot be stored.
     """
     try:
-        return pickled(memory)
+        return dumped(memory, classes)
     except Exception as problem:
         raise errors.UserFunctionError(
             f"The state for the key {shown(key)} cannot be stored between micro-batches: "
             f"{type(problem).__name__}: {problem}",
-            hint="keep plain values in it: numbers, texts, tuples, lists, dicts, events, dataclasses.",
+            hint="keep plain values in it: numbers, texts, tuples, lists, dicts, events, and objects of classes that "
+            "your function names or is annotated with.",
+        ) from problem
+
+
+def keys_in(written: bytes) -> dict[Identity, Remembered]:
+    """What a shard remembers of its keys.
+
+    Raises
+    ------
+    StateMismatchError
+        As `read`.
+    """
+    known = read(written) if written else {}
+    if not isinstance(known, dict) or not all(isinstance(one, Remembered) for one in known.values()):
+        raise unusable("what your functions remember is something else")
+    return known
+
+
+def read(written: bytes, classes: tuple[type, ...] = ()) -> Any:
+    """What `stored` wrote.
+
+    Raises
+    ------
+    StateMismatchError
+        When it is damaged, or holds more than data.
+    """
+    try:
+        return loaded(written, classes)
+    except Exception as problem:
+        raise unusable(
+            f"what your functions remember cannot be read ({type(problem).__name__}: {problem})"
         ) from problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tocsin.algebra.patterns import (
     Absent,
@@ -111,7 +112,7 @@ REUSE = AfterMatch()
 
 @dataclass(frozen=True)
 class Query:
-    """A pattern with its partition, policies and output, applied in the order of R32.
+    """A pattern with its partition, policies and output, applied in the order of R32 and R44.
 
     `unordered` are groups of variables of which it does not matter which holds which event (D37): of matches that
     differ in nothing else, the first is kept, before the policies apply. `every_us` groups matches by the window of
@@ -155,7 +156,7 @@ class Query:
         """Whether a policy compares matches with others, or with what else could have been bound."""
         return self.selection is not Selection.ANY or self.ranks_matches
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, Kind]:
         """The positive variables in order of appearance, and what each can hold."""
         return variables_of(self.pattern)

@@ -70,9 +70,10 @@ class Event(Node):
 
 
 class Order(Enum):
-    """What strictly increases along a sequence: SASE+ compares time stamps, ACEL positions (R7)."""
+    """What strictly increases along a sequence: time stamps, ACEL's positions (R7), or time and tie columns (R41)."""
 
     TIME = "time"
+    TIES = "time and tie columns"
     POSITION = "position"
 
 
@@ -107,6 +108,11 @@ class All(_Several):
 @dataclass(frozen=True)
 class Any(_Several):
     """A match of one part; the variables of the others stay unbound."""
+
+    @property
+    def is_one_element(self) -> bool:
+        """Whether it is a choice of single events, which counts as one element under `next` (R45)."""
+        return all(isinstance(part, Event) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -172,12 +178,19 @@ class Bound:
 
     An anchor whose variables bind no event bounds nothing (R1, R13). The gap of an absence between two elements
     always lies within the window, so that a bound by the window may stand beside one by a neighbour: only the
-    one that exists matters.
+    one that exists matters. `order` is what a strict bound without an offset compares: tie columns may order the events
+    of a neighbour's instant.
     """
 
     anchor: Anchor
     offset_us: int = 0
     strict: bool = True
+    order: Order = Order.TIME
+
+    @property
+    def step_us(self) -> int:
+        """How far from `anchor + offset` the nearest event inside lies."""
+        return int(self.strict and self.order is Order.TIME)
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,10 @@ def _details(node: alg.Node) -> str:
             return f"{node.type or 'any type'} {node.variable}{condition}"
         case alg.NextOf():
             return f"{node.type} {node.variable}"
-        case alg.Sequence(order=alg.Order.POSITION):
-            return "by position"
+        case alg.Sequence():
+            return _by(node.order)
         case alg.Repeat():
-            return _times(node.least, node.most) + ("" if node.order is alg.Order.TIME else " by position")
+            return f"{_times(node.least, node.most)} {_by(node.order)}".rstrip()
         case alg.Around():
             return f"{node.type} {node.variable}  {_absence(node)}".rstrip()
         case alg.Filter():
@@ -70,6 +70,10 @@ def _details(node: alg.Node) -> str:
             values = ", ".join(f"{name} = {print_expression(value)}" for name, value in node.values)
             return f"{node.type} at {print_expression(node.at)}" + (f" with {values}" if values else "")
     return ""
+
+
+def _by(order: alg.Order) -> str:
+    return "" if order is alg.Order.TIME else f"by {order.value}"
 
 
 def _times(least: int, most: int | None) -> str:

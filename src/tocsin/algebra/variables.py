@@ -138,7 +138,11 @@ def _held(node: Node) -> Holding:
 
 
 def _one_of(parts: list[Holding]) -> Holding:
-    kinds = {name: _merged([part.kinds.get(name) for part in parts]) for part in parts for name in part.kinds}
+    named: dict[str, list[Kind]] = {}
+    for part in parts:
+        for name, kind in part.kinds.items():
+            named.setdefault(name, []).append(kind)
+    kinds = {name: _merged(present, len(parts)) for name, present in named.items()}
     limits = [part.most for part in parts if part.most is not None]
     return Holding(kinds, min(part.least for part in parts), max(limits) if len(limits) == len(parts) else None)
 
@@ -170,12 +174,11 @@ def _projected(node: Project, whole: Holding) -> Holding:
     return Holding(kinds, int(any(not kind.optional for kind in kinds.values())), most)
 
 
-def _merged(kinds: list[Kind | None]) -> Kind:
-    present = [kind for kind in kinds if kind is not None]
+def _merged(present: list[Kind], branches: int) -> Kind:
     return Kind(
         tuple(dict.fromkeys(t for kind in present for t in kind.types)),
         iterated=any(kind.iterated for kind in present),
-        optional=len(present) < len(kinds) or any(kind.optional for kind in present),
+        optional=len(present) < branches or any(kind.optional for kind in present),
     )
 
 

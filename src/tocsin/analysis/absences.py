@@ -198,7 +198,7 @@ def _from_lower(absence: alg.Around, bag: Bag, other: str, local: bool) -> int |
 
     def measure(bound: alg.Bound) -> int | None:
         gap = bag.from_anchor(bound, other, local=is_local(bound, local))
-        return plus(gap, -bound.offset_us - bound.strict)
+        return plus(gap, -bound.offset_us - bound.step_us)
 
     return bag.over(absence.lower, measure, other)
 
@@ -208,7 +208,7 @@ def _to_upper(absence: alg.Around, bag: Bag, other: str, local: bool) -> int | N
 
     def measure(bound: alg.Bound) -> int | None:
         gap = bag.to_anchor(bound, other, local=is_local(bound, local))
-        return plus(gap, bound.offset_us - bound.strict)
+        return plus(gap, bound.offset_us - bound.step_us)
 
     return bag.over(absence.upper, measure, other)
 

@@ -9,6 +9,7 @@ from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.acel.parser import parse as parse_acel
 from tocsin.language.builder import Draft
+from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.monoids import Monoids
 from tocsin.language.sase.parser import parse
 from tocsin.language.sase.printer import print_query
@@ -17,7 +18,7 @@ LANGUAGES = ("sase", "acel")
 
 
 def compiled(
-    query: str | Draft | ast.Query, language: str, name: str, monoids: Monoids
+    query: str | Draft | ast.Query, language: str, name: str, monoids: Monoids, max_text: int = LONGEST_TEXT
 ) -> tuple[str, ast.Query | acel.Query, Translation]:
     """A query as text, its tree and its meaning; see `tocsin.pattern`."""
     if not isinstance(query, str):
@@ -33,11 +34,11 @@ def compiled(
             )
         return print_query(tree), tree, translate(tree)
     if language == "acel":
-        formula = parse_acel(query, name, monoids)
+        formula = parse_acel(query, name, monoids, max_text=max_text)
         return query, formula, translate_acel(formula)
     if language != "sase":
         raise errors.InvalidOptionError(
-            f"There is no language `{language}`.", hint=errors.did_you_mean(language, LANGUAGES, "languages")
+            f"There is no language `{language}`.", hint=errors.did_you_mean(str(language), LANGUAGES, "languages")
         )
-    tree = parse(query, name, monoids)
+    tree = parse(query, name, monoids, max_text=max_text)
     return query, tree, translate(tree)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from fractions import Fraction
+
 SECOND_US = 1_000_000
 WHOLE_UNITS = (
     (86_400 * SECOND_US, "d"),
@@ -9,6 +14,19 @@ WHOLE_UNITS = (
     (60 * SECOND_US, "min"),
     (SECOND_US, "s"),
 )
+
+
+_tick: ContextVar[Fraction] = ContextVar("_tick", default=Fraction(1))
+
+
+@contextmanager
+def counting(tick: Fraction) -> Iterator[None]:
+    """Lengths of time are given in ticks of so many microseconds (R42)."""
+    token = _tick.set(tick)
+    try:
+        yield
+    finally:
+        _tick.reset(token)
 
 
 def format_us(microseconds: int) -> str:
@@ -21,6 +39,10 @@ def format_us(microseconds: int) -> str:
     """
     if microseconds < 0:
         return f"-{format_us(-microseconds)}"
+    length = microseconds * _tick.get()
+    if length.denominator != 1:
+        return f"{int(length * 1000)} ns"
+    microseconds = length.numerator
     if microseconds == 0:
         return "0 s"
     for unit, name in WHOLE_UNITS:

@@ -116,7 +116,7 @@ class Inference:
             case rx.Apply():
                 for argument in node.arguments:
                     self.type_of(argument)
-                return types.from_spark_name(node.function.gives)
+                return types.given_type(node.function.gives)
             case rx.ListOf():
                 items = list(node.items)
                 return types.array_of(self._common(node.where, items, [self.type_of(each) for each in items], "list"))
@@ -254,7 +254,7 @@ class Inference:
     def _aggregate(self, node: ex.Aggregate) -> DataType:
         if node.monoid is not None and node.argument is not None:
             found = self.type_of(node.argument)
-            return found if node.monoid.gives is None else types.from_spark_name(node.monoid.gives)
+            return found if node.monoid.gives is None else types.given_type(node.monoid.gives)
         function = AGGREGATES.get(node.function)
         if function is None:
             self.problems.append(

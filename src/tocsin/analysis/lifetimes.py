@@ -176,6 +176,6 @@ def _keep_for_timeouts(query: alg.Query, window_us: int, longest: dict[str, int 
     for name in query.variables:
         longest[name] = largest([longest[name], window_us])
     for absence in alg.absences_in(query.pattern):
-        to_start = max((-bound.offset_us - bound.strict for bound in absence.lower), default=0)
+        to_start = max((-bound.offset_us - bound.step_us for bound in absence.lower), default=0)
         name = absence.variable
         longest[name] = largest([longest[name], window_us + max(0, to_start)])

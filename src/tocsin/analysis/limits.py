@@ -35,8 +35,8 @@ class Limit:
         return format_bytes(self.bytes) + " per key" * self.is_per_key
 
 
-def parse_limit(limit: str | int | Limit) -> Limit:
-    """A limit; a number is bytes.
+def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
+    """A limit; a number is bytes. `option` is the name that messages have for it.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def parse_limit(limit: str | int | Limit) -> Limit:
     unit = UNITS.get(found["unit"].lower()) if found is not None else None
     if found is None or unit is None:
         raise errors.InvalidOptionError(
-            f"`max_state={limit!r}` is not a number of bytes.",
+            f"`{option}={limit!r}` is not a number of bytes.",
             hint="write a number and a unit, as in `4GB`, `512 MiB` or `64 kB per key`.",
         )
     return Limit(int(Fraction(found["number"]) * unit), found["key"] is not None)

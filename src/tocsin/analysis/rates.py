@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tocsin import errors
+from tocsin.algebra.units import Unit
 from tocsin.analysis.arrivals import Arrivals, Copies, Least
 from tocsin.analysis.durations import format_us
 from tocsin.language.durations import MICROSECONDS
@@ -74,6 +75,18 @@ class Rate:
             # Whole microseconds: a third written as a float is a little less than a third.
             return us // (SECOND_US // self.per_second) + 1
         return math.ceil(events) * (us // self.stretch_us + 1)
+
+    def counting(self, unit: Unit) -> Rate:
+        """The rate where ticks of a unit take the place of microseconds.
+
+        Examples
+        --------
+        >>> str(parse_rate("60/min").counting(Unit("ms")))
+        '60 per 60 ms'
+        """
+        tick = unit.microseconds
+        per_key = None if self.per_key is None else self.per_key.counting(unit)
+        return replace(self, per_second=self.per_second * tick, stretch_us=self.stretch_us / tick, per_key=per_key)
 
     @property
     def of_key(self) -> Arrivals:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tocsin import errors
-from tocsin.analysis.variables import Variables
+from tocsin.analysis.variables import MOST_EVENTS, Variables, index_too_large
 from tocsin.language import expressions as ex
 from tocsin.language.functions import call_problem
 
@@ -104,11 +104,24 @@ class References:
         if argument is None:
             return node
         if isinstance(argument, ex.Name | ex.Variable):
-            if argument.name not in self.variables:
+            needs_attribute = node.function != "count" or node.distinct
+            name = node.function.upper()
+            is_unknown = argument.name not in self.variables
+            if is_unknown and needs_attribute and errors.nearest(argument.name, self.variables.names) is None:
+                iterated = [each for each in self.variables.positive if self.variables.is_iterated(each)]
+                owner = next(iter((*iterated, *self.variables.positive)), "b")
+                self.problems.append(
+                    errors.WrongArgumentsError(
+                        f"`{argument.name}` does not say whose attribute it is.",
+                        where=argument.where,
+                        hint=f"name the variable: `{name}({owner}.{argument.name})`.",
+                    )
+                )
+                needs_attribute = False
+            elif is_unknown:
                 self.problems.append(self.variables.unknown(argument.name, argument.where))
             argument = ex.Variable(argument.name, where=argument.where)
-            if node.function != "count" or node.distinct:
-                name = node.function.upper()
+            if needs_attribute:
                 self.problems.append(
                     errors.WrongArgumentsError(
                         f"`{name}` needs an attribute of `{argument.name}`.",
@@ -166,6 +179,28 @@ class References:
         for node in expression.walk():
             if isinstance(node, ex.Attribute) and node.variable in self.variables:
                 self._check_index(node)
+        for conjunct in ex.conjuncts(expression):
+            self._check_letters(conjunct)
+
+    def _check_letters(self, conjunct: ex.Expression) -> None:
+        """Refuse two letters over one variable: all its references share one running index (R3)."""
+        letters: dict[str, str] = {}
+        for node in conjunct.walk():
+            if not (isinstance(node, ex.Attribute) and isinstance(node.index, ex.Running)):
+                continue
+            variable, letter = node.variable, node.index.letter
+            first = letters.setdefault(variable, letter)
+            if letter != first:
+                self.problems.append(
+                    errors.InvalidIndexError(
+                        f"`{variable}[{letter}]` and `{variable}[{first}]` are two indices of one variable: in one "
+                        f"condition all references to `{variable}` share one.",
+                        where=node.where,
+                        hint=f"compare neighbors with `{variable}[{first}]` and `{variable}[{first}-1]`, or all events "
+                        f"by an aggregate, as in `MAX({variable}.{node.name})`.",
+                    )
+                )
+                return
 
     def _check_index(self, node: ex.Attribute) -> None:
         variable, iterated = node.variable, self.variables.is_iterated(node.variable)
@@ -186,6 +221,8 @@ class References:
                         hint=f"the first event is `{variable}[1]` or `{variable}[first]`, the last `{variable}[last]`.",
                     )
                 )
+            case ex.Fixed(number) | ex.Running(_, number) if abs(number) > MOST_EVENTS:
+                self.problems.append(index_too_large(node))
             case ex.Running(letter) if not iterated:
                 self.problems.append(
                     errors.InvalidIndexError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.variables import MOST_ABSENCES, MOST_EVENTS
 from tocsin.language import ast
 from tocsin.source import Where
 
@@ -21,6 +22,7 @@ class Structure:
 
     window_us: int | None
     problems: list[errors.TocsinError] = field(default_factory=list)
+    absences: int = 0
 
     def node(self, element: ast.Element, *, iterated: bool = False) -> alg.Node | None:
         """The node of an element, or None when nothing can be made of it (a problem was noted)."""
@@ -75,6 +77,16 @@ class Structure:
             return None
         core = positive[0] if len(positive) == 1 else alg.Sequence(tuple(positive), where=element.where)
         for event, index, where in absences:
+            self.absences += 1
+            if self.absences > MOST_ABSENCES:
+                if self.absences == MOST_ABSENCES + 1:
+                    self._refuse_negation(
+                        f"A pattern may have at most {MOST_ABSENCES} NOTs.",
+                        where,
+                        "give the events that must not be there one type, and tell them apart by an attribute: "
+                        "`NOT C c` with `c.kind IN (…)`.",
+                    )
+                continue
             guard = self._absent(core, event, positive[:index], positive[index:], where, iterated=iterated)
             core = core if guard is None else guard
         return core
@@ -127,10 +139,14 @@ class Structure:
                     f"write `NOT {negation.operand.type} {negation.operand.variable}`: no event of that type at all.",
                 )
             case _:
+                is_or = isinstance(negation.operand, ast.Composite) and negation.operand.operator is ast.Operator.OR
                 self._refuse_negation(
                     "NOT takes a single event type, not a composite pattern.",
                     negation.where,
-                    "negate each event on its own: `SEQ(A a, NOT B b, NOT C c, D d)`.",
+                    "negate each event on its own: `SEQ(A a, NOT B b, NOT C c, D d)`."
+                    if is_or
+                    else "find it with a pattern of its own, and negate its matches as events: `NOT Found f`; "
+                    "`NOT B b, NOT C c` would forbid each of them alone, too.",
                 )
         return None
 
@@ -153,6 +169,14 @@ class Structure:
                     f"No number of repetitions lies between {least} and {most}.",
                     where=quantifier.where or element.where,
                     hint="write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more.",
+                )
+            )
+        elif max(least, most or 0) > MOST_EVENTS:
+            self.problems.append(
+                errors.InvalidQuantifierError(
+                    f"An element may be repeated at most {MOST_EVENTS:,} times.",
+                    where=quantifier.where or element.where,
+                    hint="write a smaller number, or leave the upper bound out, as in `{2,}`.",
                 )
             )
         return alg.Repeat(node, least, most, where=element.where)

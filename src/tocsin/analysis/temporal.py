@@ -113,14 +113,26 @@ class Network:
     is_exact: bool = True
     places: Mapping[str, Where] = field(default_factory=dict, repr=False, compare=False)
     has_where: bool = True
-    _by_alternative: dict[Alternative, Closure] = field(default_factory=dict, repr=False, compare=False)
+    _by_alternative: dict[Alternative, Closure | None] = field(default_factory=dict, repr=False, compare=False)
 
     def closure(self, alternative: Alternative) -> Closure | None:
         """The closure of one alternative; None when no events can satisfy it.
 
         In a coarser network every alternative has the same one.
+
+        Raises
+        ------
+        InternalError
+            For an alternative of another query: dropping it as contradictory would lose its matches.
         """
-        return self._by_alternative.get(alternative) if self.is_exact else self.alternatives[0]
+        if not self.is_exact:
+            return self.alternatives[0]
+        if alternative not in self._by_alternative:
+            raise errors.InternalError(
+                f"The temporal network has no alternative that binds {', '.join(alternative.variables)}.",
+                hint="report this query: its network was built from another form of it.",
+            )
+        return self._by_alternative[alternative]
 
     def distance(self, x: str, y: str) -> Distance:
         """The least and the largest `y.ts − x.ts` in µs in any match that binds both; None is no bound.
@@ -249,14 +261,14 @@ class _Builder:
                 windows.append(node)
         self.conditions = [each for conjunct in conditions for each in differences(conjunct, clock)]
         self.window = min(windows, key=lambda each: each.window_us, default=None)
-        # SASE+ compares time stamps; where positions are compared (R7), events in order may be of one
-        # instant.
-        by_position = any(
+        # SASE+ compares time stamps; where positions (R7) or tie columns (R41) are compared, events in order may be of
+        # one instant.
+        may_tie = any(
             isinstance(node, alg.Adjacent | alg.RepeatAdjacent)
-            or getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION
+            or getattr(node, "order", alg.Order.TIME) is not alg.Order.TIME
             for node in query.pattern.walk()
         )
-        self.step_us = 0 if by_position else 1
+        self.step_us = 0 if may_tie else 1
         self.local = frozenset(
             absence
             for node in query.pattern.walk()
@@ -283,7 +295,8 @@ class _Builder:
             raise contradiction(next(iter(impossible.values())), self.query.pattern.where)
         warnings = [contradictory_branch(alternative, cycle) for alternative, cycle in impossible.items()]
         shown = {(warning.message, warning.where): warning for warning in warnings}
-        return Network(tuple(closures.values()), tuple(shown.values()), _by_alternative=closures)
+        known: dict[Alternative, Closure | None] = {**dict.fromkeys(impossible), **closures}
+        return Network(tuple(closures.values()), tuple(shown.values()), _by_alternative=known)
 
     def _coarse(self) -> Network:
         kinds = self.query.variables

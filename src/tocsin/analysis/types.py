@@ -197,6 +197,33 @@ def from_spark_name(text: str) -> DataType:
     return found
 
 
+def given_type(text: str) -> DataType:
+    """The type that a user's function or aggregate says it gives.
+
+    Raises
+    ------
+    InvalidOptionError
+        When the text is not the name of a type that values can be made of.
+
+    Examples
+    --------
+    >>> given_type("doubel")
+    Traceback (most recent call last):
+    ...
+    tocsin.errors.InvalidOptionError: [INVALID_OPTION] `gives='doubel'` is not the name of a type.
+    Hint: did you mean `double`? Use Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….
+    """
+    found = from_spark_name(text)
+    if found.kind is Kind.OTHER:
+        close = errors.nearest(text, SIMPLE)
+        raise errors.InvalidOptionError(
+            f"`gives={text!r}` is not the name of a type.",
+            hint=(f"did you mean `{close}`? Use" if close else "use")
+            + " Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….",
+        )
+    return found
+
+
 _INTERVAL = re.compile(r"interval(\s+(day|hour|minute|second)(\s+to\s+\w+)?)?")
 _HEAD = re.compile(r"[^<>(),:]*")
 _ARGUMENTS = re.compile(r"\([^()]*\)")

@@ -21,6 +21,7 @@ class Reading:
     type: str | None
     ts: int  # microseconds
     row: Mapping[str, Any] = field(default_factory=dict)
+    tie: int = 0  # rank by tie columns among events of one instant; equal ones tie
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,9 @@ def compiled(node: ex.Expression, monoids: Monoids) -> Evaluate:
         case rx.Identical():
             one, other = of(node.left), of(node.right)
             return lambda now: values.identity(one(now)) == values.identity(other(now))
+        case rx.Precedes():
+            one, other = of(node.left), of(node.right)
+            return lambda now: values.text(one(now)) < values.text(other(now))
         case ex.Arithmetic() | ex.Comparison():
             op, left, right = node.op, of(node.left), of(node.right)
             apply = values.arithmetic if isinstance(node, ex.Arithmetic) else values.compare

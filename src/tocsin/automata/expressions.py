@@ -59,6 +59,14 @@ class Identical(ex.Expression):
 
 
 @dataclass(frozen=True)
+class Precedes(ex.Expression):
+    """A value comes before another as canonical text: how events that one step makes are ordered."""
+
+    left: ex.Expression
+    right: ex.Expression
+
+
+@dataclass(frozen=True)
 class Zero(ex.Expression):
     """The identity of a monoid."""
 
@@ -131,6 +139,8 @@ def _step(node: ex.Expression) -> ex.Expression:
             return ex.Literal((constant.value is None) != node.negated)
         case Identical() if node.left == node.right:
             return TRUE
+        case Precedes() if node.left == node.right:
+            return FALSE
         case ex.Case(branches=((ex.Literal() as constant, value), *rest)):
             if constant == TRUE:
                 return value

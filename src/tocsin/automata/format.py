@@ -137,6 +137,8 @@ def _in_words(node: ex.Expression) -> ex.Expression:
             return ex.Comparison("=", ex.Name("type"), ex.Literal(node.type))
         case rx.Identical():
             return ex.Call("identical", (node.left, node.right))
+        case rx.Precedes():
+            return ex.Call("precedes", (node.left, node.right))
         case rx.Zero():
             return ex.Call(node.monoid, ())
         case rx.Lift() | rx.Finish():

@@ -15,11 +15,13 @@ finished: the result does not depend on the order of the additions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
-from tocsin.automata.values import fitting, order
+from tocsin.automata.values import order
+from tocsin.errors import NumberTooLargeError
 from tocsin.language.monoids import Monoid
 
 # These are given NULLs like any other value.
@@ -32,7 +34,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "min": ("value",),
     "max": ("value",),
     "range": ("min", "max"),
-    "stddev": ("count", "sum", "squares"),
     "first": ("value",),
     "last": ("value",),
 }
@@ -63,6 +64,13 @@ def _total(element: tuple[Any, ...]) -> Any:
         return float(Fraction(whole) + doubles)
     except OverflowError:
         return math.copysign(math.inf, doubles)
+
+
+def _whole(function: str, total: Any) -> Any:
+    """The value of an aggregate, which 64 bits must hold when it is an integer (D24)."""
+    if isinstance(total, int) and not -(2**63) <= total < 2**63:
+        raise NumberTooLargeError.of_match(function)
+    return total
 
 
 def _average(element: tuple[Any, ...]) -> float | None:
@@ -101,24 +109,24 @@ def _combine_range(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, 
 
 def _range(element: tuple[Any, ...]) -> Any:
     low, high = element
-    return fitting(high[0] - low[0]) if low else None
+    return _whole("range", high[0] - low[0]) if low else None
 
 
-# --- the spread: (count, sum, sum of squares, whether all were finite) ---------------------------------------------
+# --- the spread: all values, since the differences are those from their mean as a double -------------------------
 
 
-def _lift_spread(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, float) and not math.isfinite(value):
-        return (1, Fraction(0), Fraction(0), 1)
-    exact = Fraction(value)
-    return (1, exact, exact * exact, 0)
-
-
-def _stddev(element: tuple[Any, ...]) -> float | None:
-    number, total, squares, infinite = element
-    if not number:
+def _stddev(values: tuple[Any, ...]) -> float | None:
+    """From the exact sum of the squared differences, so that every engine has the same digits."""
+    if not values:
         return None
-    return math.nan if infinite else math.sqrt(float(squares / number - (total / number) ** 2))
+    mean = _average(_summed(values))
+    assert mean is not None
+    squares = _total(_summed((float(value) - mean) * (float(value) - mean) for value in values))
+    return math.sqrt(squares / len(values))
+
+
+def _summed(values: Iterable[Any]) -> tuple[Any, ...]:
+    return reduce(_pairs, map(_lift_sum, values), NO_SUM)
 
 
 def _one(value: Any) -> tuple[Any, ...]:
@@ -127,12 +135,12 @@ def _one(value: Any) -> tuple[Any, ...]:
 
 BUILT_IN: Mapping[str, Monoid] = {
     "count": Monoid(zero=0, lift=lambda _: 1, combine=lambda left, right: left + right),
-    "sum": Monoid(zero=NO_SUM, lift=_lift_sum, combine=_pairs, finish=lambda element: fitting(_total(element))),
+    "sum": Monoid(zero=NO_SUM, lift=_lift_sum, combine=_pairs, finish=lambda element: _whole("sum", _total(element))),
     "avg": Monoid(zero=NO_SUM, lift=_lift_sum, combine=_pairs, finish=_average),
     "min": Monoid(zero=(), lift=_one, combine=_least, finish=_only),
     "max": Monoid(zero=(), lift=_one, combine=_greatest, finish=_only),
     "range": Monoid(zero=((), ()), lift=_lift_range, combine=_combine_range, finish=_range),
-    "stddev": Monoid(zero=(0, Fraction(0), Fraction(0), 0), lift=_lift_spread, combine=_pairs, finish=_stddev),
+    "stddev": Monoid(zero=(), lift=_one, combine=lambda left, right: left + right, finish=_stddev),
     "first": Monoid(zero=(), lift=_one, combine=lambda left, right: left or right, finish=_only),
     "last": Monoid(zero=(), lift=_one, combine=lambda left, right: right or left, finish=_only),
     "collect": Monoid(zero=(), lift=_one, combine=lambda left, right: left + right),

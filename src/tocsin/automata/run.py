@@ -30,13 +30,15 @@ class Bound:
 
     position: int
     values: tuple[tuple[str, Any], ...] | None = None
+    is_derived: bool = False
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """What makes it itself: derived and projected events are compared by value (R24)."""
         if self.values is None:
             return (self.position,)
-        return (self.position, *sorted((name, values.identity(value)) for name, value in self.values))
+        held = sorted((name, values.identity(value)) for name, value in self.values)
+        return (self.position, self.is_derived, *held)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class _Compiled:
 def _maker(output: Output, monoids: Monoids) -> Callable[[Now, int], Bound]:
     if isinstance(output, DerivedEvent):
         fields = [(name, compiled(value, monoids)) for name, value in output.fields]
-        return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in fields))
+        return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in fields), True)
     assert isinstance(output, TheEvent)
     if (attributes := output.attributes) is not None:
         kept = [(name, compiled(output.value(name), monoids)) for name in attributes]
@@ -164,7 +166,8 @@ def run(
     live: list[_Configuration] = []
     found: dict[tuple[Any, ...], ComplexEvent] = {}
     for position, event in enumerate(events):
-        is_later = position == 0 or event.ts > events[position - 1].ts
+        before = events[position - 1]
+        is_later = position == 0 or (event.ts, event.tie) > (before.ts, before.tie)
         alone = Now(event, is_later, {})
         bits = [test(alone) is True for test in tests]
         live = [one for one in live if window_us is None or event.ts - events[one.start].ts < window_us]

@@ -8,6 +8,7 @@ import typer
 
 import tocsin
 from tocsin.cli import terminal
+from tocsin.cli.programs import module_folders
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.claims import STRATEGIES
@@ -35,8 +36,17 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--modules",
+            metavar="FOLDER",
+            help="Rules may also `use` modules of this folder. May be given several times.",
+        ),
+    ] = None,
 ) -> None:
     """Find sequences of events in files, on a local Spark."""
+    module_folders.set(tuple(modules or ()))
 
 
 PatternFile = Annotated[
@@ -55,7 +65,10 @@ Inputs = Annotated[
         "without `TYPE=`, whose rows name their type.",
     ),
 ]
-Time = Annotated[str, typer.Option("--time", "-t", help="The time column: timestamps, or integers in microseconds.")]
+Time = Annotated[str, typer.Option("--time", "-t", help="The time column: timestamps, or integers.")]
+TimeUnit = Annotated[
+    str | None, typer.Option("--time-unit", help="What integer times count: s, ms, us (the default) or ns.")
+]
 TypeColumn = Annotated[str, typer.Option("--type-column", help="The type column of a single input.")]
 Strategy = Annotated[
     str,
@@ -102,6 +115,7 @@ def run(
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the matches go; without it, see the first.")
     ] = None,
     time: Time = "ts",
+    time_unit: TimeUnit = None,
     format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
     mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
     type_column: TypeColumn = "type",
@@ -135,6 +149,7 @@ def run(
         inputs=input or [],
         out=out,
         time=time,
+        time_unit=time_unit,
         format=format,
         mode=mode,
         type_column=type_column,
@@ -178,6 +193,7 @@ def stream(
         str | None, typer.Option("--idle-timeout", help="Wait no longer for an input that is silent: `1 minute`.")
     ] = None,
     time: Time = "ts",
+    time_unit: TimeUnit = None,
     type_column: TypeColumn = "type",
     tie: Tie = None,
     id: Id = None,
@@ -244,6 +260,7 @@ def stream(
             input_format=input_format,
             max_files=max_files,
             time=time,
+            time_unit=time_unit,
             type_column=type_column,
             tie=tie or [],
             id=id,
@@ -276,6 +293,7 @@ def check(
     ] = None,
     rate: Rates = None,
     time: Time = "ts",
+    time_unit: TimeUnit = None,
     type_column: TypeColumn = "type",
     lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
     streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
@@ -313,6 +331,7 @@ def check(
         schemas=schema or [],
         rates=rate or [],
         time=time,
+        time_unit=time_unit,
         type_column=type_column,
         lateness=lateness,
         streaming=streaming,
@@ -333,6 +352,7 @@ def explain(
         str, typer.Option("--mode", help="Spark's plan: simple, extended, codegen, cost, formatted.")
     ] = "simple",
     time: Time = "ts",
+    time_unit: TimeUnit = None,
     type_column: TypeColumn = "type",
     strategy: Strategy = "auto",
     function: Functions = None,
@@ -355,6 +375,7 @@ def explain(
         inputs=input or [],
         mode=mode,
         time=time,
+        time_unit=time_unit,
         type_column=type_column,
         strategy=strategy,
         language=language,

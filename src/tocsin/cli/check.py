@@ -10,6 +10,7 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.units import check_unit
 from tocsin.api import EXPLAIN_MODES, Pattern
 from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules, is_program, show
@@ -29,6 +30,7 @@ def check(
     schemas: list[str],
     rates: list[str],
     time: str,
+    time_unit: str | None,
     type_column: str,
     lateness: str | None,
     streaming: bool,
@@ -55,18 +57,22 @@ def check(
                 "Rules declare the types of their events: `--input` says nothing to them yet.",
                 hint="compare them with the columns of a file by `--schema`.",
             )
-        show(compiled_rules(file, functions).check(given or None, time=time, **vars(demands)), format)
+        show(
+            compiled_rules(file, functions).check(given or None, time=time, time_unit=time_unit, **vars(demands)),
+            format,
+        )
         return
     pattern = compiled(file, language)
     if inputs:
         given |= input_frames(pattern, inputs)
     report: CheckReport
     if not given:
+        check_unit(time_unit)
         report = reported(StructureReport, pattern.query, demands, (), [], clock=time, warnings=pattern.warnings)
         if format == "text":
             terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
     else:
-        report = pattern.check(given, time=time, **vars(demands))
+        report = pattern.check(given, time=time, time_unit=time_unit, **vars(demands))
     show(report, format)
 
 
@@ -91,6 +97,7 @@ def explain(
     inputs: list[str],
     mode: str,
     time: str,
+    time_unit: str | None,
     type_column: str,
     strategy: str,
     language: str | None,
@@ -110,7 +117,7 @@ def explain(
     if inputs:
         frames = input_frames(pattern, inputs)
         frames = frames.get("", frames)
-    report = pattern.explain(frames, mode=mode, time=time, type=type_column, strategy=strategy)
+    report = pattern.explain(frames, mode=mode, time=time, time_unit=time_unit, type=type_column, strategy=strategy)
     terminal.out().print(str(report), markup=False)
 
 

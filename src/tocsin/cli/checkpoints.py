@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,11 @@ UNUSABLE = (
     "sources in the checkpoint offsets",
 )
 SCHEMAS = "tocsin-schemas.json"
-NEW_ONE = "start with a new checkpoint directory; matches that began before are then not found."
+NEW_ONE = (
+    "start with a new checkpoint directory; matches that began before are then not found. "
+    "A copy of this one from before the damage works too."
+)
+LOGS = ("offsets", "commits")
 
 
 def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str) -> None:
@@ -42,6 +47,9 @@ def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str
         ) from None
     if not files.is_remote(path):
         tidy(files.local(path))
+        damage = damage_in(files.local(path))
+        if damage is not None:
+            raise unusable(path, damage)
     if out is None or files.is_remote(out) or files.is_remote(path):
         return
     where, checkpoint = files.local(out), files.local(path)
@@ -68,6 +76,58 @@ def tidy(checkpoint: Path) -> None:
     if left and all(file.name.startswith(".") and file.name.endswith((".tmp", ".crc")) for file in left):
         for file in left:
             file.unlink(missing_ok=True)
+
+
+def damage_in(checkpoint: Path) -> str | None:
+    """A sentence on the first file of a checkpoint that cannot be what Spark wrote; None where all seem whole.
+
+    Spark itself stops at such a file too, often without its name: an empty line of JSON, a stream that ends.
+    """
+    files_of_logs = (file for log in (*LOGS, "sources/*") for file in sorted(checkpoint.glob(f"{log}/[0-9]*")))
+    states = (
+        file
+        for ending in ("delta", "snapshot", "changelog", "zip")
+        for file in sorted(checkpoint.glob(f"state/**/*.{ending}"))
+    )
+    every = [(checkpoint / "metadata", _metadata), *((file, _log) for file in files_of_logs)]
+    for file, fault_in in [*every, *((file, _state) for file in states)]:
+        if file.is_file():
+            try:
+                fault = fault_in(file.read_bytes())
+            except OSError as problem:
+                fault = f"cannot be read ({problem.strerror})"
+            if fault is not None:
+                return f"its file `{file.relative_to(checkpoint)}` {fault}."
+    return None
+
+
+def _metadata(written: bytes) -> str | None:
+    return _json([written])
+
+
+def _log(written: bytes) -> str | None:
+    """Of a version and lines of JSON; Spark writes `-` for a source without an offset."""
+    version, *lines = written.split(b"\n")
+    if not written:
+        return "is empty"
+    if not re.fullmatch(rb"v\d+", version.strip()):
+        return "does not begin with a version, as Spark's logs do"
+    return _json([line for line in lines if line.strip() not in (b"", b"-")])
+
+
+def _state(written: bytes) -> str | None:
+    return None if written else "is empty"
+
+
+def _json(lines: list[bytes]) -> str | None:
+    if not any(line.strip() for line in lines):
+        return "is empty" if not lines or not lines[0] else "has no content"
+    for line in lines:
+        try:
+            json.loads(line)
+        except ValueError:
+            return "is not JSON: it was cut or overwritten"
+    return None
 
 
 def settings_of(path: str) -> dict[str, str]:
@@ -112,8 +172,17 @@ def using(path: str) -> Iterator[None]:
         return
     text = str(fault.error)
     if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
-        raise unusable(path, files.sentence(fault.error)) from fault.error
+        raise unusable(path, _named(files.sentence(fault.error), text, path)) from fault.error
     raise fault.error
+
+
+def _named(sentence: str, text: str, path: str) -> str:
+    """What Spark says, with the file of the checkpoint that its report names somewhere, if the sentence does not."""
+    place = path if files.is_remote(path) else str(files.local(path).resolve())
+    found = re.search(rf"{re.escape(place)}/([\w./-]*\w)", text)
+    if found is None or found[1] in sentence:
+        return sentence
+    return f"its file `{found[1]}` cannot be read. Spark says: {sentence}"
 
 
 def unusable(path: str, why: str) -> StateMismatchError:

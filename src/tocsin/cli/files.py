@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tocsin import errors
+from tocsin.language.grammars import LONGEST_TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,10 +56,11 @@ NESTED = ("struct", "array", "map", "variant")
 def read_pattern(file: str, language: str | None) -> tuple[str, str, str]:
     """The text of a pattern file, what messages call it, and its language."""
     if file == "-":
-        return _decoded(sys.stdin.buffer.read(), "stdin"), "<stdin>", language or "sase"
+        return _text_of(sys.stdin.buffer, "stdin"), "<stdin>", language or "sase"
     path = Path(file)
     try:
-        content = path.read_bytes()
+        with path.open("rb") as content:
+            text = _text_of(content, f"the pattern file `{file}`")
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         near = errors.nearest(path.name, _neighbours(path)) if is_missing else None
@@ -66,11 +68,17 @@ def read_pattern(file: str, language: str | None) -> tuple[str, str, str]:
             f"The pattern file `{file}` cannot be read: {error.strerror}.",
             hint=f"did you mean `{path.with_name(near)}`?" if near else "give the path of a text file, or `-`.",
         ) from None
-    return _decoded(content, f"the pattern file `{file}`"), file, language or LANGUAGES.get(path.suffix, "sase")
+    return text, file, language or LANGUAGES.get(path.suffix, "sase")
 
 
-def _decoded(content: bytes, name: str) -> str:
+def _text_of(file: BinaryIO, name: str) -> str:
     """Text in UTF-8, with or without the mark that some editors put in front of it."""
+    content = file.read(LONGEST_TEXT * 4 + 1)  # UTF-8 takes at most four bytes per character
+    if len(content) > LONGEST_TEXT * 4:
+        raise errors.TextTooLongError(
+            f"{name[0].upper()}{name[1:]} has more than the {LONGEST_TEXT:,} characters that a text may have.",
+            hint="split it into several queries, or keep large lists in a table.",
+        )
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -289,6 +297,11 @@ def sentence(error: Exception) -> str:
     return first if first.endswith((".", "!")) else f"{first}."
 
 
+def in_backquotes(name: str) -> str:
+    """A column's name as Spark reads it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -324,6 +337,14 @@ def _check_local_output(path: str, where: Path, mode: str, inputs: Mapping[str, 
             raise errors.OutputNotWritableError(
                 f"The output `{path}` is also an input.", hint="write the matches somewhere else."
             )
+    for each in (where, *where.parents):
+        if each.is_symlink() and not each.exists():
+            raise errors.OutputNotWritableError(
+                f"`{each}` is a link to `{each.readlink()}`, which is not there.",
+                hint="make the directory that it leads to, or choose another path.",
+            )
+    # Through a link, what it leads to is replaced, and the link stays.
+    where = where.resolve()
     if where.exists() and mode == "error":
         raise errors.OutputNotWritableError(
             f"`{path}` is there already.",
@@ -363,8 +384,8 @@ def replacing(path: str, mode: str) -> Iterator[str]:
     if is_remote(path) or mode == "append":
         yield path
         return
-    where = local(path)
     with _writing(path):
+        where = local(path).resolve()
         where.parent.mkdir(parents=True, exist_ok=True)
     fresh, old = (where.with_name(f".{where.name}.{word}-{uuid.uuid4().hex[:8]}") for word in ("new", "old"))
     try:
@@ -388,9 +409,9 @@ def save(frame: DataFrame, path: str, kind: str, mode: str) -> None:
         # CSV has no nested columns: events become JSON text.
         frame = frame.select(
             *(
-                F.to_json(F.col(f"`{name}`"), WRITTEN_TIMES).alias(name)
+                F.to_json(F.col(in_backquotes(name)), WRITTEN_TIMES).alias(name)
                 if dtype.startswith(NESTED)
-                else F.col(f"`{name}`")
+                else F.col(in_backquotes(name))
                 for name, dtype in frame.dtypes
             )
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tocsin.algebra.units import Unit
 from tocsin.cli import files
 from tocsin.cli.check import read_schema
 from tocsin.errors import InputNotReadableError, InvalidOptionError, did_you_mean
@@ -83,11 +84,13 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def beats(spark: SparkSession, time: str, like: DataFrame) -> DataFrame:
+def beats(spark: SparkSession, time: str, like: DataFrame, time_unit: str | None = None) -> DataFrame:
     """The clock on the wall, every second, as the time column of an input."""
     from pyspark.sql import functions as F
 
     ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
     kind = dict(like.dtypes).get(time)
-    now = F.unix_micros("timestamp") if kind in ("bigint", "int") else F.col("timestamp").cast(kind or "timestamp")
+    tick = Unit(time_unit or "us").microseconds
+    whole = F.expr(f"(unix_micros(timestamp) * {tick.denominator}L) DIV {tick.numerator}L")
+    now = whole if kind in ("bigint", "int") else F.col("timestamp").cast(kind or "timestamp")
     return ticks.select(now.alias(time))

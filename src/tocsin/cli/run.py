@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tocsin
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.units import check_unit
 from tocsin.cli import files, terminal
 from tocsin.cli.programs import is_program
 from tocsin.cli.run_rules import run_rules
@@ -86,6 +87,7 @@ def job(
     id: str | None,
     strategy: str = "auto",
     most: int = MOST_MATCHES_PER_START,
+    time_unit: str | None = None,
 ) -> Job:
     """Read the inputs and plan the match; nothing runs yet but what Spark needs to know the columns."""
     from pyspark.sql import Observation
@@ -97,7 +99,7 @@ def job(
         if time not in frame.columns:
             return frame  # the library says so better
         counters.append(Observation(f"input {len(counters)}"))
-        missing = F.count_if(F.col(f"`{time}`").isNull())
+        missing = F.count_if(F.col(files.in_backquotes(time)).isNull())
         return frame.observe(counters[-1], F.count(F.lit(1)).alias("events"), missing.alias("without_time"))
 
     inputs: DataFrame | dict[str, DataFrame]
@@ -108,9 +110,9 @@ def job(
         # Neighbours may be events of every input, named by the pattern or not (R17); else they need not be read.
         wanted = paths if counts_other_types(pattern.query) else needed
         inputs = {name: counted(files.read(spark, paths[name])) for name in wanted}
-    matches = pattern.match(
-        inputs, time=time, type=type_column, tie=tie or None, id=id, strategy=strategy, max_matches_per_start=most
-    )
+    options: dict[str, Any] = {"time": time, "time_unit": time_unit, "type": type_column, "tie": tie or None, "id": id}
+    with terminal.showing_warnings():
+        matches = pattern.match(inputs, **options, strategy=strategy, max_matches_per_start=most)
     output = Observation("matches")
     return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
 
@@ -136,7 +138,7 @@ def as_text(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     def text(name: str, dtype: str) -> Column:
-        column = F.col(f"`{name}`")
+        column = F.col(files.in_backquotes(name))
         nested = dtype.startswith(files.NESTED)
         return F.to_json(column, files.WRITTEN_TIMES) if nested else column.cast("string")
 
@@ -149,7 +151,7 @@ def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str |
 
     # Ordered, and not just limited, so that no part of the input stays unread. Rows over all matches have no interval.
     order = ("start", "end", "match_id") if matches.columns[:1] == ["match_id"] else matches.columns
-    earliest = as_text(matches.orderBy(*(F.col(f"`{name}`") for name in order)).limit(rows))
+    earliest = as_text(matches.orderBy(*(F.col(files.in_backquotes(name)) for name in order)).limit(rows))
     return [[_shortened(name, row[name]) for name in earliest.columns] for row in earliest.collect()]
 
 
@@ -172,6 +174,7 @@ def run(
     strategy: str = "auto",
     most: int = MOST_MATCHES_PER_START,
     tables: list[str] | None = None,
+    time_unit: str | None = None,
 ) -> None:
     """Everything that can be refused is refused before Spark starts."""
     if format not in OUTPUT_FORMATS:
@@ -180,6 +183,7 @@ def run(
         )
     files.check_mode(mode)
     check_strategy(strategy)
+    check_unit(time_unit)
     if most < 1:
         raise InvalidOptionError(
             f"`--max-matches-per-start {most}` allows no match.", hint="write a number from 1 on, or leave it out."
@@ -198,6 +202,7 @@ def run(
             id=id,
             strategy=strategy,
             most=most,
+            time_unit=time_unit,
         )
         return
     if tables:
@@ -228,6 +233,7 @@ def run(
             id=id,
             strategy=strategy,
             most=most,
+            time_unit=time_unit,
         )
     with steps.step("Matching", progress), files.running(all_paths, writes=out):
         if out is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import tocsin
 from tocsin.algebra.programs import sources
@@ -12,8 +13,7 @@ from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules
 from tocsin.cli.session import start, task_progress
 from tocsin.engines import program_run
-from tocsin.errors import InvalidOptionError, UnknownEventTypeError, did_you_mean, raise_all
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.errors import UnknownEventTypeError, did_you_mean, raise_all
 from tocsin.physical.programs.claims import check_strategy, refusals
 
 if TYPE_CHECKING:
@@ -36,10 +36,9 @@ def run_rules(
     id: str | None,
     strategy: str,
     most: int,
+    time_unit: str | None = None,
 ) -> None:
     """Everything that can be refused is refused before Spark starts, but for what needs the rows of a table."""
-    if most != MOST_MATCHES_PER_START:
-        raise InvalidOptionError("`--max-matches-per-start` is for patterns.", hint="leave it out.")
     check_strategy(strategy)
     given_tables = files.named_values(tables, "--table", "registered=recipients.csv")
     paths = files.input_paths(inputs)
@@ -59,9 +58,10 @@ def run_rules(
             program = checked_rules(compiled_rules(file, [], tables=rows), paths)
         frames = files.read(spark, paths) if isinstance(paths, str) else _read(spark, program, paths)
         options: dict[str, Any] = {"time": time, "type": type_column, "tie": tie or None, "id": id}
-        options["strategy"] = strategy
-        found = program.match(frames, **options)
-        events = _events(program, frames, found, options)
+        options |= {"strategy": strategy, "max_matches_per_start": most, "time_unit": time_unit}
+        with terminal.showing_warnings():
+            found = program.match(frames, **options)
+            events = _events(program, frames, found, options)
     # Kept while it is written in several places, and given up after that: this session is nobody else's.
     found.persist()
     try:
@@ -128,12 +128,26 @@ def _write(
     how = mode if mode == "append" else "error"
     with files.replacing(out, mode) as place:
         for name in counts:
-            own = found.where(F.col("rule") == name).select("match_id", "start", "end", f"`{name}`.*")
-            files.save(own, f"{place}/rules/{name}", format, how)
+            own = found.where(F.col("rule") == name).select(
+                "match_id", "start", "end", f"{files.in_backquotes(name)}.*"
+            )
+            files.save(own, f"{place}/rules/{folder_name(name)}", format, how)
         written: dict[str, int] = {}
         for name, frame in events.items():
-            files.save(frame, f"{place}/events/{name}", format, how)
+            files.save(frame, f"{place}/events/{folder_name(name)}", format, how)
             written[name] = frame.count()
         if not files.is_remote(place):
             summary = {"rules": dict(counts), "events": written}
             files.local(place).joinpath(SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+def folder_name(name: str) -> str:
+    """A folder for a rule or template whose name may hold anything, such as `../..`.
+
+    Examples
+    --------
+    >>> folder_name("Refund"), folder_name("two words"), folder_name("../up")
+    ('Refund', 'two words', '..%2Fup')
+    """
+    quoted = quote(name, safe=" ", errors="replace") if not name.isidentifier() else name
+    return quoted if quoted.strip(". ") else quoted.replace(".", "%2E").replace(" ", "%20")

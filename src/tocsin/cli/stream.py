@@ -55,6 +55,7 @@ class Asked:
     input_format: str | None = None
     max_files: int | None = None
     time: str = "ts"
+    time_unit: str | None = None
     type_column: str = "type"
     tie: list[str] = field(default_factory=list)
     id: str | None = None
@@ -115,7 +116,8 @@ def stream(asked: Asked) -> None:
             inputs = _inputs(spark, asked, paths, schemas, _wanted(query, paths))
             first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
             _require_room(query, asked, inputs)
-            matches = query.match(inputs, **_options(query, asked, spark, first, settings))
+            with terminal.showing_warnings():
+                matches = query.match(inputs, **_options(asked, spark, first, settings))
             if not asked.shows:
                 sinks.check_columns(
                     matches, hint="call it something else: `RETURN … AS …`, or another name of the rule."
@@ -180,12 +182,6 @@ def _compiled(
 ) -> tocsin.Pattern | tocsin.Rules | None:
     """The pattern or program, unless it cannot run; None while the tables that a program asks are not read."""
     if is_program(asked.file, asked.language):
-        for option, is_given in (
-            ("--emit", asked.emit != "auto"),
-            ("--max-matches-per-start", asked.most != MOST_MATCHES_PER_START),
-        ):
-            if is_given:
-                raise InvalidOptionError(f"`{option}` is for patterns.", hint="leave it out.")
         return None if tables is None else checked_rules(compiled_rules(asked.file, [], tables=tables), paths)
     if asked.tables:
         raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
@@ -243,29 +239,23 @@ def _require_room(query: tocsin.Pattern | tocsin.Rules, asked: Asked, inputs: An
     query.check(inputs, rates, time=asked.time, type=asked.type_column, streaming=True, **demands)
 
 
-def _options(
-    query: tocsin.Pattern | tocsin.Rules,
-    asked: Asked,
-    spark: SparkSession,
-    first: DataFrame,
-    settings: Mapping[str, str],
-) -> dict[str, Any]:
+def _options(asked: Asked, spark: SparkSession, first: DataFrame, settings: Mapping[str, str]) -> dict[str, Any]:
     """What `match` is asked for."""
-    options: dict[str, Any] = {
+    return {
         "time": asked.time,
+        "time_unit": asked.time_unit,
         "type": asked.type_column,
         "tie": asked.tie or None,
         "id": asked.id,
         "lateness": asked.lateness,
         "idle_timeout": asked.idle_timeout,
-        "heartbeats": live_inputs.beats(spark, asked.time, first) if asked.heartbeat else None,
+        "heartbeats": live_inputs.beats(spark, asked.time, first, asked.time_unit) if asked.heartbeat else None,
         "late": FAIL if asked.strict else asked.late is not None,
         "shards": int(settings[checkpoints.PARTITIONS]),
         "rates": files.named_values(asked.rates, "--rate", RATE) or None,
+        "emit": asked.emit,
+        "max_matches_per_start": asked.most,
     }
-    if isinstance(query, tocsin.Rules):
-        return options
-    return {**options, "emit": asked.emit, "max_matches_per_start": asked.most}
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +68,7 @@ OPTIONS_OF_THE_LIBRARY = {
     "`time=`": "`--time`",
     "`type=`": "`--type-column`",
     "`tie= and id=`": "`--tie` and `--id`",
+    "`time_unit=`": "`--time-unit`",
 }
 
 
@@ -99,10 +101,23 @@ def several(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def warn(warnings: Sequence[TocsinWarning]) -> None:
+def warn(given: Sequence[TocsinWarning]) -> None:
     """Show the warnings of a pattern."""
-    for warning in warnings:
+    for warning in given:
         err().print(Text(str(warning), style="yellow"))
+
+
+@contextmanager
+def showing_warnings() -> Iterator[None]:
+    """Show warnings that planning gives, without the places in code that Python would add."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always", TocsinWarning)
+        yield
+    messages = {str(one.message): one.message for one in given if isinstance(one.message, TocsinWarning)}
+    warn(list(messages.values()))
+    for one in given:
+        if not isinstance(one.message, TocsinWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
+from tocsin.analysis.clocks import check_clock
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.limits import parse_limit, require_within
@@ -48,6 +49,7 @@ def checked(
     clock: str,
     type: str,
     warnings: tuple[errors.TocsinWarning, ...],
+    time_unit: str | None = None,
 ) -> CheckReport:
     """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any."""
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
@@ -55,6 +57,8 @@ def checked(
     columns: tuple[tuple[str, str], ...] = ()
     is_integer = False
     known: Mapping[str, Schema] = {}
+    with collecting(problems):
+        check_clock(time_unit, given, time, (query,))
     with collecting(problems):
         bound = bind(query, given, time=time)
         columns = tuple((name, str(kind)) for name, kind in bound.columns)

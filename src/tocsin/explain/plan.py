@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.temporal import Network
 from tocsin.optimizer.choose import choose
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import RULES
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
-from tocsin.physical.bounded import window_from_distances
+from tocsin.physical.bounded import rewrite
 from tocsin.physical.claims import (
     check_strategy,
     claims,
@@ -45,7 +43,6 @@ def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
 
 def plan_without_inputs(
     query: alg.Query,
-    distances: Network,
     time: str | Mapping[str, str],
     clock: str,
     strategy: str,
@@ -56,12 +53,12 @@ def plan_without_inputs(
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
     check_strategy(strategy)
-    better = optimize(query, rules=(*RULES, window_from_distances(distances)))
-    choice = choose(query, distances, claims(better.query, strategy), statistics, strategy=strategy, time=clock)
-    parts = planner_sections(better.fired, statistics, choice)
-    if choice.strategy in JOINS and refusals(better.query)[choice.strategy] is None:
+    query, fired, distances = rewrite(query, None, clock)
+    choice = choose(query, distances, claims(query, strategy), statistics, strategy=strategy, time=clock)
+    parts = planner_sections(fired, statistics, choice)
+    if choice.strategy in JOINS and refusals(query)[choice.strategy] is None:
         joins = plan(
-            better.query,
+            query,
             distances.closure,
             order=lambda names: choice.join_orders.get(frozenset(names), ()),
             prefilter=choice.prefilter if choice.strategy == "join" else None,
@@ -69,11 +66,11 @@ def plan_without_inputs(
         )
         parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
     if choice.strategy == "kernel":
-        parts["Strategy"] += f"\n{describe_query(better.query, choice.slice_us if statistics else None)}"
+        parts["Strategy"] += f"\n{describe_query(query, choice.slice_us if statistics else None)}"
     if choice.strategy == "automaton" and refused_by_automata(query) is None:
-        parts["Strategy"] += f"\n{describe_runs_query(better.query, choice.slice_us if statistics else None)}"
-    if choice.strategy == "aggregate" and refused_by_aggregates(better.query) is None:
-        parts["Strategy"] += f"\n{describe_aggregate_query(better.query)}"
+        parts["Strategy"] += f"\n{describe_runs_query(query, choice.slice_us if statistics else None)}"
+    if choice.strategy == "aggregate" and refused_by_aggregates(query) is None:
+        parts["Strategy"] += f"\n{describe_aggregate_query(query)}"
     return parts
 
 

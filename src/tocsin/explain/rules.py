@@ -10,7 +10,9 @@ from typing import Any
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
 from tocsin.algebra.text import to_text
+from tocsin.algebra.units import check_unit
 from tocsin.analysis.arrivals import Arrivals, as_float
+from tocsin.analysis.clocks import check_clock
 from tocsin.analysis.durations import format_us, table
 from tocsin.analysis.keys import Keys, keys
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
@@ -195,6 +197,7 @@ def checked_program(
     *,
     time: str | Mapping[str, str],
     type: str,
+    time_unit: str | None,
     lateness: Any,
     streaming: bool,
     guarantees: bool,
@@ -204,9 +207,13 @@ def checked_program(
 ) -> RulesReport:
     """Check a program against schemas and rates; see `Rules.check`."""
     problems: list[errors.TocsinError] = []
+    with collecting(problems):
+        check_unit(time_unit)
     if schemas is not None:
         with collecting(problems):
-            _check_schemas(program, schemas_of(schemas, list(sources(program)), type), time, problems)
+            given = schemas_of(schemas, list(sources(program)), type)
+            _check_schemas(program, given, time, problems)
+            check_clock(time_unit, given, time, [rule.query for rule in program.rules])
     late_us, known, limit = 0, {}, None
     with collecting(problems):
         late_us = microseconds(lateness)

@@ -1,8 +1,8 @@
 """Generated text → a function: compiled by numba where that pays, the same text as plain Python otherwise.
 
-numba needs seconds for a new function, so that it must be worth it, and it keeps what it has compiled only for
-functions that stand in a file: the text is written to one named by its hash, and every process on this machine that
-needs the same function again finds it compiled.
+numba needs seconds for a new function, so that it must be worth it. A text becomes a module named by its hash, and
+what is compiled is kept on disk under that name (`kept`): every process of this user that needs the same function again
+finds it compiled.
 
 Small tasks begin in plain Python. A worker that gets many of them rents until it has paid the price, and then buys:
 once plain Python has taken as long as the compiled function would cost, it is compiled.
@@ -12,20 +12,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
+import linecache
 import logging
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from tocsin.errors import NumberTooLargeError
+from tocsin.kernels import kept
 from tocsin.kernels.expressions import numeric, prefixes
+from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers
 from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends import limbs
@@ -63,10 +66,27 @@ def plain(text: str) -> Search:
         **prefixes.HELPERS,
         **helpers.HELPERS,
         **limbs.HELPERS,
+        **steps.HELPERS,
         "compiled": lambda function: function,
     }
     exec(compile(text, "<kernel>", "exec"), namespace)
     return namespace["search"]  # type: ignore[no-any-return]
+
+
+def called(search: Search, *arguments: Any) -> tuple[int, ...]:
+    """What a generated function returns.
+
+    Raises
+    ------
+    NumberTooLargeError
+        When an aggregate over the events of a match needs more than 64 bits (D24).
+    """
+    try:
+        return tuple(map(int, search(*arguments)))
+    except OverflowError as problem:
+        if str(problem) not in ("SUM", "RANGE"):
+            raise
+        raise NumberTooLargeError.of_match(str(problem)) from None
 
 
 def is_worth_compiling(text: str, rows: int) -> bool:
@@ -83,8 +103,7 @@ def note_plain(text: str, seconds: float) -> None:
 def _price(text: str) -> float:
     if not _version():
         return math.inf
-    is_kept = any((_folder() / "__pycache__").glob(f"{_name(text)}.*.nbi"))
-    return (READING if is_kept else COMPILING) + (0.0 if "numba" in sys.modules else IMPORTING)
+    return (READING if kept.has(_name(text)) else COMPILING) + (0.0 if "numba" in sys.modules else IMPORTING)
 
 
 def _name(text: str) -> str:
@@ -100,24 +119,20 @@ def fast(text: str, library: str = "") -> Search:
     if not has_numba():
         return plain(library + text)
     _ready.add(text)
-    try:
-        return _loaded(text, library).search  # type: ignore[no-any-return]
-    except OSError as problem:
-        log.warning("kernels cannot be kept on disk (%s); they are compiled anew by every process", problem)
-        return _in_memory(library + text)
+    return _loaded(text, library).search  # type: ignore[no-any-return]
 
 
 @cache
 def _loaded(text: str, library: str = "") -> Any:
-    """A text as a module with a file of its own."""
+    """A text as a module of its own."""
     if library:
         text = f"from {_loaded(library).__name__} import *  # noqa: F403\n\n\n{text}"
     name = _name(text)
-    spec = importlib.util.spec_from_file_location(name, _written(name, HEADER + text))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # what numba reads from its cache looks for its module there
-    spec.loader.exec_module(module)
+    module = ModuleType(name)
+    sys.modules[name] = module  # what is kept refers to its module by name
+    file = f"<{name}>"
+    linecache.cache[file] = (len(HEADER + text), None, (HEADER + text).splitlines(keepends=True), file)
+    exec(compile(HEADER + text, file, "exec"), vars(module))
     return module
 
 
@@ -134,21 +149,12 @@ def has_numba() -> bool:
     return True
 
 
-def _in_memory(text: str) -> Search:
-    import numba
-
-    from tocsin.kernels import jitted
-
-    namespace = {**vars(jitted), "compiled": numba.njit(nogil=True)}
-    exec(compile(text, "<kernel>", "exec"), namespace)
-    return namespace["search"]  # type: ignore[no-any-return]
-
-
 @cache
 def _recipe() -> str:
     """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
     texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, prefixes, helpers, limbs)]
-    return f"1 {_version()} {np.__version__} {hashlib.sha256(b''.join(texts)).hexdigest()}\n"
+    helpers_of_all = hashlib.sha256(b"".join(texts)).hexdigest()
+    return f"2 {sys.implementation.cache_tag} {_version()} {np.__version__} {helpers_of_all}\n"
 
 
 def _version() -> str:
@@ -157,24 +163,3 @@ def _version() -> str:
         return importlib.metadata.version("numba") if os.environ.get("TOCSIN_JIT", "1") != "0" else ""
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def _written(name: str, text: str) -> Path:
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / f"{name}.py"
-    if not path.exists():
-        # Several workers may write the same file at once: each its own, then one name.
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    return path
-
-
-def _folder() -> Path:
-    given = os.environ.get("TOCSIN_CACHE_DIR")
-    if given:
-        return Path(given)
-    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"tocsin-kernels-{user}"

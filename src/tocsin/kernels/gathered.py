@@ -24,7 +24,7 @@ from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import SlotRef, Test
 from tocsin.kernels.expressions.prefixes import LIMB_BITS, LIMBS, SUMMED, Prefix
 from tocsin.kernels.layout import Lists
-from tocsin.kernels.model import Held, Integers, Rows, Source
+from tocsin.kernels.model import Held, Integers, Rows, Source, is_flagged
 from tocsin.language import expressions as ex
 
 MOST_SUM = 2**62
@@ -83,7 +83,7 @@ def looks_of(
         own = {} if other is None else equalities[other]
         key = None if other is None else Key(other, tuple(own.values()))
         rest = tuple(test for test in tests if test not in own)
-        chosen = np.flatnonzero(rows.flags & (1 << bits[gather.variable])) if not rest else None
+        chosen = np.flatnonzero(is_flagged(rows.flags, bits[gather.variable])) if not rest else None
         prefixes = {} if chosen is None else _prefixes(gather.variable, found, rows, chosen)
         looks[gather.variable] = Look(key, rest, prefixes)
     return looks

@@ -125,7 +125,7 @@ Gather = Callable[[Integers], Integers]
 def match_hashes(matches: Matches, digests: Digests, made: Digests | None = None) -> Digests:
     """h1 and h2 of matches, from the digests of the rows that their events are; all variables must be in `events`.
 
-    `made` are the digests of the events that were made.
+    `made` are the digests of the values of the events that were made.
     """
     of_made = (None, None) if made is None else made
     first, second = (
@@ -141,14 +141,18 @@ def _gather(digests: Integers, of_made: Integers | None, made: Made | None) -> G
         return lambda rows: digests[rows]
     base = made.base
 
+    def of(numbers: Integers) -> Integers:
+        """Equal values that were made at two events are two: behind them comes the event that was read."""
+        return chain(of_made[numbers].view(np.uint64), digests[made.rows[numbers]]).view(np.int64)
+
     def gather(rows: Integers) -> Integers:
         is_made = rows >= base
         if not is_made.any():
             return digests[rows]
         if is_made.all():
-            return of_made[rows - base]
+            return of(rows - base)
         found = digests[np.where(is_made, 0, rows)]
-        found[is_made] = of_made[rows[is_made] - base]
+        found[is_made] = of(rows[is_made] - base)
         return found
 
     return gather
@@ -159,6 +163,8 @@ def _hashes(salt: int, matches: Matches, digests: Gather) -> Integers:
     shape = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
     found = np.full(len(matches), constant(salt, shape), np.uint64)
     found = chain(chain(found, matches.start), matches.end)
+    for rows in matches.edges or ():
+        found = chain(found, digests(rows))
     for name in names:
         held = matches.events[name]
         found = _with_bag(found, held, digests) if isinstance(held, Bag) else _with_event(found, held, digests)
@@ -202,30 +208,26 @@ def halves(first: Integers, second: Integers, ordinals: Integers) -> tuple[Integ
 class Numbering:
     """Numbers equal matches 0, 1, … over all the matches of a task, however many at a time.
 
-    Equal matches are made of equal rows, which are in the same task, so that only matches that hold a row with a twin
-    need looking at; or all of them, where a match does not show the rows that it was made of.
+    Equal matches are made of equal rows, which are in the same task, so that only matches of a row with a twin need
+    looking at.
     """
 
-    def __init__(self, digests: Digests, *groups: Integers | None, of_all: bool = False) -> None:
+    def __init__(self, digests: Digests, *groups: Integers | None) -> None:
         """The digests of the task's rows; `groups` (slice, partition) tell apart rows that never meet."""
-        self._of_all = of_all
-        self._has_twin = None if of_all else twins([column for column in (*digests, *groups) if column is not None])
+        self._has_twin = twins([column for column in (*digests, *groups) if column is not None])
         self._seen: dict[tuple[int, int], int] = {}
 
     @property
     def may_find_equals(self) -> bool:
         """Whether there can be equal matches; otherwise every number is 0."""
-        return self._of_all or self._has_twin is not None
+        return self._has_twin is not None
 
     def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
         """The number of each match among the equal ones so far."""
         numbers = np.zeros(len(matches), np.int64)
-        if self._of_all:
-            chosen = np.arange(len(matches))
-        elif self._has_twin is None:
+        if self._has_twin is None:
             return numbers
-        else:
-            chosen = np.flatnonzero(holds_any(matches, self._has_twin))
+        chosen = np.flatnonzero(holds_any(matches, self._has_twin))
         order = chosen[np.lexsort((second[chosen], first[chosen]))]
         if not len(order):
             return numbers
@@ -282,10 +284,12 @@ def twins(columns: list[Integers]) -> Mask | None:
 
 
 def holds_any(matches: Matches, marked: Mask) -> Mask:
-    """Which matches hold a marked row; events that were made are none."""
+    """Which matches hold a marked row, or an event that was made of one, or begin or end with one."""
     found = np.zeros(len(matches), np.bool_)
+    for rows in matches.edges or ():
+        found |= marked[rows]
     if matches.made is not None:
-        marked = np.append(marked, np.zeros(len(matches.made.rows), np.bool_))
+        marked = np.append(marked, marked[matches.made.rows])
     for held in matches.events.values():
         found |= _bag_holds(held, marked) if isinstance(held, Bag) else (held >= 0) & marked[held]
     return found
@@ -301,15 +305,13 @@ def match_halves(
     digests: Digests,
     *groups: Integers | None,
     has_id: bool = False,
-    of_all: bool = False,
     made: Callable[[Made], Digests] | None = None,
 ) -> Iterable[tuple[Matches, Integers, Integers]]:
     """Matches with the two halves of their `match_id`; with an `id` column equal matches share one.
 
-    `of_all` is for matches that may be equal without holding equal rows; `made` gives the digests of events that were
-    made.
+    `made` gives the digests of the values of events that were made.
     """
-    numbering = None if has_id else Numbering(digests, *groups, of_all=of_all)
+    numbering = None if has_id else Numbering(digests, *groups)
     for some in matches:
         first, second = match_hashes(some, digests, None if made is None or some.made is None else made(some.made))
         numbers = np.zeros(len(some), np.int64) if numbering is None else numbering.ordinals(some, first, second)

@@ -12,21 +12,27 @@ from tocsin.errors import UnsupportedError
 from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
 from tocsin.kernels.gathered import arranged, looks_of
+from tocsin.kernels.instants import Stretch, stretched
 from tocsin.kernels.layout import Lists, lists
+from tocsin.kernels.limits import Starts, held_at_once
+from tocsin.kernels.links.tested import TestedWalker
+from tocsin.kernels.longest import is_ranged, longest
 from tocsin.kernels.matches import concatenate
 from tocsin.kernels.model import Carried, Matches, Rows, Source
 from tocsin.kernels.policies import apply
-from tocsin.kernels.policies.selection import NextTest, conditions_of_next
+from tocsin.kernels.policies.duplicates import distinct
+from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next
 from tocsin.kernels.policies.unordered import one_of_each_set
 from tocsin.kernels.reach import Reach, reach_of
 from tocsin.kernels.residual import Residual
-from tocsin.kernels.run import Runner
+from tocsin.kernels.run import UNLIMITED, Runner
 from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.program import MOST_LOOPS, may_be_empty, program
+from tocsin.kernels.search.program import MOST_LOOPS, Program, may_be_empty, program
+from tocsin.kernels.trends.machine import Machine, NotAWordError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +57,17 @@ class Kernel(Reach):
     wants: Mapping[str, tuple[str, ...]]
     conditions: Conditions
     selects: bool  # whether the loops apply the selection policy themselves
+    walks: bool  # whether a walk along links does instead
+    stretch: Stretch | None = None  # what happened to the times of the rows it is given
 
-    def find(self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None) -> Iterator[Matches]:
+    def find(
+        self,
+        rows: Rows,
+        *,
+        most: int = MOST_MATCHES_PER_START,
+        memory: int = MOST_MEMORY,
+        jit: bool | None = None,
+    ) -> Iterator[Matches]:
         """The matches of a task's rows, some at a time; none twice. With time-outs these come last.
 
         Parameters
@@ -61,6 +76,8 @@ class Kernel(Reach):
             The rows.
         most
             How many matches one start may have.
+        memory
+            How many bytes may be held for matches.
         jit
             Whether to compile; None: when there are many rows.
 
@@ -68,8 +85,33 @@ class Kernel(Reach):
         ------
         TooManyMatchesError
             When one start has more matches than `most`.
+        TooMuchMemoryError
+            When matches that must be known together take more than `memory`.
         """
-        runner = self._runner(rows, most, jit)
+        if rows.instants is None:
+            return self._found(rows, most, memory, jit)
+        moved, stretch = stretched(rows)
+        search = self if stretch is None else self._stretched(stretch)
+        return search._found(moved, most, memory, jit)
+
+    def _stretched(self, stretch: Stretch) -> Kernel:
+        """The search among rows whose times contain the order of their tie columns."""
+        around = tuple(map(stretch.around, self.conditions.residual_around))
+        return replace(
+            self,
+            query=replace(self.query, pattern=stretch.node(self.query.pattern)),
+            conditions=replace(self.conditions, residual_around=around),
+            span_us=None if self.span_us is None else stretch.less_than(self.span_us),
+            stretch=stretch,
+        )
+
+    def _found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+        if is_ranged(self.query, self.conditions):
+            found = longest(self.query, self.sources[0], rows, self.span_us)
+            return found if self.stretch is None else map(self.stretch.matches, found)
+        if self.walks:
+            return self._walked(rows, most, memory, jit)
+        runner = self._runner(rows, most, memory, jit)
         listed = lists(rows, self.sources, runner.setting.numbers, self.conditions.columns)
         found = self.kept(runner, rows, listed)
         if not self.query.timeouts:
@@ -77,39 +119,93 @@ class Kernel(Reach):
 
         def begun(query: alg.Query) -> Iterator[Matches]:
             part = replace(self, query=query, conditions=conditions_of(query, self.conditions))
-            return part.kept(part._runner(rows, most, jit), rows, listed)
+            return part.kept(part._runner(rows, most, memory, jit), rows, listed, counts=False)
 
         return with_timeouts(self.query, found, begun, len(rows.ts))
 
-    def _runner(self, rows: Rows, most: int, jit: bool | None) -> Runner:
-        return Runner(program(self.searched, self.conditions.tests), self.setting(rows), most, jit)
+    def _runner(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Runner:
+        return Runner(program(self.searched, self.conditions.tests), self.setting(rows), most, jit, memory)
 
     @property
     def searched(self) -> alg.Node:
         """The pattern that loops search for: without absences and gatherings that are decided afterwards."""
         return without(self.query.core, self.conditions.residual_around)
 
-    def kept(self, runner: Runner, rows: Rows, lists: Lists) -> Iterator[Matches]:
-        """What a runner finds in lists of these rows, as far as other conditions and policies keep it."""
+    def _walked(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+        """What a walk along links finds: conditions are tried on the way, absences of whole matches afterwards."""
+        words = words_of(self.query)
+        assert words is not None
+        conjuncts = (*self.conditions.residual, *(test.conjunct for test in self.conditions.tests))
+        absences = tuple(alg.absences_in(self.query.core))
+        decides = not conjuncts and not absences
+        walker = TestedWalker(self, words, self.sources, most, jit, decides=decides, conjuncts=conjuncts)
+        counts = not absences and not self.query.ranks_matches and walker.is_distinct
+        walker = replace(walker, counts=counts, memory=memory)
+        residual = Residual((), absences, rows, self.sources)
+        found = (residual.kept(matches) for matches in walker.matches(rows))
+        kept = self._policed(found, rows, memory, is_distinct=walker.is_distinct, is_selected=True)
+        return kept if counts else map(Starts(rows, most, walker.iterated, self.query.selection).noted, kept)
+
+    def kept(self, runner: Runner, rows: Rows, lists: Lists, *, counts: bool = True) -> Iterator[Matches]:
+        """What a runner finds in lists of these rows, as far as other conditions and policies keep it.
+
+        With `counts`, no more matches may begin with one event than the runner says: those that are kept (R43).
+        """
+        if counts and self._finds_each_once(runner.program):
+            return self._chosen(runner, rows, lists, None)
+        starts = Starts(rows, runner.most if counts else UNLIMITED, runner.iterated, self.query.selection)
+        return map(starts.noted, self._chosen(runner, rows, lists, starts))
+
+    def _finds_each_once(self, program: Program) -> bool:
+        """Whether each that the loops find is a match of the query, and those of one start come one after the other."""
+        has_product = any(isinstance(node, alg.All) for search in program.mains for node in search.part.walk())
+        return not (program.tables or has_product or self._drops or len(program.mains) > 1)
+
+    @property
+    def _drops(self) -> bool:
+        """Whether conditions or policies drop some of what the loops find, beside equal ones."""
+        known = self.conditions
+        return bool(
+            self.query.ranks_matches
+            or not (self.selects or self.query.selection is Selection.ANY)
+            or known.residual
+            or known.residual_around
+            or known.unordered
+        )
+
+    def _chosen(self, runner: Runner, rows: Rows, lists: Lists, starts: Starts | None) -> Iterator[Matches]:
+        def judge(unfinished: Matches) -> None:
+            """Raise for too many matches of a start before it is searched to its end, where all of them are kept."""
+            if starts is not None and not self._drops:
+                starts.judge(distinct(unfinished))
+
         arranged(lists, runner.setting.looks, runner.setting.numbers)
-        found = runner.matches(lists)
+        found = runner.matches(lists, None if starts is None else judge)
         residual = Residual(self.conditions.residual, self.conditions.residual_around, rows, self.sources)
-        kept: Iterator[Matches] = (residual.kept(matches) for matches in found)
+        kept = (residual.kept(matches) for matches in found)
         is_distinct = not runner.program.is_ambiguous
+        return self._policed(kept, rows, runner.memory, is_distinct=is_distinct, is_selected=self.selects)
+
+    def _policed(
+        self, kept: Iterator[Matches], rows: Rows, memory: int, *, is_distinct: bool, is_selected: bool
+    ) -> Iterator[Matches]:
+        """What the policies keep of matches."""
+        if self.stretch is not None:
+            kept = map(self.stretch.matches, kept)
         if self.query.ranks_matches or not is_distinct or self.conditions.unordered:
             # One portion: what is first, last or equal is known when all of a group is there.
-            parts = [matches for matches in kept if len(matches)]
+            parts = held_at_once((matches for matches in kept if len(matches)), memory)
             kept = iter([concatenate(parts)] if parts else [])
         test = None
         for portion in kept:
             matches = reduce(lambda left, names: one_of_each_set(left, rows, names), self.conditions.unordered, portion)
-            if self.query.selection is Selection.NEXT and not self.selects and test is None:
+            if self.query.selection is Selection.NEXT and not is_selected and test is None:
                 test = NextTest(rows, self.query, self.sources)
             yield apply(
                 self.query,
                 matches,
                 rows,
-                selected=self.selects,
+                selected=is_selected,
                 distinct=is_distinct,
                 sources=self.sources,
                 next_test=test,
@@ -136,6 +232,7 @@ class Kernel(Reach):
             type_numbers={name: number for number, name in enumerate(self.types)},
             several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
             window_us=self.span_us,
+            policy=self.query.selection,
             selection=self.query.selection if self.selects else Selection.ANY,
             with_floors=self.query.selection is Selection.NEXT and not self.selects,
             owns_by_end=self.owns_by_end,
@@ -150,15 +247,30 @@ def kernel(bound: BoundQuery) -> Kernel:
     program(without(core, found.residual_around), found.tests)  # what it refuses is refused before anything runs
     sources = sources_of(query, core, found)
     selects = _selects(query, core, found)
+    walks = not selects and not query.unordered and words_of(query) is not None
+    if query.selection is Selection.NEXT and not selects and not walks:
+        alternatives(core)  # what it refuses is refused before anything runs
     return Kernel(
         **vars(reach_of(query)),
         sources=sources,
         carried=found.carried,
         types=tuple(sorted(alg.event_types(core))),
-        wants=_wants(query, found, sources, selects),
+        wants=_wants(query, found, sources, selects, walks),
         conditions=found,
         selects=selects,
+        walks=walks,
     )
+
+
+def words_of(query: alg.Query) -> Machine | None:
+    """The words of a pattern whose matches a walk along links finds; None for others."""
+    if any(alg.gatherings_in(query.core)) or any(isinstance(e, alg.Event) and e.condition for e in query.core.walk()):
+        return None
+    try:
+        core = without(query.core, tuple(alg.absences_in(query.core)))
+        return machine(core, by_element=query.selection is Selection.NEXT)
+    except (UnsupportedError, NotAWordError):
+        return None
 
 
 def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
@@ -209,13 +321,13 @@ def _selects(query: alg.Query, core: alg.Node, found: Conditions) -> bool:
 
 
 def _wants(
-    query: alg.Query, found: Conditions, sources: tuple[Source, ...], selects: bool
+    query: alg.Query, found: Conditions, sources: tuple[Source, ...], selects: bool, walks: bool
 ) -> dict[str, tuple[str, ...]]:
     """The attributes that conditions on Python values read, by event type."""
-    spoken = [
-        *found.residual,
-        *(part for absence in found.residual_around for part in ex.conjuncts(absence.condition)),
-    ]
+    around = tuple(alg.absences_in(query.core)) if walks else found.residual_around
+    spoken = [*found.residual, *(part for absence in around for part in ex.conjuncts(absence.condition))]
+    if walks:
+        spoken += [test.conjunct for test in found.tests]
     if query.selection is Selection.NEXT and not selects:
         spoken += [part for parts in conditions_of_next(query, sources).values() for part in parts]
     types = {source.variable: source.types for source in sources}

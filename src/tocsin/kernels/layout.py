@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.errors import UnsupportedError
-from tocsin.kernels.model import Integers, Rows, Source
+from tocsin.kernels.model import Integers, Rows, Source, is_flagged
 from tocsin.kernels.search.helpers import LEAST, MOST
 
 BITS = 63
 MARGIN = 2
+HALF = 2**62  # no window is that long
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def lists(
     sorted_by = times if rows.order is None else rows.order
     members: dict[str, tuple[Integers, Integers]] = {}
     for source in sources:
-        chosen = np.flatnonzero(rows.flags & (1 << source.bit)).astype(np.int64, copy=False)
+        chosen = np.flatnonzero(is_flagged(rows.flags, source.bit)).astype(np.int64, copy=False)
         order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
         chosen = chosen if order is None else chosen[order]
         members[source.variable] = chosen, codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
@@ -128,8 +129,9 @@ class Merged:
 def merged(rows: Rows, chosen: Integers) -> Merged:
     """Some rows of a task as one list."""
     codes, _ = _codes(rows)
-    times, base = _times(rows)
-    sorted_by = times if rows.order is None else rows.order
+    times, base = _centered(rows)
+    in_order = rows.order if rows.order is not None else rows.instants
+    sorted_by = times if in_order is None else in_order
     order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
     chosen = chosen if order is None else chosen[order]
     code = codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
@@ -145,6 +147,19 @@ def _times(rows: Rows) -> tuple[Integers, int]:
         base = _base(rows)
         return rows.ts - base, base
     return rows.ts - rows.slice * rows.width_us, 0  # right even where the product overflows
+
+
+def _centered(rows: Rows) -> tuple[Integers, int]:
+    """Times whose differences, and sums with a window, have 64 bits."""
+    if rows.slice is not None or not len(rows.ts):
+        return _times(rows)
+    low, high = int(rows.ts.min()), int(rows.ts.max())
+    if low >= -HALF and high < HALF:
+        return rows.ts, 0
+    if high - low > MOST:
+        raise _too_far_apart()
+    base = (low + high) // 2
+    return rows.ts - base, base
 
 
 def _owned(rows: Rows, times: Integers, base: int, groups: int) -> tuple[Integers, Integers]:
@@ -227,12 +242,21 @@ def _small(numbers: Integers) -> tuple[Integers, int]:
 
 
 def _base(rows: Rows) -> int:
-    """What times count from without slices: 0, or a little less when the very first instants occur."""
-    if not len(rows.ts) or int(rows.ts.min()) >= LEAST + MARGIN:
+    """What times count from without slices: 0, or a little off when the very first or last instants occur.
+
+    Bounds that lie beside a time, or further than 64 bits, must differ from every time.
+    """
+    if not len(rows.ts):
         return 0
-    if int(rows.ts.max()) > MOST - 2 * MARGIN:
-        raise UnsupportedError(
-            "Events lie at both ends of the times that 64 bits can hold, and one search would have to see them all.",
-            hint="correct the time of these events, or leave them out.",
-        )
-    return -MARGIN
+    low, high = int(rows.ts.min()), int(rows.ts.max())
+    base = max(high - (MOST - 1), 0) + min(low - (LEAST + MARGIN), 0)
+    if low - base < LEAST + MARGIN or high - base >= MOST:
+        raise _too_far_apart()
+    return base
+
+
+def _too_far_apart() -> UnsupportedError:
+    return UnsupportedError(
+        "Events lie at both ends of the times that 64 bits can hold, and one search would have to see them all.",
+        hint="correct the time of these events, or leave them out.",
+    )

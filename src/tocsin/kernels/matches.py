@@ -21,6 +21,7 @@ def take(matches: Matches, which: Integers | Mask) -> Matches:
         matches.made,
         tuple((numbers[indices], nulls[indices]) for numbers, nulls in matches.values),
         None if matches.missing is None else matches.missing[indices],
+        None if matches.edges is None else (matches.edges[0][indices], matches.edges[1][indices]),
     )
 
 
@@ -50,12 +51,18 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
             for some in zip(*(part.values for part in parts), strict=True)
         ),
         _all_missing(parts),
+        _all_edges(parts),
     )
 
 
 def _all_missing(parts: Sequence[Matches]) -> Integers | None:
     known = [part.missing for part in parts if part.missing is not None]
     return np.concatenate(known) if known else None
+
+
+def _all_edges(parts: Sequence[Matches]) -> tuple[Integers, Integers] | None:
+    known = [part.edges for part in parts if part.edges is not None]
+    return (np.concatenate([one for one, _ in known]), np.concatenate([one for _, one in known])) if known else None
 
 
 def _made_by_all(several: Sequence[Made | None]) -> tuple[Made | None, list[int]]:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from tocsin.language import expressions as ex
 
 Integers = NDArray[np.int64]
-Flags = NDArray[np.int64]
+Flags = NDArray[np.int64]  # one word for each row, or a row of words where there are more flags than one word has
+WORD_BITS = 62
 Mask = NDArray[np.bool_]
 NO_FLOOR = -(2**63)
 
@@ -75,7 +76,7 @@ class Source:
     is_negated
         Whether it stands under NOT.
     bit
-        An event is a candidate when `flags & (1 << bit)`: it is of one of the types and makes all conditions TRUE.
+        The number of its flag. An event has it when it is of one of the types and makes all conditions TRUE.
     conditions
         The conjuncts that speak of this variable alone and hold for each of its events by itself.
     """
@@ -87,6 +88,39 @@ class Source:
     conditions: tuple[ex.Expression, ...] = ()
 
 
+def is_flagged(flags: Flags, bit: int) -> Mask:
+    """Which rows have a flag.
+
+    Examples
+    --------
+    >>> is_flagged(np.array([1, 2, 3]), 1).tolist(), is_flagged(np.array([[0, 1], [1, 0]]), WORD_BITS).tolist()
+    ([False, True, True], [True, False])
+    """
+    word, place = divmod(bit, WORD_BITS) if flags.ndim > 1 else (0, bit)
+    found: Mask = (flags if flags.ndim == 1 else flags[:, word]) & (1 << place) != 0
+    return found
+
+
+def has_any(flags: Flags, bits: int = -1) -> Mask:
+    """Which rows have one of these flags, given as the bits of a number; all flags by default.
+
+    Examples
+    --------
+    >>> has_any(np.array([0, 2])).tolist(), has_any(np.array([[0, 1], [1, 0]]), 1 << WORD_BITS).tolist()
+    ([False, True], [True, False])
+    """
+    found: Mask
+    if flags.ndim == 1:
+        found = (flags if bits < 0 else flags & bits) != 0
+        return found
+    found = np.zeros(len(flags), np.bool_)
+    for word in range(flags.shape[1]):
+        wanted = -1 if bits < 0 else (bits >> (word * WORD_BITS)) & ((1 << WORD_BITS) - 1)
+        if wanted:
+            found |= flags[:, word] & wanted != 0
+    return found
+
+
 @dataclass(frozen=True)
 class Rows:
     """The events of one task, in any order; all arrays have one entry per row.
@@ -96,7 +130,7 @@ class Rows:
     ts
         Time in microseconds.
     flags
-        Which variables each may be bound to. 0 for an event that only counts for positions.
+        Which variables each may be bound to. None for an event that only counts for positions.
     partition
         A number per partition; rows of different partitions never meet. None: one partition.
     slice
@@ -116,6 +150,9 @@ class Rows:
         The place of each row among all rows of its partition by (ts, tie, type, text), when positions matter. Rows of
         one group have different places. Neighbours differ by 1: where contiguity matters, only events that do not
         count may be left out, and they take no number.
+    instants
+        The rank of each row by (ts, tie columns), equal for rows that are equal in both, where tie columns order events
+        of one instant (R41). None: time alone orders them.
     event
         The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
         attributes it `wants`.
@@ -130,6 +167,7 @@ class Rows:
     columns: tuple[tuple[NDArray[Any], Mask | None], ...] = ()
     kinds: Integers | None = None
     order: Integers | None = None
+    instants: Integers | None = None
     event: Callable[[int], Mapping[str, Any]] | None = None
 
 
@@ -202,6 +240,8 @@ class Matches:
         What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
     missing
         With time-outs, 0 for a match, and for a time-out how many parts of the pattern it has.
+    edges
+        The rows of their first and last events, where no variable need hold these (PROJECT, NEXT).
     """
 
     start: Integers
@@ -211,6 +251,7 @@ class Matches:
     made: Made | None = None
     values: tuple[tuple[NDArray[Any], Mask], ...] = ()
     missing: Integers | None = None
+    edges: tuple[Integers, Integers] | None = None
 
     def __len__(self) -> int:
         """How many there are."""

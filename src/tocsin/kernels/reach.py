@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.ties import compares_ties
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Selection, Skip
+from tocsin.language.ast import Output, Selection, Skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,8 @@ class Reach:
         The query.
     needs_order
         Whether positions matter: then `Rows.order` is needed.
+    compares_ties
+        Whether tie columns order events of one instant (R41): then `Rows.instants` is needed.
     counts_every_event
         Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
         included (R17).
@@ -37,6 +40,7 @@ class Reach:
 
     query: alg.Query
     needs_order: bool
+    compares_ties: bool
     counts_every_event: bool
     crosses_partitions: bool
     can_slice: bool
@@ -59,6 +63,7 @@ def reach_of(query: alg.Query) -> Reach:
     return Reach(
         query=query,
         needs_order=query.compares_matches or bool(query.unordered) or (bool(gatherings) and shows_order(query)),
+        compares_ties=compares_ties(query.pattern),
         counts_every_event=query.selection in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS),
         crosses_partitions=query.selection is Selection.CONTIGUOUS and bool(query.partition.attributes),
         can_slice=window is not None and query.after_match.skip is Skip.REUSE,
@@ -101,3 +106,13 @@ def before_us(around: alg.Around) -> int:
 def after_us(around: alg.Around) -> int:
     """How far after the last event of a match an upper bound on named events lets one matter."""
     return max((bound.offset_us for bound in around.upper if not isinstance(bound.anchor, alg.Whole)), default=0)
+
+
+def iteration_of(query: alg.Query) -> alg.Repeat | None:
+    """The iteration whose longest match per start is asked for; None for every other query."""
+    node = query.core
+    is_plain = query.selection is Selection.ANY and query.output is Output.LONGEST
+    is_plain = is_plain and not query.timeouts and not query.unordered
+    if not is_plain or not isinstance(node, alg.Repeat) or not isinstance(node.part, alg.Event) or node.most == 1:
+        return None
+    return node

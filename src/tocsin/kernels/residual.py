@@ -12,7 +12,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.interpret import holds
 from tocsin.kernels.expressions.of_rules import alone
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
+from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import groups_of
 from tocsin.kernels.search.absences import Closed
 from tocsin.language import expressions as ex
@@ -105,7 +105,7 @@ class _Look:
     def __init__(self, around: alg.Around, rows: Rows, sources: Sequence[Source], residual: Residual) -> None:
         self.around, self.rows, self.residual = around, rows, residual
         bit = next(source.bit for source in sources if source.variable == around.variable)
-        candidates = np.flatnonzero((rows.flags >> bit) & 1)
+        candidates = np.flatnonzero(is_flagged(rows.flags, bit))
         self.groups = groups_of(rows)
         self.candidates: dict[int, Integers] = {}
         order = np.lexsort(((rows.ts if rows.order is None else rows.order)[candidates], self.groups[candidates]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.algebra import nodes as alg
-from tocsin.errors import TooManyMatchesError
-from tocsin.kernels import compile
+from tocsin.kernels import compile, limits
 from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import picked
 from tocsin.kernels.model import Bag, Integers, Mask, Matches
@@ -20,15 +19,18 @@ from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.function import DEEP, DONE, DOUBLES, FULL, TOO_LONG, TOO_MANY, Function, function, value_name
 from tocsin.kernels.search.helpers import LEAST
 from tocsin.kernels.search.program import Program, Table
+from tocsin.optimizer.choose import MOST_MEMORY
 
 # How many matches one call may give, and how long matches may be, at first.
-ROOM, LITTLE_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 6
+ROOM, LITTLE_ROOM, LEAST_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 4, 1 << 6
 # Fewer candidates than this are searched by plain Python while numba would still be compiling (see `compile`); a search
 # that turns out to be long is begun again with the compiled function.
 FEW_ROWS = 20_000
 FEW_MATCHES, FEW_STEPS = 2_000, 100_000
 # A start that finds nothing may still try exponentially many partial matches: these take a second or less.
 MOST_STEPS, STEPS_PER_MATCH = 64_000_000, 64
+# More than any search finds: what is not a match is not counted.
+UNLIMITED = 1 << 62
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -48,72 +50,114 @@ class Runner:
     setting: Setting
     most: int
     jit: bool | None = None  # None: as the size of the task suggests
+    memory: int = MOST_MEMORY
 
-    def matches(self, lists: Lists) -> Iterator[Matches]:
-        """The matches of all groups; events are given as rows."""
+    def matches(self, lists: Lists, judge: Callable[[Matches], None] | None = None) -> Iterator[Matches]:
+        """What the loops find in all groups; events are given as rows.
+
+        Parameters
+        ----------
+        lists
+            The candidates.
+        judge
+            What raises an error for matches that are too many, where the loops cannot count them: it is given those of
+            a start that was not searched to its end. None: each that the loops find from a start counts.
+        """
         arrays = dict(lists.arrays)
         for number, table in enumerate(self.program.tables):
             if number >= self.program.given:
                 arrays |= self.table(number, table, lists, arrays)
         for main in self.program.mains:
-            made = function(main, self.setting, self.program.tables, is_main=True)
-            for found in self._calls(made, lists, arrays):
+            made = function(
+                main,
+                self.setting,
+                self.program.tables,
+                is_main=True,
+                counts_first=judge is None and self.most < UNLIMITED,
+            )
+            judged = None if judge is None else lambda found: judge(self._as_matches(found, lists))
+            for found in self._calls(made, lists, arrays, self.most if judge is None else UNLIMITED, judged):
                 if found.count:
                     yield self._as_matches(found, lists)
 
-    def _calls(self, made: Function, lists: Lists, arrays: Arrays) -> Iterator[Found]:
-        """Call a function until it has visited every group."""
-        given = [arrays["own_low"], arrays["own_high"], *(arrays[name] for name in made.parameters)]
+    def _calls(
+        self,
+        made: Function,
+        lists: Lists,
+        arrays: Arrays,
+        limit: int = UNLIMITED,
+        unfinished: Callable[[Found], None] | None = None,
+    ) -> Iterator[Found]:
+        """Call a function until it has visited every group; `unfinished` is given what it found in part of a start."""
+        needs = np.zeros(1 + len(made.bags), np.int64)
+        given = [needs, arrays["own_low"], arrays["own_high"], *(arrays[name] for name in made.parameters)]
         given += [np.empty(len(arrays[like]) * width, np.int64) for like, width in made.works.values()]
         rows = sum(map(len, lists.rows.values()))
         is_large = rows >= FEW_ROWS or compile.is_worth_compiling(made.text, rows)
         is_small = self.jit is False or (self.jit is None and not is_large)
         search = compile.plain(made.text) if is_small else compile.fast(made.text)
-        most = (self.most, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
+        most = (limit, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
         few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
-        limits = few if is_small and self.jit is None else most
-        room, depth = LITTLE_ROOM if is_small else ROOM, DEPTH
+        allowed = few if is_small and self.jit is None else most
+        much = min(ROOM, max(self.memory // (limits.COPIES * 8 * len(made.outputs)), LEAST_ROOM))
+        room = np.full(len(needs), min(LITTLE_ROOM, much) if is_small else much)
+        depth = DEPTH
         group, begin, status = 0, 0, -1
         while status != DONE:
             stacks = [np.empty(depth, np.int64) for _ in made.stacks]
-            outputs: Arrays = {
-                name: np.empty(room, np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
-            }
+            outputs = self._outputs(made, room)
+            if unfinished is not None:
+                outputs["out_group"].fill(-1)
             began = time.perf_counter()
-            status, group, begin, count = map(
-                int, search(lists.groups, group, begin, *limits, *given, *stacks, *outputs.values())
+            status, group, begin, count = compile.called(
+                search, lists.groups, group, begin, *allowed, *given, *stacks, *outputs.values()
             )
-            if status in (TOO_MANY, TOO_LONG) and limits[status == TOO_LONG] == most[status == TOO_LONG]:
-                raise self._too_many(status, *most)
+            is_over = status in (TOO_MANY, TOO_LONG) and allowed[status == TOO_LONG] == most[status == TOO_LONG]
+            if unfinished is not None and (is_over or (status == FULL and not count)):
+                unfinished(_written(outputs))
+            if is_over and status == TOO_MANY:
+                raise limits.too_many_matches(most[0], self.iterated, self.setting.policy)
+            if is_over:
+                raise limits.too_many_steps(most[1], self.iterated)
             if is_small:
                 compile.note_plain(made.text, time.perf_counter() - began)
                 if status in (TOO_MANY, TOO_LONG) or (self.jit is None and compile.is_worth_compiling(made.text, 0)):
-                    search, limits, room, is_small = compile.fast(made.text), most, ROOM, False
+                    search, allowed, is_small = compile.fast(made.text), most, False
+                    room = np.maximum(room, much)
             depth *= 2 if status == DEEP else 1
-            room *= 2 if status == FULL and not count else 1
+            if status == FULL and not count:
+                # A start that was counted to its end needs so much; another one at least that.
+                room = np.where(needs > room, needs if made.counts_first else 2 * np.maximum(room, needs), room)
             yield Found(outputs, count)
 
-    def _too_many(self, status: int, matches: int, steps: int) -> TooManyMatchesError:
-        iterated = _iterated(self.program)
-        part = f"the iteration of {', '.join(f'`{name}`' for name in iterated)}" if iterated else "the pattern"
-        has_many, takes_long = f"has more than {matches:,} matches", f"was not searched to its end in {steps:,} steps"
-        problem = has_many if status == TOO_MANY else takes_long
-        return TooManyMatchesError(
-            f"From one event on, {part} {problem}.",
-            hint="`SEMANTICS next` takes the next event only; a bounded iteration such as `{1,5}`, a shorter window or "
-            "a stricter condition has fewer matches; where a number is enough, `RETURN COUNT(*)` builds no match. "
-            "`max_matches_per_start=` moves the limit.",
-        )
+    def _outputs(self, made: Function, room: Integers) -> Arrays:
+        """Arrays for what a call finds: for so many matches, and so many events of each bag."""
+        rooms = dict.fromkeys(made.outputs, int(room[0]))
+        for place, name in enumerate(made.bags, 1):
+            rooms |= {f"out_{name}": int(room[place]), f"out_floor_{name}": int(room[place])}
+        limits.check_memory(8 * sum(rooms[name] for name in made.outputs), self.memory, self.iterated)
+        return {
+            name: np.empty(rooms[name], np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
+        }
+
+    @property
+    def iterated(self) -> list[str]:
+        """The variables that are iterated, for messages."""
+        return _iterated(self.program)
 
     # --- tables -----------------------------------------------------------------------------------
 
-    def table(self, number: int, table: Table, lists: Lists, arrays: Arrays) -> Arrays:
-        """The rows of a table, of all its branches, sorted by group and start."""
+    def table(self, number: int, table: Table, lists: Lists, arrays: Arrays, most: int = UNLIMITED) -> Arrays:
+        """The rows of a table, of all its branches, sorted by group and start; at most so many from one event on."""
         name = f"t{number}"
         parts: list[tuple[Function, Found]] = []
+        size = 0
         for search in table.branches:
             made = function(search, self.setting, self.program.tables, waiting=table.absences, is_main=False)
-            parts += [(made, found) for found in self._calls(made, lists, arrays)]
+            for found in self._calls(made, lists, arrays, most):
+                parts.append((made, _trimmed(found, made)))
+                size += sum(array.nbytes for array in parts[-1][1].arrays.values())
+                limits.check_memory(size, self.memory, self.iterated)
         counts = [found.count for _, found in parts]
 
         def column(output: str, missing: int) -> Integers:
@@ -176,6 +220,24 @@ class Runner:
         for number, test in enumerate(self.setting.asked):
             values = found.arrays[value_name(number, test.folds[0].kind)][: found.count]
             yield values, found.arrays[f"out_null{number}"][: found.count].astype(np.bool_)
+
+
+def _trimmed(found: Found, made: Function) -> Found:
+    """The same in arrays that are no longer than it is."""
+    arrays = {name: array[: found.count] for name, array in found.arrays.items() if not made.is_of_bag(name)}
+    for name in made.bags:
+        total = int(arrays[f"out_{name}_to"][-1]) if found.count else 0
+        arrays |= {
+            output: found.arrays[output][:total]
+            for output in (f"out_{name}", f"out_floor_{name}")
+            if output in found.arrays
+        }
+    return Found({name: array.copy() for name, array in arrays.items()}, found.count)
+
+
+def _written(outputs: Arrays) -> Found:
+    """What a call has found, also from a start that it has not searched to its end."""
+    return Found(outputs, int(np.argmin(np.append(outputs["out_group"], -1))))
 
 
 def _from_base(floors: Integers, bases: Integers) -> Integers:

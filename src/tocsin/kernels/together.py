@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tocsin.algebra import nodes as alg
-from tocsin.errors import TooManyMatchesError
+from tocsin.errors import TooManyMatchesError, TooMuchMemoryError
 from tocsin.kernels.conditions import Conditions, anonymous
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.layout import Lists, lists
@@ -21,7 +21,7 @@ from tocsin.kernels.run import Arrays, Runner
 from tocsin.kernels.search.begun import beginning, begun_program
 from tocsin.kernels.search.program import Program, program
 from tocsin.language import expressions as ex
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.optimizer.prefixes import Prefix, first_variables, longest, prefixes
 
 OWN = ("own_low", "own_high")
@@ -70,6 +70,7 @@ def flagging(sources: Sequence[Source], kernels: Sequence[Kernel]) -> Kernel:
         wants={},
         conditions=nothing,
         selects=True,
+        walks=False,
     )
 
 
@@ -113,7 +114,12 @@ class Together:
         return prefixes([kernel.query for kernel in self.kernels])
 
     def find(
-        self, rows: Sequence[Rows], *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None
+        self,
+        rows: Sequence[Rows],
+        *,
+        most: int = MOST_MATCHES_PER_START,
+        memory: int = MOST_MEMORY,
+        jit: bool | None = None,
     ) -> Iterator[tuple[int, Matches]]:
         """The matches of every kernel with its number, one kernel after the other.
 
@@ -121,7 +127,7 @@ class Together:
         ----------
         rows
             For each kernel the rows as it sees them: they differ in columns and in what `event` knows, not in order.
-        most, jit
+        most, memory, jit
             As for `Kernel.find`.
 
         Raises
@@ -132,7 +138,7 @@ class Together:
         views = _Views(self, rows)
         tables: list[Arrays | None] = []
         for prefix in self.prefixes:
-            tables.append(self._table(prefix, tables, views, most, jit))
+            tables.append(self._table(prefix, tables, views, most, memory, jit))
         for number, kernel in enumerate(self.kernels):
             listed, place = views.of(number), longest(self.prefixes, number)
             table = None if place is None else tables[place]
@@ -142,11 +148,18 @@ class Together:
                 prefix = self.prefixes[place]
                 made = begun_program(kernel.searched, kernel.conditions.tests, prefix.size)
                 listed.arrays.update(self._renamed(table, prefix, number))
-            for matches in kernel.kept(Runner(made, kernel.setting(rows[number]), most, jit), rows[number], listed):
+            runner = Runner(made, kernel.setting(rows[number]), most, jit, memory)
+            for matches in kernel.kept(runner, rows[number], listed):
                 yield number, matches
 
     def _table(
-        self, prefix: Prefix, tables: Sequence[Arrays | None], views: _Views, most: int, jit: bool | None
+        self,
+        prefix: Prefix,
+        tables: Sequence[Arrays | None],
+        views: _Views,
+        most: int,
+        memory: int,
+        jit: bool | None,
     ) -> Arrays | None:
         """The rows of a prefix, with the names of its first member; None when there are too many to keep them."""
         number = prefix.members[0]
@@ -163,8 +176,8 @@ class Together:
         made = Program(known.kinds, [first, known] if begun else [known], given=1 if begun else 0)
         place = len(made.tables) - 1
         try:
-            found = Runner(made, setting, most, jit).table(place, known, listed, listed.arrays)
-        except TooManyMatchesError:  # of the beginning: the patterns may have few
+            found = Runner(made, setting, most, jit, memory).table(place, known, listed, listed.arrays, most)
+        except (TooManyMatchesError, TooMuchMemoryError):  # of the beginning: the patterns may have few
             return None
         return {_moved(name, place): array for name, array in found.items()}
 

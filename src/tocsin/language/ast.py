@@ -112,6 +112,11 @@ class Output(Enum):
         return self in (Output.FIRST_PER_END, Output.LAST_PER_END)
 
     @property
+    def is_chosen_per_start(self) -> bool:
+        """Whether one match of each first event is reported, chosen before the frontier moves (R44)."""
+        return self in (Output.FIRST_PER_START, Output.LAST_PER_START, Output.LONGEST)
+
+    @property
     def takes_away(self) -> bool:
         """Whether some of the kept matches are not reported, because of others."""
         return self not in (Output.ALL, Output.COUNT)

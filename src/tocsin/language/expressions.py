@@ -11,6 +11,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.source import Where
@@ -68,6 +69,21 @@ def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> 
         mapped = tuple(_map_expressions(item, change) for item in value)
         return value if all(new is old for new, old in zip(mapped, value, strict=True)) else mapped
     return value
+
+
+def is_larger(node: Expression, nodes: int) -> bool:
+    """Whether a tree has more nodes than this; shared parts count as often as they stand in it."""
+    return next(islice(node.walk(), nodes, None), None) is not None
+
+
+def is_deeper(node: Expression, levels: int) -> bool:
+    """Whether a tree has more levels than this."""
+    level = [node]
+    for _ in range(levels):
+        level = [child for each in level for child in each.children()]
+        if not level:
+            return False
+    return True
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -7,11 +7,15 @@ from importlib import resources
 
 from lark import Lark, Token, Tree
 
-from tocsin.errors import QuerySyntaxError
+from tocsin.errors import QuerySyntaxError, TextTooLongError
 from tocsin.source import Place, Source
 
 # Every walk over a tree is a recursion; nobody writes this deep by hand.
 DEEPEST = 100
+# Nodes of an expression whose parts are repeated: the subject of CASE, the argument of a named pattern.
+MOST_NODES = 10_000
+# Characters of a text, unless `max_text=` says otherwise. A parser holds about 1 kB per token.
+LONGEST_TEXT = 1_000_000
 
 
 @cache
@@ -26,6 +30,21 @@ def grammar(language: str, start: str = "query") -> Lark:
         lexer="contextual",
         propagate_positions=True,
     )
+
+
+def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
+    """Refuse a text that is too long, before anything is read of it.
+
+    Raises
+    ------
+    TextTooLongError
+        With the length of the text and the longest one allowed.
+    """
+    if len(source.text) > longest:
+        raise TextTooLongError(
+            f"The text {source.name} has {len(source.text):,} characters; at most {longest:,} are allowed.",
+            hint="split it into several queries, keep large lists in a table or column, or raise `max_text=`.",
+        )
 
 
 def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:

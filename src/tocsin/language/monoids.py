@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin import errors
@@ -54,8 +56,14 @@ class Monoid:
     lift: Callable[[Any], Any] = _itself
     finish: Callable[[Any], Any] = _itself
     gives: str | None = None
+    _guarded: dict[str, Monoid] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.gives is not None and not isinstance(self.gives, str):
+            raise errors.InvalidOptionError(
+                f"`gives={self.gives!r}` of a Monoid is not the name of a type.",
+                hint="write `gives='double'` or another of Spark's names.",
+            )
         for name in ("combine", "lift", "finish"):
             if not callable(getattr(self, name)):
                 raise errors.InvalidOptionError(
@@ -69,6 +77,81 @@ class Monoid:
         for value in values:
             total = self.combine(total, self.lift(value))
         return self.finish(total)
+
+    def guarded(self, name: str) -> Monoid:
+        """The same, with functions whose faults are told as the user's; one for each name."""
+        if name not in self._guarded:
+            self._guarded[name] = Monoid(
+                zero=self.zero,
+                combine=_Guard(self.combine, f"`combine` of the aggregate `{name}`", keeps_arguments=True),
+                lift=_Guard(self.lift, f"`lift` of the aggregate `{name}`"),
+                finish=_Guard(self.finish, f"`finish` of the aggregate `{name}`"),
+                gives=self.gives,
+            )
+        return self._guarded[name]
+
+    def __reduce__(self) -> Any:
+        """Without what was made of it."""
+        return _made, (self.zero, self.combine, self.lift, self.finish, self.gives)
+
+
+def _made(zero: Any, combine: Any, lift: Any, finish: Any, gives: str | None) -> Monoid:
+    return Monoid(zero=zero, combine=combine, lift=lift, finish=finish, gives=gives)
+
+
+# Nobody can change these, nor what they hold; tuples are looked into.
+UNCHANGING = frozenset({bool, int, float, complex, str, bytes, frozenset, type(None)})
+
+
+def _is_unchanging(value: Any) -> bool:
+    return type(value) in UNCHANGING or (type(value) is tuple and all(map(_is_unchanging, value)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Guard:
+    """A function of the user's: its faults name it, and where asked it must leave its arguments as they are."""
+
+    call: Callable[..., Any]
+    name: str
+    keeps_arguments: bool = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        before = self._before(arguments) if self.keeps_arguments else None
+        try:
+            result = self.call(*arguments)
+        except errors.TocsinError:
+            raise
+        except Exception as problem:
+            raise self._failed(arguments, problem) from problem
+        if before is not None and before != arguments:
+            raise errors.UserFunctionError(
+                f"{self.name} changed its arguments {_cut(before)} in place; they are now {_cut(arguments)}.",
+                hint="return a new value and leave both arguments as they are: other matches share them.",
+            )
+        return result
+
+    def _before(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """A copy of arguments that could change."""
+        if all(map(_is_unchanging, arguments)):
+            return None
+        try:
+            copied = copy.deepcopy(arguments)
+        except Exception:  # what cannot be copied cannot be compared
+            return None
+        return copied if copied == arguments else None  # equality that is identity tells nothing
+
+    def _failed(self, arguments: tuple[Any, ...], problem: Exception) -> errors.UserFunctionError:
+        own = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename != __file__]
+        at = f"\n  at line {own[-1].lineno} of {own[-1].name}: {own[-1].line}" if own and own[-1].line else ""
+        return errors.UserFunctionError(
+            f"{self.name} failed for {_cut(arguments)}: {type(problem).__name__}: {problem}{at}",
+            hint="call it with these arguments in plain Python to see why.",
+        )
+
+
+def _cut(arguments: tuple[Any, ...]) -> str:
+    text = ", ".join(map(repr, arguments))
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 Monoids = Mapping[str, Monoid]
@@ -97,5 +180,5 @@ def registered(aggregates: Mapping[str, Monoid] | None) -> dict[str, Monoid]:
             raise errors.InvalidOptionError(
                 f"There is a function `{name.lower()}` already.", hint="give the aggregate another name."
             )
-        known[name.lower()] = monoid
+        known[name.lower()] = monoid.guarded(name.lower())
     return known

@@ -23,6 +23,7 @@ from tocsin.optimizer.statistics import Statistics, spaced
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
 AUTOMATON = "automaton"
 MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
+MOST_MEMORY = 512_000_000  # bytes of matches that one task may hold
 MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
 
@@ -278,6 +279,13 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
     fallback = JOIN if JOIN in able else next(iter(able))
     refusal = next((option.refusal for option in options if option.strategy == KERNEL), None)
     return fallback, f"{KERNEL} would be the default, but: {refusal or 'it is not there'}"
+
+
+def expected_explosion(
+    query: alg.Query, network: Network, statistics: Statistics, time: str, most: float
+) -> str | None:
+    """The warning that `explosion` gives for a query, where its matches can be estimated."""
+    return explosion(Estimate(query, network, statistics, time), most) if is_plain(query) else None
 
 
 def explosion(estimate: Estimate, most: float = MOST_MATCHES_PER_START) -> str | None:

@@ -17,8 +17,9 @@ keys: 1 000
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -184,6 +185,21 @@ class Statistics:
         """The number of events of a type; 0 for one that is not known."""
         known = self.types.get(event_type)
         return 0.0 if known is None else known.count
+
+    def times(self, factor: Fraction) -> Statistics:
+        """The same statistics where all times are so many times as long: in another unit."""
+
+        def moved(us: int | None) -> int | None:
+            return None if us is None else math.floor(us * factor)
+
+        types = {
+            name: replace(one, first_us=moved(one.first_us), last_us=moved(one.last_us))
+            for name, one in self.types.items()
+        }
+        layout = (
+            None if self.layout is None else replace(self.layout, widest_us=max(moved(self.layout.widest_us) or 0, 1))
+        )
+        return replace(self, duration_us=max(moved(self.duration_us) or 0, 1), types=types, layout=layout)
 
     def rate(self, event_type: str) -> float:
         """Events of a type per second, on average over the whole input."""

@@ -1,7 +1,7 @@
 """What the variables of a match hold, as Columns: one event, or a bag of events, and aggregates over a bag.
 
 A bag is an array of structs in order of position. It is never exploded: aggregates within one match are higher-order
-functions on the array. None of them can fail a job: an integer beyond 64 bits is NULL (R18, `docs/explanation`).
+functions on the array. A sum of integers beyond 64 bits fails the job (D24).
 """
 
 from __future__ import annotations
@@ -168,7 +168,10 @@ class Values:
                 return self._element(F.array_max(self.array))
             case "range":
                 low, high = self._element(F.array_min(self.array)), self._element(F.array_max(self.array))
-                return Value(F.try_subtract(high.number, low.number), self.kind)
+                apart = F.try_subtract(high.number, low.number)
+                if self.kind is not Kind.INTEGER:
+                    return Value(apart, self.kind)
+                return Value(F.when(high.column.isNotNull(), fitting(apart, "range")), self.kind)
         known = F.array_compact(self.array)
         if distinct:
             known = distinct_of(known, self.kind)
@@ -194,7 +197,7 @@ class Values:
         if self.kind in (Kind.DOUBLE, Kind.DECIMAL):
             return Value(total, self.kind)
         # The sum is exact, so that one on the way may well be beyond 64 bits.
-        return Value(total.try_cast("bigint"), Kind.INTEGER)
+        return Value(fitting(total.try_cast("bigint"), "sum"), Kind.INTEGER)
 
     def _total(self, known: Column, dtype: T.DataType | None) -> Column:
         if self.kind is Kind.DOUBLE:
@@ -218,8 +221,15 @@ class Values:
         mean = self._mean(known, count, dtype)
         # The mean is put beside each value, for inside a lambda it would be computed again for every one.
         means = F.array_repeat(mean, count.cast("int"))
-        squares = F.zip_with(known, means, lambda value, m: F.pow(value.cast("double") - m, F.lit(2.0)))
+        # Not `pow`, whose last digit depends on the machine.
+        squares = F.zip_with(known, means, lambda value, m: (value.cast("double") - m) * (value.cast("double") - m))
         return F.sqrt(F.try_divide(_double_sum(squares), count.cast("double")))
+
+
+def fitting(whole: Column, function: str) -> Column:
+    """An aggregate of integers that is NULL only where it needs more than 64 bits, which stops the query (D24)."""
+    problem = str(errors.NumberTooLargeError.of_match(function))
+    return F.coalesce(whole, F.raise_error(F.lit(problem)).cast("bigint"))
 
 
 def distinct_of(array: Column, kind: Kind) -> Column:

@@ -1,15 +1,22 @@
-"""A window for a query that has none, where its distances bound it: time slices can then be searched by themselves."""
+"""Rewrite a query, infer the window it does not write, and close the distances of the result.
+
+A window lets time slices be searched independently. The temporal network returned is that of the rewritten query:
+planning looks alternatives up by value, and a rewrite may change the condition of an absence inside one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.temporal import Network
+from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.kernels.reach import gathered_us
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules import Rule
+from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.rules import RULES, Rule, Schemas
 
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 
@@ -55,3 +62,20 @@ def window_from_distances(distances: Network) -> Rule:
         "distances between all events of a match make a window",
         lambda query, _: query if is_single else within_distances(query, distances),
     )
+
+
+class Rewritten(NamedTuple):
+    """A query that means the same, the rules that changed it, and its own temporal network."""
+
+    query: alg.Query
+    fired: tuple[Rule, ...]
+    distances: Network
+
+
+def rewrite(
+    query: alg.Query, schemas: Schemas, time: str | Mapping[str, str], *, integer_time: bool = False
+) -> Rewritten:
+    """Apply all rewrite rules and close the distances of the result; the other arguments are those of `network`."""
+    written = network(query, time, integer_time=integer_time)
+    better, fired = optimize(query, schemas, (*RULES, window_from_distances(written)))
+    return Rewritten(better, fired, written if better is query else network(better, time, integer_time=integer_time))

@@ -38,6 +38,8 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
 # Where one of these is possible it is best, and otherwise not worth a word.
 COUNTING = ("count", "trend")
 STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton", "aggregate")
+STRATEGIES_WITHOUT_SPARK = ("auto", "trend", "kernel", "automaton", "aggregate")
+ADDS_OTHERS = "it adds up values that are neither integers nor doubles"
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 

@@ -4,7 +4,8 @@ A variable is an event or a bag of events (`tocsin.physical.bags`), which some o
 an unbound variable means is decided here once: NULL in an output column, the empty bag in an aggregate (R18).
 Conditions of WHERE on unbound variables never get here (R1: they are vacuous).
 
-No expression may fail a job, whatever the session's ANSI setting: division by zero and 64-bit overflow are NULL (R39).
+No scalar expression may fail a job, whatever the session's ANSI setting: division by zero and a result beyond 64 bits
+are NULL (R39, D14). Aggregates beyond 64 bits do (D24).
 """
 
 from __future__ import annotations
@@ -224,19 +225,28 @@ def arithmetic(op: str, left: Value, right: Value) -> Value:
     one, other = left.number, right.number
     match op:
         case "+":
-            return Value(F.try_add(one, other), kind)
+            return Value(F.try_add(_alone(left, one), _alone(right, other)), kind)
         case "-":
             return Value(F.try_subtract(one, other), kind)
         case "%":
             return Value(F.try_mod(one, other), kind)
         case "*":
-            result = F.try_multiply(one, other)
+            result = F.try_multiply(_alone(left, one), _alone(right, other))
         case _:
             result = F.try_divide(one.cast("double"), other.cast("double"))
     if kind is not Kind.INTERVAL or (op == "*" and {left.kind, right.kind} <= {Kind.INTERVAL, Kind.INTEGER}):
         return Value(result, kind)
     # A part of an interval is rounded to whole microseconds.
     return Value(whole(F.rint(result)), kind)
+
+
+def _alone(value: Value, number: Column) -> Column:
+    """An operand that Spark computes as it stands.
+
+    Spark turns `(x * c) * d` into `x * (c * d)`, and `c * d` may be beyond 64 bits where no step of the first is.
+    """
+    is_computed = value.kind in (Kind.INTEGER, Kind.INTERVAL) and value.column.text.startswith("try_")
+    return number.bitwiseOR(F.bigint(0)) if is_computed else number
 
 
 def _time_arithmetic(op: str, left: Value, right: Value) -> Value:

@@ -7,8 +7,11 @@ server on Connect, so callers read it once and keep it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
@@ -36,6 +39,45 @@ def is_dataframe(value: Any) -> TypeGuard[DataFrame]:
 def is_streaming(frame: DataFrame) -> bool:
     """Whether a DataFrame is a stream."""
     return bool(frame.isStreaming)
+
+
+def has_streams(inputs: Any) -> bool:
+    """Whether any input is a streaming DataFrame."""
+    given = inputs.values() if isinstance(inputs, Mapping) else (inputs,)
+    return any(is_dataframe(frame) and is_streaming(frame) for frame in given)
+
+
+def has_python_state(frame: DataFrame) -> bool:
+    """Whether the plan of a streaming DataFrame has an operator with a state in Python: Spark runs one in a query.
+
+    Only the printed plan tells, for library code leaves the JVM alone and Spark Connect has none.
+    """
+    shown = _Shown(sys.stdout)
+    with contextlib.redirect_stdout(shown):
+        try:
+            frame.explain()
+        except Exception:  # a plan that cannot be shown yet is refused by Spark in its own words
+            return False
+    return "InPandasWithState" in shown.text
+
+
+class _Shown:
+    """What this thread prints; what others print goes on."""
+
+    def __init__(self, stdout: Any) -> None:
+        self.stdout, self.own, self.text = stdout, threading.get_ident(), ""
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() != self.own:
+            return int(self.stdout.write(text))
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None:
+        self.stdout.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stdout, name)
 
 
 def schema_of(frame: DataFrame) -> T.StructType:

@@ -12,25 +12,29 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.units import MICROSECONDS, Unit
+from tocsin.analysis.clocks import unit_of
+from tocsin.analysis.durations import counting
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.rates import Rate
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.sizes import size_report
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import Network
 from tocsin.kernels.aggregates.folded import FoldedRuns
 from tocsin.kernels.aggregates.searched import WindowSearch
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, Choice, choose
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY, Choice, choose
 from tocsin.optimizer.crossed import is_connected
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import RULES, Rule
+from tocsin.optimizer.rules import Rule
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.aggregates import aggregated
-from tocsin.physical.bounded import window_from_distances
+from tocsin.physical.bounded import rewrite
 from tocsin.physical.claims import (
+    ADDS_OTHERS,
     cannot_count,
     check_strategy,
     claims,
@@ -66,8 +70,6 @@ from tocsin.physical.values import Kind
 
 log = logging.getLogger(__name__)
 
-EMISSIONS = ("auto", "watermark")
-
 
 @dataclass(frozen=True)
 class Options:
@@ -81,6 +83,8 @@ class Options:
         The width of the kernel's time slices in microseconds; by default sixteen times the pattern's reach.
     max_matches_per_start
         How many matches may have one start before the search gives up.
+    max_task_memory
+        How many bytes a task may hold for matches before the search gives up.
     statistics
         What is known of the data, for the choice.
     lateness_us
@@ -102,6 +106,7 @@ class Options:
     strategy: str = "auto"
     slice_us: int | None = None
     max_matches_per_start: int = MOST_MATCHES_PER_START
+    max_task_memory: int = MOST_MEMORY
     statistics: Statistics | None = None
     lateness_us: int | None = None
     shards: int | None = None
@@ -113,17 +118,23 @@ class Options:
     rates: Mapping[str, Rate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse what cannot be, also where no user has asked."""
         check_strategy(self.strategy)
-        if self.emit not in EMISSIONS:
-            raise errors.InvalidOptionError(
-                f"`emit={self.emit!r}` is not a time at which matches are given.",
-                hint=errors.did_you_mean(str(self.emit), EMISSIONS, "times"),
-            )
         for name in ("slice_us", "max_matches_per_start", "shards"):
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
                 raise errors.InvalidOptionError(f"`{name}={given!r}` is not a positive integer.", hint="leave it out.")
+
+    def counting(self, unit: Unit) -> Options:
+        """The options for times of another unit; how long a source may be idle is measured by the clock on the wall."""
+        if unit.name == "us":
+            return self
+        return replace(
+            self,
+            lateness_us=None if self.lateness_us is None else unit.ticks(self.lateness_us),
+            rates={name: rate.counting(unit) for name, rate in self.rates.items()},
+            statistics=None if self.statistics is None else self.statistics.times(1 / unit.microseconds),
+        )
 
 
 def stream_options(asked: Options, inputs: Inputs) -> streams.Options:
@@ -137,6 +148,7 @@ def stream_options(asked: Options, inputs: Inputs) -> streams.Options:
         asked.late,
         asked.is_strict,
         None if asked.idle_us is None else max(asked.idle_us // 1000, 1),
+        max_task_memory=asked.max_task_memory,
     )
 
 
@@ -149,6 +161,7 @@ class Prepared:
     distances: Network
     options: Options = field(default_factory=Options)
     fired: tuple[Rule, ...] = ()
+    unit: Unit = MICROSECONDS
 
     @property
     def query(self) -> alg.Query:
@@ -229,7 +242,7 @@ class Prepared:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
         if self.strategy in ("kernel", "automaton", "aggregate"):
-            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
+            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start, self.options.max_task_memory)
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
             if self.strategy == "kernel":
                 return run(self.kernel, self.keyed[1], asked)
@@ -242,7 +255,7 @@ class Prepared:
         if self.strategy == "trend":
             return trends.over_all(self._counted(), self.inputs, sliced.Options(self._slice_us))
         if self.strategy == "clustered":
-            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start)
+            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start, self.options.max_task_memory)
             return clustered.matches(self.kernel, self.inputs, asked)
         return joins.matches(self.query, self._joins(), self.inputs)
 
@@ -251,7 +264,8 @@ class Prepared:
         refusal = refused_compact(query, strategy=self.options.strategy)
         if refusal is not None:
             raise refusal
-        kernel = run_kernel(replace(self.bound, query=query))
+        ordered = ordered_by_ties(query) if self.inputs.ties else query
+        kernel = run_kernel(replace(self.bound, query=ordered))
         if self.inputs.is_streaming:
             self.distances.require_bounded()
             return streams.compact(kernel, self.inputs, self.distances, self._asked_of_stream(kept_alike=True))
@@ -347,7 +361,7 @@ class Prepared:
         """The query compiled for counting, or the reason why it is not."""
         refusal = refused_by_trends(self.query)
         if self.trend is None:
-            raise refusal or cannot_count(self.query, "it adds up values that are neither integers nor doubles")
+            raise refusal or cannot_count(self.query, ADDS_OTHERS)
         return self.trend
 
     @property
@@ -386,9 +400,15 @@ def prepare(
     tie: str | Iterable[str] | None = None,
     type: str = "type",
     id: str | None = None,
+    time_unit: str | None = None,
+    warns: bool = False,
     **asked: Any,
 ) -> Prepared:
-    """Check a query against its inputs; all that is wrong with either is raised here. See `Options`."""
+    """Check a query against its inputs; all that is wrong with either is raised here. See `Options`.
+
+    With `time_unit`, the query and the options are converted to that unit (R42); with `warns`, integer times without
+    one are warned of.
+    """
     options = Options(**asked)
     # Contiguity counts the events of every input, named by the pattern or not (R17).
     found = resolve(
@@ -400,12 +420,16 @@ def prepare(
         id=id,
         others=counts_other_types(query),
     )
-    bound = bind(query, {name: attributes_of(stream.schema) for name, stream in found.streams.items()}, time=time)
-    names = {stream.time for stream in found.streams.values()}
+    query = ordered_by_ties(query) if found.ties else query
+    types = {name: attributes_of(stream.schema) for name, stream in found.streams.items()}
+    columns = {name: stream.time for name, stream in found.streams.items()}
+    unit = unit_of(time_unit, types, columns, (query,), warns=warns)
+    query, options = unit.query(query), options.counting(unit)
+    bound = bind(query, types, time=time)
     is_integer = found.time_kind is Kind.INTEGER
-    distances = network(query, common_clock(names), integer_time=is_integer)
-    better, fired = optimize(query, bound.schemas, (*RULES, window_from_distances(distances)))
-    return Prepared(replace(bound, query=better), found, distances, options, fired)
+    with counting(unit.microseconds):
+        better = rewrite(query, bound.schemas, common_clock(columns.values()), integer_time=is_integer)
+    return Prepared(replace(bound, query=better.query), found, better.distances, options, better.fired, unit)
 
 
 def planned(

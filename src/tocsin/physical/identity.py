@@ -7,7 +7,8 @@ BIGINT. A list of names is written as the text of a JSON array without blanks: `
 
 1. An event has two digests, d1 and d2: d_s = xxhash64(s, names, nulls, values…). The names are its type and then,
    sorted, its columns, or only the user's `id` column when there is one; the values are those of these columns. What
-   PROJECT leaves of an event has its type and the columns that are left, what AGG makes the type "" and its values.
+   PROJECT leaves of an event has its type and the columns that are left, what AGG makes the type "" and its values;
+   behind the values of either comes d_s of the event that was read when it was made.
 2. Bit i of nulls is set when value i, counted from 0, is NULL; there is one BIGINT for every 63 values begun. A NULL
    adds nothing else.
 3. Other values are written as: integers as BIGINT; FLOAT and DOUBLE as DOUBLE; BOOLEAN as BIGINT 0 or 1; TIMESTAMP,
@@ -17,9 +18,10 @@ BIGINT. A list of names is written as the text of a JSON array without blanks: `
    always with six digits after the point; everything else (decimals, dates, strings) as STRING.
 4. A match has two hashes, h1 and h2: h_s = xxhash64(s, names, start, end, then for each variable by name: n, and d_s of
    each of its n events in order of position). The names are those of the variables, sorted; start and end are in
-   microseconds; n is 0 for an unbound variable.
+   microseconds; n is 0 for an unbound variable. Where the pattern has PROJECT or NEXT, which hide events, d_s of the
+   match's first and last events follow `end`.
 5. Equal rows make matches that are equal in all of this. They are numbered n = 0, 1, …; which is which does not matter,
-   for nothing tells them apart. With an `id` column n is 0, unless PROJECT, AGG or NEXT hide which rows they are of.
+   for nothing tells them apart. With an `id` column n is 0.
 6. match_id = hex(xxhash64(1, h1, h2, n)) then hex(xxhash64(2, h1, h2, n)), 16 digits each.
 
 So an event's share is two numbers, made where it is read; `tocsin.kernels.hashes` does steps 4 to 6 on arrays.
@@ -71,6 +73,13 @@ class Digests:
 def names_of(type: str, columns: Iterable[str], *, id: str | None = None) -> Column:
     """The names of step 1: an event's type and its columns, or only the `id` column."""
     return _listed([type, *(sorted(columns) if id is None else [id])])
+
+
+def names_of_any(type: Column, columns: Iterable[str], *, id: str | None = None) -> Column:
+    """The names of an event whose type stands in a column; a type that is NULL has no name."""
+    listed = json.dumps(sorted(columns) if id is None else [id], ensure_ascii=False, separators=(",", ":"))
+    kind = F.rtrim(F.to_json(F.array(F.coalesce(type, F.lit("")))), "]")
+    return F.concat(kind, F.lit("," + listed.removeprefix("[")))
 
 
 def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Column]:

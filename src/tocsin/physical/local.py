@@ -6,25 +6,29 @@ The same search and the same results as on Spark; for samples, tests and files t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.algebra.ties import ordered_by_ties
+from tocsin.analysis import durations
+from tocsin.analysis.clocks import unit_of
 from tocsin.analysis.schema import BoundQuery, bind
-from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
+from tocsin.kernels.limits import check_memory
 from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.trends.plan import trend
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.aggregates import aggregated
-from tocsin.physical.bounded import window_from_distances
+from tocsin.physical.bounded import rewrite
 from tocsin.physical.claims import (
+    ADDS_OTHERS,
+    cannot_count,
     check_strategy,
     refused_by_aggregates,
     refused_by_automata,
@@ -34,10 +38,11 @@ from tocsin.physical.claims import (
 )
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import rows_over_all
+from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes, normal
+from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
@@ -57,8 +62,11 @@ def match(
     type: str = "type",
     id: str | None = None,
     max_matches_per_start: int = MOST_MATCHES_PER_START,
+    max_task_memory: int = MOST_MEMORY,
     strategy: str = "auto",
     is_compact: bool = False,
+    time_unit: str | None = None,
+    warns: bool = False,
 ) -> pa.Table:
     """The matches of a query as an Arrow table, with the columns that Spark would give.
 
@@ -72,14 +80,21 @@ def match(
         As for `Pattern.match`.
     max_matches_per_start
         How many matches may have one start.
+    max_task_memory
+        How many bytes may be held for matches.
     strategy
-        `"automaton"` or `"aggregate"` also where other kernels could; all others are left to choose.
+        One of `tocsin.physical.claims.STRATEGIES_WITHOUT_SPARK`.
     is_compact
         Whether to give a row with a graph for each end.
+    time_unit
+        As for `Pattern.match`; a query of a program has been converted before.
+    warns
+        Whether to warn of integer times without a unit.
     """
     check_strategy(strategy)
-    refused_by = {"automaton": refused_by_automata, "aggregate": refused_by_aggregates}.get(strategy)
-    refusal = (refused_by_automata if strategy == "automaton" else unsupported)(query, "locally")
+    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    query = ordered_by_ties(query) if ties else query
+    refusal = _refused(query, strategy)
     if refusal is None and is_compact:
         refusal = refused_compact(query, "locally", strategy)
     if refusal is not None:
@@ -87,18 +102,27 @@ def match(
     named = alg.event_types(query.pattern)
     events = events_of(named, inputs, time, type)
     by_type = {group.type: group for group in events}
-    distances = _distances(query, [by_type[name] for name in named])
-    if strategy == "aggregate":
-        query = _within(query, distances)
     schemas = {name: by_type[name].table.schema for name in named}
-    bound = bind(query, {name: attribute_types(schema) for name, schema in schemas.items()}, time=time)
-    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
-    _require_ties(ties, [by_type[name] for name in named])
+    types = {name: attribute_types(schema) for name, schema in schemas.items()}
+    unit = unit_of(time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
+    query = unit.query(query)
+    bound = bind(query, types, time=time)
+    with durations.counting(unit.microseconds):
+        better = _rewritten(bound, [by_type[name] for name in named])
+    if not is_compact:  # a graph enumerates the matches of the query as it is written
+        query, bound = better, replace(bound, query=better)
+    if strategy == "aggregate" and (refusal := refused_by_aggregates(query, "locally")) is not None:
+        raise refusal
+    require_columns({name: by_type[name].table for name in named}, ties, id)
     clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
     if is_compact:
         return compact_table(bound, events, ties)
-    if refused_by is None and refused_by_trends(query) is None and (counting := trend(bound)) is not None:
-        return grouped(bound, rows_over_all(counting, events, ties), clock)
+    if strategy in ("auto", "trend") and refused_by_trends(query) is None:
+        counting = trend(bound)
+        if counting is not None:
+            return grouped(bound, rows_over_all(counting, events, ties), clock)
+        if strategy == "trend":
+            raise cannot_count(query, ADDS_OTHERS)
     search = _search(bound, strategy)
     looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
     attributes = {name: attributes_of(looks[name]) for name in query.variables}
@@ -106,38 +130,52 @@ def match(
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
-    task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None)
+    task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None, memory=max_task_memory)
     asked = asked_of(search)
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
-    found = pa.Table.from_batches(list(task.matches(table)), schema)
+    found = pa.Table.from_batches(kept_batches(task.matches(table), max_task_memory), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
 
 
-def _distances(query: alg.Query, events: Sequence[Events]) -> Network:
-    """How far the events of a match lie apart; distances that no events can keep are refused, as on Spark."""
+def kept_batches(batches: Iterable[pa.RecordBatch], memory: int) -> list[pa.RecordBatch]:
+    """All batches: the result of the local engine is held in memory, as far as that may be."""
+    found, size = [], 0
+    for batch in batches:
+        found.append(batch)
+        size += batch.nbytes
+        check_memory(size, memory, copies=1)
+    return found
+
+
+def _refused(query: alg.Query, strategy: str) -> errors.UnsupportedError | None:
+    """Why a strategy does not run a query, or None; `aggregate` needs the window that distances give."""
+    match strategy:
+        case "automaton":
+            return refused_by_automata(query, "locally")
+        case "kernel":
+            return refused_by_kernels(query, "locally")
+        case "trend":
+            return refused_by_trends(query)
+    return unsupported(query, "locally")
+
+
+def _rewritten(bound: BoundQuery, events: Sequence[Events]) -> alg.Query:
+    """The query by the rules that Spark applies; distances that no events can keep are refused as there."""
     times = {str(group.type): group.time for group in events}
     is_integer = all(pa.types.is_integer(group.table.schema.field(group.time).type) for group in events)
-    return network(query, times, integer_time=is_integer)
+    return rewrite(bound.query, bound.schemas, times, integer_time=is_integer).query
 
 
-def _within(query: alg.Query, distances: Network) -> alg.Query:
-    """The query with the window that follows from its distances, or the reason why it is no aggregate."""
-    query = optimize(query, rules=(window_from_distances(distances),)).query
-    refusal = refused_by_aggregates(query, "locally")
-    if refusal is not None:
-        raise refusal
-    return query
-
-
-def _require_ties(ties: Sequence[str], events: Iterable[Events]) -> None:
-    """Refuse tie columns that are not there, or have no order."""
-    for group in events:
+def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str | None) -> None:
+    """Refuse columns that the tables of event types do not have, and tie columns without an order."""
+    for kind, table in tables.items():
+        for option, name in (*(("tie=", name) for name in ties), *((("id=", id),) if id is not None else ())):
+            if name not in table.column_names:
+                raise missing(name, table.column_names, f"the input of `{kind}`", option, "column")
         for name in ties:
-            if name not in group.table.column_names:
-                raise missing(name, group.table.column_names, f"the input of `{group.type}`", "tie=", "column")
-            dtype = group.table.schema.field(name).type
+            dtype = table.schema.field(name).type
             if pa.types.is_nested(dtype):
                 raise unordered("tie", name, str(dtype))
 
@@ -165,44 +203,12 @@ def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], 
                 for name in missing
             ]
         )
-        tables = {name: table_of(given) for name, given in inputs.items()}
+        require_type_names(inputs)
+        tables = {name: table_of(given, f"the input of `{name}`") for name, given in inputs.items()}
     else:
-        tables = by_type(table_of(inputs), named, type_column)
+        tables = of_each_type(table_of(inputs), named, type_column)
     order = (*named, *(name for name in tables if name not in named))
     return [Events(name, tables[name], _time_of(name, time, tables[name])) for name in order]
-
-
-def by_type(table: pa.Table, named: Sequence[str], type_column: str) -> dict[Any, pa.Table]:
-    """The rows of one table by event type, also of types that have none."""
-    if type_column not in table.column_names:
-        raise errors.MissingColumnError(
-            f"There is no type column `{type_column}` in the input.",
-            hint=errors.did_you_mean(type_column, table.column_names, "its columns") + " Choose one with `type=`.",
-        )
-    kinds = table.column(type_column)
-    present = [kind.as_py() for kind in pc.unique(kinds)]
-    found = {kind: table.filter(pc.equal(kinds, kind)) for kind in present if kind is not None}
-    if None in present:
-        found[None] = table.filter(pc.is_null(kinds))
-    return {name: found.get(name, table.slice(0, 0)) for name in (*named, *found)}
-
-
-def table_of(given: Any) -> pa.Table:
-    """An input as an Arrow table."""
-    if isinstance(given, pa.RecordBatch):
-        given = pa.Table.from_batches([given])
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        # Arrow takes the columns of the first row only; rows of different types have different ones.
-        columns = dict.fromkeys(name for row in given for name in row)
-        given = pa.table({name: [row.get(name) for row in given] for name in columns})
-    elif not isinstance(given, pa.Table) and hasattr(given, "to_records"):
-        given = pa.Table.from_pandas(given, preserve_index=False)
-    if not isinstance(given, pa.Table):
-        raise errors.InvalidInputError(
-            f"An input is a {type(given).__name__}, neither an Arrow table, a pandas DataFrame nor a list of rows.",
-            hint="pass `{'Login': table}`, or one table with a type column.",
-        )
-    return normal(given)
 
 
 def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -> str:

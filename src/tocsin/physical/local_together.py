@@ -12,9 +12,9 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.together import common, flagging
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.optimizer.pipeline import optimize
-from tocsin.physical.local import events_of
+from tocsin.physical.local import events_of, kept_batches
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result
 from tocsin.physical.sliced.arrow import ArrowTypes
@@ -50,6 +50,7 @@ def match_together(
     time: Mapping[str, str],
     ids: Mapping[str, str | None],
     max_matches_per_start: int = MOST_MATCHES_PER_START,
+    max_task_memory: int = MOST_MEMORY,
 ) -> dict[str, Matched]:
     """The matches of queries that can be searched together (`tocsin.physical.sliced.groups.is_joint`), by name.
 
@@ -74,8 +75,8 @@ def match_together(
     held: list[pa.DataType] = []
     places = [placed(types_of(table.schema, layout), held) for layout in layouts]
     members = members_of(sources, kernels, range(len(kernels)), layouts, places, [None] * len(kernels), [*ids.values()])
-    task = JointTask(members, max_matches_per_start)
-    found = pa.Table.from_batches(list(task.matches(table)), schema_of(held))
+    task = JointTask(members, max_matches_per_start, memory=max_task_memory)
+    found = pa.Table.from_batches(kept_batches(task.matches(table), max_task_memory), schema_of(held))
     clock = events[0].table.schema.field(events[0].time).type
     matched: dict[str, Matched] = {}
     for number, name in enumerate(queries):

@@ -126,7 +126,7 @@ class Walk(Generic[T]):
         if fold.monoid is None and fold.function in FIXED:
             return self.types.fixed(FIXED[fold.function])
         if fold.monoid is not None and fold.monoid.gives is not None:
-            return self.types.fixed(analysis.from_spark_name(fold.monoid.gives), fold.monoid.gives)
+            return self.types.fixed(analysis.given_type(fold.monoid.gives), fold.monoid.gives)
         found = [inner for look in looks.get(fold.variable, ()) if (inner := self._at(look, fold.path)) is not None]
         of = self.types.common(fold.variable, ".".join(fold.path), found)
         if fold.monoid is not None or fold.function in WIDENED:

@@ -255,6 +255,11 @@ def _addend(column: Column, kind: Kind) -> Column:
     return column if kind in (Kind.DOUBLE, Kind.DECIMAL) else column.cast("bigint").cast(LONGEST_INTEGER)
 
 
+def _or_fail(whole: Column, function: str) -> Column:
+    """The number is right or the job fails: a NULL here would be an overflow that nobody sees (SEMANTICS §9)."""
+    return F.coalesce(whole, F.raise_error(F.lit(str(too_large(function)))).cast("bigint"))
+
+
 def _result(part: _Part) -> Value:
     """The value of an aggregate from the columns of `_combined` (R18, R40)."""
     function, kind = part.node.function, part.kind
@@ -262,7 +267,10 @@ def _result(part: _Part) -> Value:
     if function == "count":
         return Value(F.coalesce(first, F.lit(0)).cast("bigint"), Kind.INTEGER)
     if function == "range":
-        return Value(F.try_subtract(Value(second, kind).number, Value(first, kind).number), kind)
+        apart = F.try_subtract(Value(second, kind).number, Value(first, kind).number)
+        if kind is not Kind.INTEGER:
+            return Value(apart, kind)
+        return Value(F.when(first.isNotNull(), _or_fail(apart, function)), kind)
     if function == "stddev" and not part.node.distinct:
         return Value(first, Kind.DOUBLE)
     if function == "collect" or (part.node.distinct and function in ("sum", "avg", "stddev")):
@@ -276,7 +284,5 @@ def _result(part: _Part) -> Value:
         total = F.when(second > 0, first).otherwise(F.lit(0))
         if kind in (Kind.DOUBLE, Kind.DECIMAL):
             return Value(total, kind)
-        # The number is right or the job fails: a NULL here would be an overflow that nobody sees (SEMANTICS §9).
-        failed = F.raise_error(F.lit(str(too_large("sum")))).cast("bigint")
-        return Value(F.coalesce(total.try_cast("bigint"), failed), Kind.INTEGER)
+        return Value(_or_fail(total.try_cast("bigint"), function), Kind.INTEGER)
     return Value(first, kind, part.in_micros)

@@ -14,6 +14,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
 from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.errors import NumberTooLargeError
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.trends.answers import too_large
@@ -222,10 +223,10 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
             if together and node.function in ("first", "last"):  # of all events, whatever matches they are in
                 choose = min if node.function == "first" else max
                 together = [choose(together, key=lambda event: place_of(event[names.POSITION]))]
-            found = interpret.aggregate(node)({variable: together})
-            if node.function == "sum" and found is None:
-                raise too_large("sum")
-            return ex.Literal(found)
+            try:
+                return ex.Literal(interpret.aggregate(node)({variable: together}))
+            except NumberTooLargeError:
+                raise too_large(node.function) from None
         return node.map_children(settled)
 
     return interpret.value(settled(expression))({})

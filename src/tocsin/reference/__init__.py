@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, overload
 
@@ -17,11 +17,13 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.algebra.programs import Program
+from tocsin.algebra.units import check_unit
 from tocsin.reference import policies, programs
 from tocsin.reference.matches import Candidate, Evaluation
 from tocsin.reference.outputs import MatchRow, match_rows, rows_over_all
-from tocsin.reference.stream import Event, Row, ingest, partitions
+from tocsin.reference.stream import Event, Row, check_columns, ingest, partitions
 from tocsin.reference.timeouts import timeouts
+from tocsin.reference.values import counting
 
 __all__ = ["MatchRow", "evaluate", "events"]
 
@@ -52,6 +54,7 @@ def evaluate(
     time: str = "ts",
     tie: str | Sequence[str] | None = None,
     type: str = "type",
+    time_unit: str | None = None,
 ) -> list[dict[str, Any]]: ...
 
 
@@ -63,6 +66,7 @@ def evaluate(
     time: str = "ts",
     tie: str | Sequence[str] | None = None,
     type: str = "type",
+    time_unit: str | None = None,
 ) -> dict[str, list[dict[str, Any]]]: ...
 
 
@@ -73,6 +77,7 @@ def evaluate(
     time: str = "ts",
     tie: str | Sequence[str] | None = None,
     type: str = "type",
+    time_unit: str | None = None,
 ) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]]:
     """Every match of a pattern, or of each rule of a program, on plain rows.
 
@@ -83,11 +88,13 @@ def evaluate(
     rows
         Rows per event type, or one list of rows with a type column.
     time
-        The time column: datetimes, or integers in microseconds. Rows without a time take part in nothing.
+        The time column: datetimes, or integers. Rows without a time take part in nothing.
     tie
         Columns that order events of one instant, before their type and values do.
     type
         The type column, when `rows` is one list.
+    time_unit
+        What integer times count: `"s"`, `"ms"`, `"us"` (the default) or `"ns"`.
 
     Returns
     -------
@@ -100,6 +107,19 @@ def evaluate(
     TocsinWarning
         When an ACEL pattern goes by the order of events that nothing orders.
     """
+    check_unit(time_unit)
+    with counting(time_unit):
+        return _evaluate(pattern, rows, time, tie, type)
+
+
+def _evaluate(
+    pattern: HasQuery | alg.Query | HasProgram | Program,
+    rows: Rows,
+    time: str,
+    tie: str | Sequence[str] | None,
+    type: str,
+) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]]:
+    check_columns(rows, time=time, tie=_ties(tie), type_column=type)
     program = _program(pattern)
     if program is not None:
         found_by_rule, _ = programs.run(program, rows, time=time, tie=_ties(tie), type_column=type)
@@ -128,6 +148,7 @@ def events(
     time: str = "ts",
     tie: str | Sequence[str] | None = None,
     type: str = "type",
+    time_unit: str | None = None,
 ) -> dict[str, list[dict[str, Any]]]:
     """Every event that a program emits on plain rows.
 
@@ -135,7 +156,7 @@ def events(
     ----------
     program
         What `tocsin.rules` returns, or a program of the algebra.
-    rows, time, tie, type
+    rows, time, tie, type, time_unit
         As for `evaluate`.
 
     Returns
@@ -146,7 +167,10 @@ def events(
     """
     known = _program(program)
     assert known is not None
-    _, emitted = programs.run(known, rows, time=time, tie=_ties(tie), type_column=type)
+    check_columns(rows, time=time, tie=_ties(tie), type_column=type)
+    check_unit(time_unit)
+    with counting(time_unit):
+        _, emitted = programs.run(known, rows, time=time, tie=_ties(tie), type_column=type)
     return emitted
 
 
@@ -155,7 +179,7 @@ def _program(given: Any) -> Program | None:
 
 
 def _ties(tie: str | Sequence[str] | None) -> list[str]:
-    return [tie] if isinstance(tie, str) else list(tie or ())
+    return [tie] if isinstance(tie, str) or not isinstance(tie, Iterable | None) else list(tie or ())
 
 
 def _warn_of_ties(query: alg.Query, streams: list[list[Event]]) -> None:
@@ -171,7 +195,7 @@ def _warn_of_ties(query: alg.Query, streams: list[list[Event]]) -> None:
                         f"Several events have the time {one.time}, and nothing but their type and values orders them.",
                         hint="`;`, `:`, `+` and `@+` go by the order of events: name columns for it, `tie='seq'`.",
                     ),
-                    stacklevel=3,
+                    stacklevel=4,
                 )
                 return
 

@@ -6,8 +6,9 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from tocsin.errors import NumberTooLargeError
 from tocsin.language.monoids import Monoid
-from tocsin.reference.values import fitting, order
+from tocsin.reference.values import order
 
 
 def fold(
@@ -18,7 +19,7 @@ def fold(
     nulls_spoil: bool = False,
     unbounded: bool = False,
 ) -> Any:
-    """Aggregate the values of a bag, given in the order of their events; `unbounded` keeps a sum beyond 64 bits.
+    """Aggregate the values of a bag, given in the order of their events; `unbounded` keeps an integer beyond 64 bits.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def fold(
     if function == "collect":
         return known
     if function == "sum":
-        return _total(known) if unbounded else fitting(_total(known))
+        return _total(known) if unbounded else in_64_bits("sum", _total(known))
     if not known:
         return None
     match function:
@@ -52,13 +53,21 @@ def fold(
         case "max":
             return _extreme(known, 1)
         case "range":
-            return fitting(_extreme(known, 1) - _extreme(known, -1))
+            apart = _extreme(known, 1) - _extreme(known, -1)
+            return apart if unbounded else in_64_bits("range", apart)
         case "avg":
             return float(_total(known)) / len(known)
         case "stddev":
             mean = float(_total(known)) / len(known)
-            return math.sqrt(math.fsum((float(value) - mean) ** 2 for value in known) / len(known))
+            return math.sqrt(_total([(float(value) - mean) * (float(value) - mean) for value in known]) / len(known))
     raise KeyError(function)
+
+
+def in_64_bits(function: str, total: Any) -> Any:
+    """The value of an aggregate within a match that is used: one that 64 bits cannot hold is an error (D24)."""
+    if isinstance(total, int) and not -(2**63) <= total < 2**63:
+        raise NumberTooLargeError.of_match(function)
+    return total
 
 
 def _total(values: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.reference.aggregates import fold
+from tocsin.reference.aggregates import fold, in_64_bits
 from tocsin.reference.of_rules import applied, calendar, in_table, mean
 from tocsin.reference.stream import Event
 from tocsin.reference.values import all_true, any_true, arithmetic, call, compare, fitting, like, negate
@@ -113,7 +113,7 @@ def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
             return dt.timedelta(microseconds=node.microseconds)
         case ex.Attribute():
             event = chosen(node, bags, choice)
-            return None if event is None else event.value(node.path)
+            return None if event is None else in_64_bits("sum", event.value(node.path))
         case ex.Aggregate():
             return aggregate(node, [bags])
         case ex.Arithmetic():

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.reference.matches import Candidate
+from tocsin.reference.matches import Candidate, Made
 from tocsin.reference.stream import EPOCH, Event
 from tocsin.reference.values import MICROSECOND
 
@@ -98,15 +98,25 @@ class Ids:
         assert match.first is not None and match.last is not None  # a reported match has events
         names = sorted(self.query.variables)
         fields: list[Any] = [salt, _text_of(names), match.first.ts, match.last.ts]
+        if self._hides_events:
+            fields += [self._digest(salt, match.first), self._digest(salt, match.last)]
         for name in names:
             events = match.bags.get(name, ())
             fields += [len(events), *(self._digest(salt, event) for event in events)]
         return hash_fields(fields)
 
+    @cached_property
+    def _hides_events(self) -> bool:
+        """Whether no variable need hold the first and the last event of a match."""
+        return any(isinstance(node, alg.Project | alg.NextOf) for node in self.query.pattern.walk())
+
     def _digest(self, salt: int, event: Event) -> int:
         key = (salt, event)
         if key not in self._digests:
-            self._digests[key] = _digest(salt, [event.type or ""], event.row)
+            found = _digest(salt, [event.type or ""], event.row)
+            if isinstance(event.row, Made) and event.row.read is not None:
+                found = hash_fields([self._digest(salt, event.row.read)], seed=found)
+            self._digests[key] = found
         return self._digests[key]
 
 
@@ -146,9 +156,9 @@ def _in_json(value: Any) -> Any:
     return f"{value.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
-def hash_fields(fields: Iterable[Any]) -> int:
+def hash_fields(fields: Iterable[Any], seed: int = 42) -> int:
     """Fields hashed one after the other, each seeded with the hash so far, as a signed 64-bit number."""
-    value = 42
+    value = seed & MASK
     for one in fields:
         value = xxh64(_bytes(one), value)
     return value - (1 << 64) if value >> 63 else value

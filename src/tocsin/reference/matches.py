@@ -7,13 +7,16 @@ code        theory
 ----        ------
 Candidate   C = (start, end, μ)
 first, last the events at start and end; projection keeps them (R8)
-slot        one (variable, event) pair of μ; `floor` is the largest ts that SEQ demands before it
+slot        one (variable, event) pair of μ; `floor` is the last instant that SEQ demands before it, `alternatives` are
+            the variables of the OR of single events that it is one branch of (R45)
+instant     rank of (ts, tie columns): what `a < b` compares (R41)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +24,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference.aggregates import fold
 from tocsin.reference.conditions import Bags, holds, interpret
-from tocsin.reference.stream import Event
+from tocsin.reference.stream import Event, canonical
+from tocsin.reference.values import ticks
 
 
 @dataclass(frozen=True)
@@ -31,15 +35,20 @@ class Slot:
     variable: str
     event: Event
     floor: int | None = None
+    alternatives: tuple[str, ...] = ()
+
+
+# Of a bound: its anchor, the offset in microseconds, and whether it is strict.
+Limit = tuple[Event | alg.Whole, int | Fraction, bool]
 
 
 @dataclass(frozen=True)
 class Guard:
-    """An absence with its bounds as the sub-match fixes them: `(ts, strict)`, or relative to the whole match."""
+    """An absence with its bounds as the sub-match fixes them: by one of its events, or relative to the whole match."""
 
     absent: alg.Around
-    lower: tuple[tuple[int | alg.Whole, int, bool], ...]
-    upper: tuple[tuple[int | alg.Whole, int, bool], ...]
+    lower: tuple[Limit, ...]
+    upper: tuple[Limit, ...]
 
 
 @dataclass(frozen=True)
@@ -53,36 +62,50 @@ class Candidate:
 
     @cached_property
     def bags(self) -> Bags:
-        """μ: each variable's events in order of position."""
+        """μ: each variable's events in order of position; of one position, those made at it by their values (D45)."""
         found: dict[str, list[Event]] = {}
-        for slot in sorted(self.slots, key=lambda slot: (slot.event.local, slot.event.position)):
+        for slot in sorted(self.slots, key=lambda slot: (slot.event.local, *identity(slot.event))):
             found.setdefault(slot.variable, []).append(slot.event)
         return {variable: tuple(events) for variable, events in found.items()}
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """Identity: interval and bindings by name (R8); derived events by value (R24)."""
-        bound = sorted((slot.variable, *identity(slot.event)) for slot in self.slots)
+        bound = sorted((slot.variable, identity(slot.event)) for slot in self.slots)
         return (self.first.local if self.first else None, self.last.local if self.last else None, tuple(bound))
 
     @property
     def derivation(self) -> tuple[Any, ...]:
-        """What the same bindings may owe to different branches: the guards, and the order SEQ demanded."""
-        floors = sorted((slot.variable, *identity(slot.event), slot.floor or 0) for slot in self.slots)
-        return (self.guards, tuple(floors))
+        """What the same bindings may owe to different branches: guards, the order SEQ demanded, alternatives."""
+        floors = ((slot, -1 if slot.floor is None else slot.floor) for slot in self.slots)
+        ways = sorted((slot.variable, identity(slot.event), floor, slot.alternatives) for slot, floor in floors)
+        return (self.guards, tuple(ways))
 
 
-def identity(event: Event) -> tuple[int, str]:
-    """What makes an event itself: its place in the stream, and its values when it is derived or projected."""
+def identity(event: Event) -> tuple[Any, ...]:
+    """What makes an event itself: its place in the stream, and when it is made its type, names and values (R24).
+
+    Events of one place compare in this order: the one that was read comes first.
+    """
     if not isinstance(event.row, Made):
-        return (event.position, "")
-    return (event.position, repr((event.row.origin, sorted(event.row.items(), key=repr))))
+        return (event.position,)
+    names = tuple(sorted(event.row))
+    values = tuple((canonical(_zeros_alike(event.row[name])), type(event.row[name]).__name__) for name in names)
+    return (event.position, repr(event.row.origin), event.type or "", names, values)
+
+
+def _zeros_alike(value: Any) -> Any:
+    """A value in which −0.0 is 0.0, as it is where values are compared."""
+    if isinstance(value, list):
+        return [_zeros_alike(one) for one in value]
+    return value + 0.0 if isinstance(value, float) else value
 
 
 class Made(dict[str, Any]):
     """The row of an event that no input holds: derived by an aggregate or a rule, or what a projection leaves."""
 
     origin: Any = None  # of an emitted event: the rule and the match it comes from (R30)
+    read: Event | None = None  # of a derived or projected event: the event at whose position it was made
 
 
 @dataclass(frozen=True)
@@ -104,7 +127,7 @@ class Evaluation:
             case alg.All():
                 return self._fold(node.parts, None)
             case alg.Any():
-                return distinct(found for part in node.parts for found in self.matches(part))
+                return distinct(_one_element(found, node) for part in node.parts for found in self.matches(part))
             case alg.Both():
                 sets = [{found.key: found for found in self.matches(part)} for part in node.parts]
                 return [found for key, found in sets[0].items() if all(key in other for other in sets[1:])]
@@ -179,7 +202,7 @@ class Evaluation:
         """Whether both lie in one window; a match only grows, so that one that does not never will."""
         if self.window_us is None or not (left.first and left.last and right.first and right.last):
             return True
-        return max(left.last.ts, right.last.ts) - min(left.first.ts, right.first.ts) < self.window_us
+        return max(left.last.ts, right.last.ts) - min(left.first.ts, right.first.ts) < ticks(self.window_us)
 
     def _repeat(
         self, part: alg.Node, least: int, most: int | None, follows: Callable[[Event, Event], bool]
@@ -227,7 +250,7 @@ class Evaluation:
             event
             for event in self.events
             if event.type == absent.type
-            and _inside(event.ts, guard, found)
+            and _inside(event, guard, found)
             and all(holds(conjunct, {**bags, absent.variable: (event,)}) for conjunct in conditions)
         ]
 
@@ -237,9 +260,17 @@ def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list({(found.key, found.derivation): found for found in candidates}.values())
 
 
+def _one_element(found: Candidate, node: alg.Any) -> Candidate:
+    """A match of a branch; an OR of single events is one element, whose alternatives `next` compares (R45)."""
+    if not node.is_one_element:
+        return found
+    names = tuple(sorted(alg.variables_of(node)))
+    return replace(found, slots=tuple(replace(slot, alternatives=names) for slot in found.slots))
+
+
 def _before(order: alg.Order) -> Callable[[Event, Event], bool]:
     if order is alg.Order.TIME:
-        return lambda left, right: left.ts < right.ts
+        return lambda left, right: left.instant < right.instant
     return lambda left, right: left.local < right.local
 
 
@@ -250,7 +281,7 @@ def _adjacent(left: Event, right: Event) -> bool:
 def _spans_less(found: Candidate, window_us: int | None) -> bool:
     if window_us is None or found.first is None or found.last is None:
         return True
-    return found.last.ts - found.first.ts < window_us
+    return found.last.ts - found.first.ts < ticks(window_us)
 
 
 def joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
@@ -261,7 +292,7 @@ def joined(left: Candidate, right: Candidate, *, ordered: bool) -> Candidate:
         return replace(left, guards=left.guards + right.guards)
     slots = right.slots
     if ordered:
-        floor = left.last.ts
+        floor = left.last.instant
         slots = tuple(replace(slot, floor=floor if slot.floor is None else max(slot.floor, floor)) for slot in slots)
     return Candidate(
         min(left.first, right.first, key=lambda event: event.local),
@@ -281,40 +312,55 @@ def guarded(found: Candidate, absent: alg.Around) -> Candidate:
     return replace(found, guards=(*found.guards, Guard(absent, lower, upper)))
 
 
-def _fixed(bound: alg.Bound, found: Candidate) -> tuple[int | alg.Whole, int, bool] | None:
-    """A bound with its anchor's time, or None when the anchor binds no event (R13)."""
+def _fixed(bound: alg.Bound, found: Candidate) -> Limit | None:
+    """A bound with its anchor's event, or None when the anchor binds no event (R13)."""
+    offset = ticks(bound.offset_us)
     match bound.anchor:
         case alg.Whole():
-            return (bound.anchor, bound.offset_us, bound.strict)
+            return (bound.anchor, offset, bound.strict)
         case alg.LastOf() | alg.FirstOf():
-            times = [slot.event.ts for slot in found.slots if slot.variable in bound.anchor.variables]
+            events = [slot.event for slot in found.slots if slot.variable in bound.anchor.variables]
             pick = max if isinstance(bound.anchor, alg.LastOf) else min
-            return (pick(times), bound.offset_us, bound.strict) if times else None
+            anchor = pick(events, key=lambda event: event.local, default=None)
+            return None if anchor is None else (anchor, offset, bound.strict)
 
 
-def _inside(ts: int, guard: Guard, found: Candidate) -> bool:
+def _inside(event: Event, guard: Guard, found: Candidate) -> bool:
     assert found.first is not None and found.last is not None  # only matches with events are settled
-    whole = {alg.Whole.START: found.first.ts, alg.Whole.END: found.last.ts}
+    whole = {alg.Whole.START: found.first, alg.Whole.END: found.last}
 
-    def limit(anchor: int | alg.Whole, offset: int) -> int:
-        return (whole[anchor] if isinstance(anchor, alg.Whole) else anchor) + offset
+    def compared(anchor: Event | alg.Whole, offset: int | Fraction, strict: bool) -> tuple[int, int | Fraction]:
+        """A neighbour bounds the gap by the order of events, everything else by a distance in time."""
+        if isinstance(anchor, Event) and strict and offset == 0:
+            return event.instant, anchor.instant
+        return event.ts, (whole[anchor] if isinstance(anchor, alg.Whole) else anchor).ts + offset
 
-    above = all(
-        ts > limit(anchor, offset) if strict else ts >= limit(anchor, offset) for anchor, offset, strict in guard.lower
-    )
-    return above and all(
-        ts < limit(anchor, offset) if strict else ts <= limit(anchor, offset) for anchor, offset, strict in guard.upper
-    )
+    def is_inside(limit: Limit, sign: int) -> bool:
+        here, there = compared(*limit)
+        distance = sign * (here - there)
+        return distance > 0 if limit[2] else distance >= 0
+
+    return all(is_inside(limit, 1) for limit in guard.lower) and all(is_inside(limit, -1) for limit in guard.upper)
 
 
 # --- variables and derived events -----------------------------------------------------------------
 
 
 def _bound(found: Candidate, variable: str) -> Candidate:
-    """Every event held by any variable, each once, goes to the new one (R19)."""
-    held = {id(slot.event): slot.event for slot in found.slots}
+    """Every event held by any variable goes to the new one: as often as the variable that holds it most often (R19).
+
+    Only an event that was made can be there more than once: equal ones are two in the bag of one variable, and one
+    event where two variables hold one each, however they came by it (R24).
+    """
+    held: dict[tuple[Any, ...], list[Event]] = {}
+    for events in found.bags.values():
+        own: dict[tuple[Any, ...], list[Event]] = {}
+        for event in events:
+            own.setdefault(identity(event), []).append(event)
+        for key, equal in own.items():
+            held[key] = max(held.get(key, []), equal, key=len)
     others = tuple(slot for slot in found.slots if slot.variable != variable)
-    return replace(found, slots=others + tuple(Slot(variable, event) for event in held.values()))
+    return replace(found, slots=others + tuple(Slot(variable, event) for equal in held.values() for event in equal))
 
 
 def _projected(found: Candidate, kept: dict[str, tuple[str, ...] | None]) -> Candidate:
@@ -326,7 +372,9 @@ def _projected(found: Candidate, kept: dict[str, tuple[str, ...] | None]) -> Can
 def _reduced(slot: Slot, attributes: tuple[str, ...] | None) -> Slot:
     if attributes is None:
         return slot
-    row = Made({name: slot.event.row.get(name) for name in attributes})
+    old = slot.event.row
+    row = Made({name: old.get(name) for name in attributes})
+    row.read = old.read if isinstance(old, Made) and old.read is not None else slot.event
     return replace(slot, event=replace(slot.event, row=row))
 
 
@@ -340,12 +388,13 @@ def _derived(found: Candidate, node: alg.Derive) -> Candidate:
                 [event.value(one.path) if one.path else event.ts for event in bags.get(one.variable, ())],
                 distinct=one.distinct,
                 nulls_spoil=True,
+                unbounded=True,  # an error where it is used, not where a part of no match has it (D24)
             )
             for one in node.folds
         }
     )
-    last = found.last
-    event = Event(None, last.ts, last.time, row, last.position, last.local)
+    last = row.read = found.last
+    event = replace(last, type=None, row=row)
     return replace(found, slots=(*found.slots, Slot(node.variable, event)))
 
 
@@ -356,5 +405,5 @@ def _emitted(found: Candidate, node: alg.Emit) -> Candidate:
     source = bags[at][0]
     row = Made({name: interpret(value, bags, {}) for name, value in node.values})
     row.origin = (node.rule, node.number, found.key)
-    event = Event(node.type, source.ts, source.time, row, source.position, source.local)
+    event = replace(source, type=node.type, row=row)
     return Candidate(event, event, (Slot(node.type, event),))

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from tocsin import errors
 from tocsin.language import rule_expressions as rx
 from tocsin.language.registered import Function
-from tocsin.reference.values import all_true, any_true, arithmetic, compare, normal
+from tocsin.reference.values import TICKS, all_true, any_true, arithmetic, compare, normal
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -44,7 +44,7 @@ def in_table(node: rx.InTable, arguments: list[Any]) -> bool | None:
 def instant(value: Any) -> dt.datetime:
     """A time stamp in UTC; an integer counts microseconds, a day is its first instant."""
     if isinstance(value, int):
-        return EPOCH + dt.timedelta(microseconds=value)
+        return EPOCH + dt.timedelta(microseconds=value // TICKS.get())
     if not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
     found: dt.datetime = normal(value)

@@ -7,10 +7,12 @@ from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
+from tocsin.reference.aggregates import in_64_bits
 from tocsin.reference.conditions import Bags, aggregate, interpret
 from tocsin.reference.identity import Ids
 from tocsin.reference.matches import Candidate
 from tocsin.reference.stream import Event, group_key
+from tocsin.reference.values import ticks
 
 
 class MatchRow(dict[str, Any]):
@@ -53,6 +55,9 @@ def _row(query: alg.Query, match: Candidate, extra: dict[str, Any], ids: Ids, nu
     assert match.first is not None and match.last is not None  # a reported match has events
     bags = match.bags
     start, end = match.first.time, match.last.time
+    for event in (event for events in bags.values() for event in events if event.type is None):
+        for value in event.row.values():
+            in_64_bits("sum", value)
     if query.returns:
         columns = {one.name: _returned(query, one.expression, bags) for one in query.returns}
     else:
@@ -117,9 +122,12 @@ def _window(every_us: int | None, match: Candidate) -> dict[str, Any]:
     if every_us is None:
         return {}
     assert match.first is not None
-    first, into = match.first, match.first.ts % every_us
+    first = match.first
     if isinstance(first.time, int):
-        return {"window_start": first.ts - into, "window_end": first.ts - into + every_us}
+        every = ticks(every_us)
+        begin = first.ts - first.ts % every
+        return {"window_start": begin, "window_end": begin + every}
+    into = first.ts % every_us
     start = first.time - dt.timedelta(microseconds=into)
     return {"window_start": start, "window_end": start + dt.timedelta(microseconds=every_us)}
 

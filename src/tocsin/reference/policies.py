@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +16,12 @@ from tocsin.reference.stream import Event
 
 
 def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:
-    """Selection, then after-match, then output, in the order of R32; the result is in the order of R5."""
+    """Selection, output per start, after-match, output per end (R32, R44); the result is in the order of R5."""
     kept = [match for match in found if _is_selected(query, match, events)]
     ordered = sorted({match.key: match for match in kept}.values(), key=rank)
-    return _reported(query.output, _after_match(query.after_match, ordered))
+    if query.output.is_per_end:
+        return _reported(query.output, _after_match(query.after_match, ordered))
+    return _after_match(query.after_match, _reported(query.output, ordered))
 
 
 def rank(match: Candidate) -> tuple[Any, ...]:
@@ -54,7 +57,7 @@ def _is_consecutive(match: Candidate, position: Callable[[Event], int]) -> bool:
 
 
 def _takes_the_next(query: alg.Query, match: Candidate, events: list[Event]) -> bool:
-    """R2: between two events of the match, none that could have been bound in the second's place."""
+    """R2, R45: between two events of the match, none that could have been bound in the second's place."""
     conditions = [
         conjunct
         for node in query.pattern.walk()
@@ -65,14 +68,15 @@ def _takes_the_next(query: alg.Query, match: Candidate, events: list[Event]) -> 
     for index in range(1, len(walk)):
         previous, slot = walk[index - 1], walk[index]
         between = events[previous.event.local + 1 : slot.event.local]
-        types = query.variables[slot.variable].types
-        if any(event.type in types and _could_bind(event, slot, walk[:index], conditions) for event in between):
-            return False
+        for variable in slot.alternatives or (slot.variable,):
+            types, other = query.variables[variable].types, replace(slot, variable=variable)
+            if any(event.type in types and _could_bind(event, other, walk[:index], conditions) for event in between):
+                return False
     return True
 
 
 def _could_bind(event: Event, slot: Slot, before: list[Slot], conditions: list[ex.Expression]) -> bool:
-    if slot.floor is not None and event.ts <= slot.floor:
+    if slot.floor is not None and event.instant <= slot.floor:
         return False
     bags: dict[str, tuple[Event, ...]] = {}
     for earlier in [*before, Slot(slot.variable, event)]:

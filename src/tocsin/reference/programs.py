@@ -27,6 +27,7 @@ from tocsin.reference.conditions import holds, interpret
 from tocsin.reference.matches import Candidate, Evaluation, guarded, joined
 from tocsin.reference.outputs import MatchRow, match_rows
 from tocsin.reference.stream import Event, Row, ingest
+from tocsin.reference.values import ticks
 
 Typed = dict[str, list[dict[str, Any]]]
 
@@ -103,7 +104,7 @@ def _candidates(pattern: alg.Node, evaluation: Evaluation) -> list[Candidate]:
             found = [evaluation.gathered(match, each) for match in found]
         else:
             found = [guarded(match, each) for match in found]
-    within = [match for match in found if window_us is None or _span(match) < window_us]
+    within = [match for match in found if window_us is None or _span(match) < ticks(window_us)]
     return [match for match in within if _satisfies(match, pending)]
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +28,7 @@ class Event:
     row: Row = field(repr=False)
     position: int = -1  # rank in the merged input of the query
     local: int = -1  # rank in the partition
+    instant: int = -1  # rank by time and tie columns, the same for events that are equal in both (R41)
 
     def value(self, path: tuple[str, ...]) -> Any:
         """An attribute, or NULL when the event has none of that name."""
@@ -37,17 +38,50 @@ class Event:
         return normal(found)
 
 
+def check_columns(
+    rows: Mapping[str, Sequence[Row]] | Sequence[Row], *, time: str, tie: Sequence[str], type_column: str
+) -> None:
+    """Refuse names of columns that are no names, or that no row has."""
+    by_type = isinstance(rows, Mapping)
+    every = [row for group in rows.values() for row in group] if isinstance(rows, Mapping) else list(rows)
+    for row in every:
+        if not isinstance(row, Mapping):
+            raise errors.InvalidInputError(
+                f"A row is a {type(row).__name__}, not a mapping from column to value.",
+                hint="write rows as `{'ts': 0, 'user': 'ada'}`.",
+            )
+    named = [("time", time), *(("tie", name) for name in tie), *([] if by_type else [("type", type_column)])]
+    for option, name in named:
+        if not isinstance(name, str) or not name:
+            raise errors.InvalidOptionError(
+                f"`{option}={name!r}` is not the name of a column.", hint=f"write `{option}='seq'`."
+            )
+        if every and not any(name in row for row in every):
+            known = dict.fromkeys(column for row in every for column in row)
+            raise errors.MissingColumnError(
+                f"There is no column `{name}` in the rows, and `{option}=` names it.",
+                hint=errors.did_you_mean(name, known, "their columns"),
+            )
+
+
 def ingest(
     rows: Mapping[str, Sequence[Row]] | Sequence[Row], *, time: str, tie: Sequence[str], type_column: str
 ) -> list[Event]:
     """All events with a time, in order of position; an event whose time is NULL is never matched (R39)."""
+    typed: list[tuple[str | None, Row]]
     if isinstance(rows, Mapping):
         typed = [(name, row) for name, group in rows.items() for row in group]
     else:
-        typed = [(row[type_column], row) for row in rows]
+        typed = [(row.get(type_column), row) for row in rows]
     events = [Event(name, _ts(row.get(time)), row.get(time), row) for name, row in typed if row.get(time) is not None]
     events.sort(key=lambda event: (event.ts, _tie_key(event, tie), event.type or "", canonical(event.row)))
-    return [Event(e.type, e.ts, e.time, e.row, position, position) for position, e in enumerate(events)]
+    found: list[Event] = []
+    instant, before = -1, None
+    for position, event in enumerate(events):
+        key = (event.ts, _tie_key(event, tie))
+        instant, before = instant + (key != before), key
+        found.append(replace(event, position=position, local=position, instant=instant))
+    return found
 
 
 def _ts(time: Any) -> int:
@@ -110,10 +144,7 @@ def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:
             continue
         key = tuple(group_key(event.value((name,))) for name in partition.attributes)
         groups.setdefault(key, []).append(event)
-    return [
-        [Event(e.type, e.ts, e.time, e.row, e.position, local) for local, e in enumerate(group)]
-        for group in groups.values()
-    ]
+    return [[replace(event, local=local) for local, event in enumerate(group)] for group in groups.values()]
 
 
 def group_key(value: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.reference.matches import Candidate, Evaluation, Guard
+from tocsin.reference.matches import Candidate, Evaluation, Guard, Limit
 from tocsin.reference.stream import Event
 
 
@@ -46,7 +46,7 @@ def _reaching(evaluation: Evaluation, query: alg.Query, sequence: alg.Sequence, 
     )
 
 
-def _has_an_event(bounds: tuple[tuple[int | alg.Whole, int, bool], ...]) -> bool:
+def _has_an_event(bounds: tuple[Limit, ...]) -> bool:
     """Whether the event is there that bounds a gap on this side; otherwise the window does, or a part to come."""
     return any(not isinstance(anchor, alg.Whole) for anchor, _, _ in bounds)
 

@@ -1,7 +1,8 @@
 """Scalars of the reference: three-valued logic, arithmetic and functions on plain Python values.
 
 None is NULL. A time stamp is an aware `datetime` (a naive one is UTC), an interval a `timedelta`; beside an integer an
-interval counts microseconds. NaN equals itself and is above every number, as in Spark (R39 and `docs/reference`).
+interval counts microseconds, or the unit that integer times have (R42). NaN equals itself and is above every number, as
+in Spark (R39 and `docs/reference`).
 """
 
 from __future__ import annotations
@@ -9,19 +10,40 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 from tocsin import errors
 
 MICROSECOND = dt.timedelta(microseconds=1)
+PER_MICROSECOND = {"ns": Fraction(1000), "us": Fraction(1), "ms": Fraction(1, 1000), "s": Fraction(1, 1_000_000)}
+TICKS: ContextVar[Fraction] = ContextVar("TICKS", default=PER_MICROSECOND["us"])
 EXACT = Context(prec=400)  # enough for every double and for products of decimals
 
 
 def microseconds(interval: dt.timedelta) -> int:
     """The length of an interval, exactly."""
     return interval // MICROSECOND
+
+
+def ticks(us: int) -> int | Fraction:
+    """A length of time as integer times count it (R42), exactly."""
+    found = us * TICKS.get()
+    return found.numerator if found.denominator == 1 else found
+
+
+@contextmanager
+def counting(unit: str | None) -> Iterator[None]:
+    """Integer times count this unit."""
+    token = TICKS.set(PER_MICROSECOND[unit or "us"])
+    try:
+        yield
+    finally:
+        TICKS.reset(token)
 
 
 def normal(value: Any) -> Any:
@@ -35,9 +57,9 @@ def _together(left: Any, right: Any) -> tuple[Any, Any]:
     """Two values in a common domain."""
     left, right = normal(left), normal(right)
     if isinstance(left, dt.timedelta) and _is_number(right):
-        left = microseconds(left)
+        left = ticks(microseconds(left))
     elif isinstance(right, dt.timedelta) and _is_number(left):
-        right = microseconds(right)
+        right = ticks(microseconds(right))
     elif isinstance(left, dt.datetime) != isinstance(right, dt.datetime):
         left, right = _instant(left), _instant(right)
     elif isinstance(left, float) and _is_number(right):

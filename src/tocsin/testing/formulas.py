@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.acel.formulas import Formulas
+from tocsin.analysis.acel.translate import translate
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.holdings import Binder, Held
 from tocsin.analysis.types import DataType, Kind
@@ -24,6 +25,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.functions import AGGREGATES
 from tocsin.testing import trees
+from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import ATTRIBUTES, SECOND, SEEDS, TYPES
 
 LEAVES = ("event", "event", "event", "next")
@@ -229,6 +231,16 @@ def queries(draw: st.DrawFn, *, operators: tuple[str, ...] = OPERATORS, max_dept
         partition_by=tuple(clauses.Key(key) for key in keys),
         within=None if window is None else clauses.Window(window * SECOND),
     )
+
+
+def meaning(query: ast.Query) -> alg.Query:
+    """The algebra of a query."""
+    return translate(query).query
+
+
+def cases(**options: Any) -> dict[str, st.SearchStrategy[Any]]:
+    """Two arguments of a property: a query and a stream for it; the options are those of `drawn_for`."""
+    return drawn_for(queries(), meaning, **options)
 
 
 # --- all that text can say ------------------------------------------------------------------------

@@ -6,27 +6,18 @@ what may occur in them, so that an engine is tested on all it claims and nothing
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.testing.streams import (
-    ATTRIBUTES,
-    HALVES,
-    KEYS,
-    LONGEST_STREAM_S,
-    NEAR,
-    SECOND,
-    SEEDS,
-    TYPES,
-    WHOLE,
-    Streams,
-    streams,
-)
+from tocsin.testing.fitting import drawn_for, fitting
+from tocsin.testing.streams import ATTRIBUTES, SECOND, TYPES, Streams, streams
 
 __all__ = [
     "ATTRIBUTES",
@@ -38,7 +29,8 @@ __all__ = [
     "TYPES",
     "Features",
     "Streams",
-    "fitting_streams",
+    "cases",
+    "meaning",
     "queries",
     "queries_with_streams",
     "streams",
@@ -73,19 +65,14 @@ TIMEOUTS = replace(
 # --- queries with their streams -------------------------------------------------------------------
 
 
-def fitting_streams(query: ast.Query, *, max_events: int = 9) -> st.SearchStrategy[Streams]:
-    """Streams with a good chance of a match: mostly events in the order the pattern writes them, then any others."""
-    # Two iterations without end have exponentially many matches, and ways to find each.
-    most = max_events if _endless(query.pattern) < 2 else min(max_events, 6)
-    planted = st.builds(_planted, st.just(query), st.just(most), SEEDS)
-    return st.one_of(planted, planted, streams(max_events=most))
+def meaning(query: ast.Query) -> alg.Query:
+    """The algebra of a query."""
+    return translate(query).query
 
 
-def _endless(element: ast.Element) -> int:
-    if isinstance(element, ast.Negation):
-        return 0
-    own = element.quantifier is not None and (element.quantifier.most is None or element.quantifier.most > 2)
-    return own + sum(map(_endless, element.parts)) if isinstance(element, ast.Composite) else int(own)
+def cases(features: Features = LANGUAGE, **options: Any) -> dict[str, st.SearchStrategy[Any]]:
+    """Two arguments of a property: a query and a stream for it; the options are those of `drawn_for`."""
+    return drawn_for(queries(features), meaning, **options)
 
 
 @st.composite
@@ -94,36 +81,7 @@ def queries_with_streams(
 ) -> tuple[ast.Query, list[Streams]]:
     """A query and some streams that fit it."""
     query = draw(queries(features))
-    return query, [draw(fitting_streams(query, max_events=max_events)) for _ in range(number)]
-
-
-def _planted(query: ast.Query, max_events: int, seed: int) -> Streams:
-    choose = random.Random(seed)
-    negated = {event.variable for event in _negated(query.pattern)}
-    written = [event for event in ast.events_in(query.pattern) if event.variable not in negated]
-    types = [event.type for event in ast.events_in(query.pattern)]
-    rows: Streams = {name: [] for name in TYPES}
-    at = 0
-
-    def add(kind: str, ts: int | None) -> None:
-        rows[kind].append(
-            {
-                "ts": ts,
-                "k": "p" if choose.random() < 0.8 else choose.choice(KEYS),
-                "x": choose.choice(WHOLE if choose.random() < 0.4 else WHOLE[:-1]),
-                "v": choose.choice(HALVES),
-            }
-        )
-
-    for event in written:
-        for _ in range(max(1, event.quantifier.least if event.quantifier else 1)):
-            at += choose.choice([SECOND, SECOND, SECOND // 2, 1, 0])
-            add(event.type, at)
-    for _ in range(choose.randint(0, max(0, max_events - sum(map(len, rows.values()))))):
-        kind = choose.choice(types) if choose.random() < 0.8 else choose.choice(TYPES)
-        near = choose.choice([choose.randint(0, LONGEST_STREAM_S) * SECOND + choose.choice(NEAR), at, at + SECOND])
-        add(kind, near if choose.random() > 0.03 else None)
-    return rows
+    return query, [draw(fitting(meaning(query), max_events=max_events)) for _ in range(number)]
 
 
 # --- queries --------------------------------------------------------------------------------------

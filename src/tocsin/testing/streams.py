@@ -28,10 +28,11 @@ def streams(*, types: Sequence[str] = TYPES, max_events: int = 9) -> st.SearchSt
     Half are drawn choice by choice, which shrinks well but likes extremes; half are spread evenly by a seeded
     generator, which finds more matches.
     """
-    return st.one_of(_drawn(types, max_events), st.builds(_spread, st.just(types), st.just(max_events), SEEDS))
+    return st.one_of(_drawn(types, max_events), st.builds(spread, st.just(types), st.just(max_events), SEEDS))
 
 
-def _spread(types: Sequence[str], max_events: int, seed: int) -> Streams:
+def spread(types: Sequence[str], max_events: int, seed: int) -> Streams:
+    """A stream spread evenly over few instants, keys and values."""
     choose = random.Random(seed)
     rows: Streams = {name: [] for name in types}
     for _ in range(choose.randint(max_events // 2, max_events)):

@@ -20,15 +20,15 @@ from tocsin.reference.stream import Event
 
 # --- R9: the windows of an absence ----------------------------------------------------------------
 
-Limits = Callable[[Candidate], dict[alg.Whole, int]]
+Limits = Callable[[Candidate], dict[Any, Event | None]]
 
 
 def r9_a_leading_absence_begins_one_window_before_the_first_event(patch: Patch) -> None:
-    _measures(patch, lambda found: {alg.Whole.START: found.first.ts, alg.Whole.END: found.first.ts})
+    _measures(patch, lambda found: {alg.Whole.START: found.first, alg.Whole.END: found.first})
 
 
 def r9_a_trailing_absence_ends_one_window_after_the_last_event(patch: Patch) -> None:
-    _measures(patch, lambda found: {alg.Whole.START: found.last.ts, alg.Whole.END: found.last.ts})
+    _measures(patch, lambda found: {alg.Whole.START: found.last, alg.Whole.END: found.last})
 
 
 def r9_an_edge_absence_is_closed_where_the_window_ends(patch: Patch) -> None:
@@ -41,7 +41,7 @@ def r9_an_edge_absence_under_an_operator_is_measured_by_its_own_sequence(patch: 
     def own(bound: alg.Bound, found: Candidate) -> Any:
         if isinstance(bound.anchor, alg.Whole) and found.first and found.last:
             end = found.first if bound.anchor is alg.Whole.START else found.last
-            return (end.ts, bound.offset_us, bound.strict)
+            return (end, bound.offset_us, bound.strict)
         return fixed(bound, found)
 
     patch.setattr(matches, "_fixed", own)
@@ -52,7 +52,7 @@ def r9_an_edge_absence_looks_no_further_than_the_match(patch: Patch) -> None:
     patch.setattr(
         matches,
         "_inside",
-        lambda ts, guard, found: found.first.ts <= ts <= found.last.ts and inside(ts, guard, found),
+        lambda event, guard, found: found.first.ts <= event.ts <= found.last.ts and inside(event, guard, found),
     )
 
 
@@ -68,13 +68,13 @@ def _measures(patch: Patch, limits: Limits) -> None:
     """Other ends of the whole match."""
     inside = matches._inside
 
-    def measured(ts: int, guard: Guard, found: Candidate) -> bool:
+    def measured(event: Event, guard: Guard, found: Candidate) -> bool:
         known = limits(found)
 
         def fixed(bounds: Iterable[Any]) -> tuple[Any, ...]:
             return tuple((known.get(anchor, anchor), offset, strict) for anchor, offset, strict in bounds)
 
-        return inside(ts, replace(guard, lower=fixed(guard.lower), upper=fixed(guard.upper)), found)
+        return inside(event, replace(guard, lower=fixed(guard.lower), upper=fixed(guard.upper)), found)
 
     patch.setattr(matches, "_inside", measured)
 
@@ -122,7 +122,7 @@ def _blocks(patch: Patch, satisfies: Callable[[tuple[ex.Expression, ...], Bags],
         return any(
             satisfies(ex.conjuncts(absent.condition), {**bags, absent.variable: (event,)})
             for event in self.events
-            if event.type == absent.type and matches._inside(event.ts, guard, found)
+            if event.type == absent.type and matches._inside(event, guard, found)
         )
 
     patch.setattr(Evaluation, "_is_blocked", is_blocked)
@@ -287,7 +287,7 @@ def _anchors(
     patch: Patch,
     kind: type,
     nearest_first: Callable[[tuple[str, ...]], tuple[str, ...]],
-    pick: Callable[[list[int]], int],
+    pick: Callable[..., Event],
 ) -> None:
     """The other end of the neighbour: of the nearest variable that is bound."""
     fixed = matches._fixed
@@ -295,9 +295,9 @@ def _anchors(
     def other_end(bound: alg.Bound, found: Candidate) -> Any:
         if isinstance(bound.anchor, kind):
             for name in nearest_first(bound.anchor.variables):
-                times = [slot.event.ts for slot in found.slots if slot.variable == name]
-                if times:
-                    return (pick(times), bound.offset_us, bound.strict)
+                events = [slot.event for slot in found.slots if slot.variable == name]
+                if events:
+                    return (pick(events, key=lambda event: event.local), bound.offset_us, bound.strict)
         return fixed(bound, found)
 
     patch.setattr(matches, "_fixed", other_end)

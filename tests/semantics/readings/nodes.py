@@ -13,6 +13,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference import conditions, matches
 from tocsin.reference.matches import Candidate, Evaluation, Guard, Made, Slot
+from tocsin.reference.stream import Event
 from tocsin.reference.values import all_true, compare
 
 
@@ -195,9 +196,9 @@ def r28_the_window_of_an_absence_is_open(patch: Patch) -> None:
 def r28_one_of_several_windows_is_enough(patch: Patch) -> None:
     inside = matches._inside
 
-    def in_some(ts: int, guard: Guard, found: Candidate) -> bool:
+    def in_some(event: Event, guard: Guard, found: Candidate) -> bool:
         windows = zip(guard.lower, guard.upper, strict=True)
-        return any(inside(ts, replace(guard, lower=(low,), upper=(high,)), found) for low, high in windows)
+        return any(inside(event, replace(guard, lower=(low,), upper=(high,)), found) for low, high in windows)
 
     patch.setattr(matches, "_inside", in_some)
 

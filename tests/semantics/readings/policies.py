@@ -1,4 +1,4 @@
-"""Other readings of after-match, output and the order of the policies (R5, R31, R32)."""
+"""Other readings of after-match, output and the order of the policies (R5, R31, R32, R44)."""
 
 from __future__ import annotations
 
@@ -183,14 +183,6 @@ def r32_after_match_comes_before_selection(patch: Patch) -> None:
     patch.setattr(policies, "apply", apply)
 
 
-def r32_output_comes_before_after_match(patch: Patch) -> None:
-    def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:
-        kept = sorted(_selected(query, found, events), key=policies.rank)
-        return policies._after_match(query.after_match, policies._reported(query.output, kept))
-
-    patch.setattr(policies, "apply", apply)
-
-
 def r32_output_comes_before_selection(patch: Patch) -> None:
     def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:
         kept = policies._reported(query.output, sorted(found, key=policies.rank))
@@ -249,6 +241,25 @@ def r32_the_policies_run_over_all_partitions_at_once(patch: Patch) -> None:
 
     patch.setattr(reference, "partitions", lambda events, by: [partitions(events, by)])
     patch.setattr(reference, "_matches", together)
+
+
+# --- R44: output per start, after-match, output per end -------------------------------------------
+
+
+def r44_after_match_comes_before_every_output(patch: Patch) -> None:
+    def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:
+        kept = sorted(_selected(query, found, events), key=policies.rank)
+        return policies._reported(query.output, policies._after_match(query.after_match, kept))
+
+    patch.setattr(policies, "apply", apply)
+
+
+def r44_every_output_comes_before_after_match(patch: Patch) -> None:
+    def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:
+        kept = sorted(_selected(query, found, events), key=policies.rank)
+        return policies._after_match(query.after_match, policies._reported(query.output, kept))
+
+    patch.setattr(policies, "apply", apply)
 
 
 def _selected(query: alg.Query, found: list[Candidate], events: list[Event]) -> list[Candidate]:

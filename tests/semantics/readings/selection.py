@@ -1,4 +1,4 @@
-"""Other readings of `next` and of contiguity (R2, R6, R17)."""
+"""Other readings of `next` and of contiguity (R2, R6, R17, R45)."""
 
 from __future__ import annotations
 
@@ -129,6 +129,32 @@ def _takes_the_next(patch: Patch, change: Callable[..., bool]) -> None:
 
 def _has(conjunct: ex.Expression, index: ex.Index) -> bool:
     return any(isinstance(node, ex.Attribute) and node.index is index for node in conjunct.walk())
+
+
+# --- R45: next and alternatives -------------------------------------------------------------------
+
+
+def r45_only_the_variable_that_is_bound_blocks(patch: Patch) -> None:
+    patch.setattr(matches, "_one_element", lambda found, node: found)
+
+
+def r45_every_or_is_one_element(patch: Patch) -> None:
+    def one_element(found: Candidate, node: alg.Any) -> Candidate:
+        names = tuple(sorted(alg.variables_of(node)))
+        return replace(found, slots=tuple(replace(slot, alternatives=names) for slot in found.slots))
+
+    patch.setattr(matches, "_one_element", one_element)
+
+
+def r45_the_alternatives_exclude_each_other(patch: Patch) -> None:
+    def takes_the_first(takes: Any, query: alg.Query, match: Candidate, events: list[Event]) -> bool:
+        def is_first(slot: Any) -> bool:
+            fitting = [name for name in slot.alternatives if slot.event.type in query.variables[name].types]
+            return not fitting or slot.variable == fitting[0]
+
+        return all(map(is_first, match.slots)) and takes(query, match, events)
+
+    _takes_the_next(patch, takes_the_first)
 
 
 # --- R6: contiguity and partitions ----------------------------------------------------------------

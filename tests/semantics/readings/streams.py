@@ -1,4 +1,4 @@
-"""Other readings of the input: partitions, positions, identity (R11, R16, R33)."""
+"""Other readings of the input: partitions, positions, identity, ties (R11, R16, R33, R41)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.reference import stream
-from tocsin.reference.matches import Candidate, Evaluation
+from tocsin.reference import matches, policies, stream
+from tocsin.reference.matches import Candidate, Evaluation, Slot
 from tocsin.reference.stream import Event
 
 # --- R11: what partitions ------------------------------------------------------------------------
@@ -120,6 +120,71 @@ def r33_matches_of_equal_values_are_one(patch: Patch) -> None:
         Evaluation,
         "settle",
         lambda self, found: list({str(values(match)): match for match in settle(self, found)}.values()),
+    )
+
+
+# --- R41: ties that tie columns order ---------------------------------------------------------------
+
+
+def r41_tie_columns_order_positions_only(patch: Patch) -> None:
+    _instants(patch, lambda event: event.ts)
+
+
+def r41_type_and_attributes_order_what_tie_columns_do_not(patch: Patch) -> None:
+    _instants(patch, lambda event: event.position)
+
+
+def r41_the_gap_of_an_absence_is_measured_in_time(patch: Patch) -> None:
+    inside = matches._inside
+
+    def timed(limits: tuple[matches.Limit, ...]) -> tuple[matches.Limit, ...]:
+        return tuple(
+            (anchor if isinstance(anchor, alg.Whole) else replace(anchor, instant=anchor.ts), offset, strict)
+            for anchor, offset, strict in limits
+        )
+
+    patch.setattr(
+        matches,
+        "_inside",
+        lambda event, guard, found: inside(
+            replace(event, instant=event.ts), replace(guard, lower=timed(guard.lower), upper=timed(guard.upper)), found
+        ),
+    )
+
+
+def r41_next_goes_by_time(patch: Patch) -> None:
+    could_bind = policies._could_bind
+
+    def timed(event: Event, slot: Slot, before: list[Slot], conditions: Any) -> bool:
+        times = [one.event.ts for one in before if slot.floor is not None and one.event.instant <= slot.floor]
+        return event.ts > max(times, default=event.ts - 1) and could_bind(event, slot, before, conditions)
+
+    patch.setattr(policies, "_could_bind", timed)
+
+
+def r41_a_window_measures_tie_columns_too(patch: Patch) -> None:
+    spans_less = matches._spans_less
+
+    def tied(found: Candidate, window: int | None) -> bool:
+        if spans_less(found, window) or window is None or found.first is None or found.last is None:
+            return True
+        return found.last.ts - found.first.ts == window and found.last.row.get("n", 0) < found.first.row.get("n", 0)
+
+    patch.setattr(Evaluation, "_fits", lambda self, left, right: True)
+    patch.setattr(matches, "_spans_less", tied)
+
+
+def r41_an_event_without_a_value_comes_last(patch: Patch) -> None:
+    tie_key = stream._tie_key
+    patch.setattr(stream, "_tie_key", lambda event, tie: [(3,) if one == (0,) else one for one in tie_key(event, tie)])
+
+
+def _instants(patch: Patch, instant: Callable[[Event], int]) -> None:
+    ingest = reference.ingest
+    patch.setattr(
+        reference,
+        "ingest",
+        lambda *rows, **options: [replace(event, instant=instant(event)) for event in ingest(*rows, **options)],
     )
 
 

@@ -155,7 +155,8 @@ def r37_the_window_is_that_of_a_step(patch: Patch) -> None:
 def r37_the_window_is_that_of_a_nested_sequence(patch: Patch) -> None:
     def ordered_part(found: Candidate, window: int | None) -> bool:
         ordered = [slot for slot in found.slots if slot.floor is not None]
-        spans = [slot.event.ts - other.floor for slot in ordered for other in ordered]
+        times = {slot.event.instant: slot.event.ts for slot in found.slots}
+        spans = [slot.event.ts - times[other.floor] for slot in ordered for other in ordered]
         return window is None or all(span < window for span in spans)
 
     _nothing_is_let_go_early(patch)

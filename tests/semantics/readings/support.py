@@ -94,10 +94,10 @@ def refuses_text(patch: Patch, spelling: str) -> None:
     """Let the parser refuse a spelling that it accepts."""
     parse = compiler.parse
 
-    def strict(text: str, *rest: Any) -> ast.Query:
+    def strict(text: str, *rest: Any, **options: Any) -> ast.Query:
         if re.search(spelling, text):
             raise errors.QuerySyntaxError("Refused by this reading.")
-        return parse(text, *rest)
+        return parse(text, *rest, **options)
 
     patch.setattr(compiler, "parse", strict)
 

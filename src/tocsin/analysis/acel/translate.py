@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 
 from tocsin import errors
@@ -10,8 +11,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.acel.formulas import Formulas
 from tocsin.analysis.outputs import translate_outputs
 from tocsin.analysis.references import References
-from tocsin.analysis.translate import Translation, in_order, window_problems, window_warnings
-from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX, Variables
+from tocsin.analysis.translate import Translation, in_order, null_warnings, window_problems, window_warnings
+from tocsin.analysis.variables import RESERVED_PREFIX, Variables, renamed_columns, reserved_prefix
 from tocsin.language.acel import ast
 from tocsin.source import Where
 
@@ -27,7 +28,8 @@ def translate(tree: ast.Query) -> Translation:
     problems = window_problems(tree.within, tree.every)
     pattern = Formulas(problems).node(tree.formula)
     variables = Variables(alg.variables_of(pattern), {})
-    problems += _name_problems(tree, variables)
+    places = _places(tree.formula)
+    problems += [reserved_prefix(name, where) for name, where in places.items() if name.startswith(RESERVED_PREFIX)]
     outputs = translate_outputs(tree, References(variables, problems))
     errors.raise_all(in_order(problems))
     if tree.within is not None:
@@ -42,31 +44,11 @@ def translate(tree: ast.Query) -> Translation:
         every_us=outputs.every_us,
         places=tree.places,
     )
-    return Translation(query, (*window_warnings(tree.within), *_empty_intersections(pattern)))
-
-
-def _name_problems(tree: ast.Query, variables: Variables) -> Iterator[errors.TocsinError]:
-    """Names that cannot be columns of the result: Tocsin's own, and two that differ only in case."""
-    named = _places(tree.formula)
-    seen: dict[str, str] = {}
-    for name, where in named.items():
-        is_column = name in variables.positive and not tree.returns
-        if name.startswith(RESERVED_PREFIX) or (is_column and name.casefold() in MATCH_COLUMNS):
-            yield errors.ReservedNameError(
-                f"`{name}` cannot be a variable: the result has a column of that name.",
-                where=where,
-                hint="give it another name with AS, or leave it out with PROJECT or RETURN.",
-            )
-        if is_column and name.casefold() in seen:
-            first = seen[name.casefold()]
-            yield errors.DuplicateVariableError(
-                f"The names `{first}` and `{name}` differ only in case.",
-                where=where,
-                also=("first named", named[first]),
-                hint="Spark does not tell such columns apart: rename one, or leave one out with PROJECT or RETURN.",
-            )
-        elif is_column:
-            seen[name.casefold()] = name
+    returns, renamed = renamed_columns(query, places)
+    query = replace(query, returns=query.returns or returns)
+    return Translation(
+        query, (*window_warnings(tree.within), *null_warnings(pattern), *_empty_intersections(pattern), *renamed)
+    )
 
 
 def _places(formula: ast.Formula) -> dict[str, Where]:
@@ -83,8 +65,9 @@ def _empty_intersections(pattern: alg.Node) -> Iterator[errors.TocsinWarning]:
     for node in pattern.walk():
         if not isinstance(node, alg.Both):
             continue
-        for left, right in combinations(node.parts, 2):
-            reason = _never_equal(alg.variables_of(left), alg.variables_of(right))
+        bound = (alg.variables_of(part) for part in node.parts)
+        for left, right in combinations({frozenset(kinds.items()): kinds for kinds in bound}.values(), 2):
+            reason = _never_equal(left, right)
             if reason is not None:
                 yield errors.TocsinWarning(
                     "EMPTY_INTERSECTION",

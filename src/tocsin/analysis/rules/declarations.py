@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
@@ -12,6 +13,8 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rules.restrictions import violation
 from tocsin.analysis.types import DataType
+from tocsin.analysis.variables import MOST_EVENTS
+from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse
 from tocsin.source import Where
 
@@ -47,18 +50,20 @@ class Declarations:
     problems: list[errors.TocsinError] = field(default_factory=list)
     warnings: list[errors.TocsinWarning] = field(default_factory=list)
 
-    @property
+    @cached_property
     def kinds(self) -> list[str]:
         """What a pattern can be of."""
         return [*self.templates, *self.definitions]
 
-    @property
+    @cached_property
     def schemas(self) -> dict[str, Schema]:
         """The templates with the types of their attributes, the time of the event among them."""
         return {name: schema_of(template) for name, template in self.templates.items()}
 
 
-def declarations(program: ast.Program, load: Loader, given: Mapping[str, str]) -> Declarations:
+def declarations(
+    program: ast.Program, load: Loader, given: Mapping[str, str], max_text: int = LONGEST_TEXT
+) -> Declarations:
     """Gather what a program and its modules declare.
 
     Parameters
@@ -69,10 +74,12 @@ def declarations(program: ast.Program, load: Loader, given: Mapping[str, str]) -
         The text of a module by its name, or None.
     given
         Spark's names of types that the text calls by names of its own.
+    max_text
+        The most characters a module may have.
     """
     found = Declarations()
     known = TYPES | dict(given)
-    written: list[ast.Declaration] = _with_modules(program, load, found.problems)
+    written: list[ast.Declaration] = _with_modules(program, load, found.problems, max_text)
     names: dict[str, Where] = {}
     rules: dict[str, Where] = {}
     templates = {each.name for each in written if isinstance(each, ast.Template)}
@@ -90,37 +97,47 @@ def declarations(program: ast.Program, load: Loader, given: Mapping[str, str]) -
     return found
 
 
-def _with_modules(program: ast.Program, load: Loader, problems: list[errors.TocsinError]) -> list[ast.Declaration]:
+def _with_modules(
+    program: ast.Program, load: Loader, problems: list[errors.TocsinError], max_text: int
+) -> list[ast.Declaration]:
     """All declarations, those of modules where they are used; each module once."""
     seen: set[str] = set()
+    found: list[ast.Declaration] = []
+    # The declarations still to come, those of the innermost module last.
+    open_ = [iter(program.declarations)]
+    while open_:
+        each = next(open_[-1], None)
+        if each is None:
+            open_.pop()
+        elif not isinstance(each, ast.Use):
+            found.append(each)
+        elif each.module not in seen:
+            seen.add(each.module)
+            open_.append(iter(_of_module(each, load, problems, max_text)))
+    return found
 
-    def opened(declared: Iterable[ast.Declaration]) -> list[ast.Declaration]:
-        found: list[ast.Declaration] = []
-        for each in declared:
-            if not isinstance(each, ast.Use):
-                found.append(each)
-            elif each.module not in seen:
-                seen.add(each.module)
-                text = load(each.module)
-                if text is None:
-                    problems.append(
-                        errors.UnknownModuleError(
-                            f"There is no module `{each.module}`.",
-                            where=each.where,
-                            hint=f"give its text, `modules={{'{each.module}': …}}`; the command line looks for "
-                            f"`{each.module}.parte` beside the file.",
-                        )
-                    )
-                    continue
-                try:
-                    found += opened(parse(text, f"{each.module}.parte").declarations)
-                except errors.QueryErrors as several:
-                    problems.extend(several.errors)
-                except errors.QuerySyntaxError as problem:
-                    problems.append(problem)
-        return found
 
-    return opened(program.declarations)
+def _of_module(
+    use: ast.Use, load: Loader, problems: list[errors.TocsinError], max_text: int
+) -> tuple[ast.Declaration, ...]:
+    text = load(use.module)
+    if text is None:
+        problems.append(
+            errors.UnknownModuleError(
+                f"There is no module `{use.module}`.",
+                where=use.where,
+                hint=f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
+                f"`{use.module}.parte` beside the file.",
+            )
+        )
+        return ()
+    try:
+        return parse(text, f"{use.module}.parte", max_text=max_text).declarations
+    except errors.QueryErrors as several:
+        problems.extend(several.errors)
+    except errors.QuerySyntaxError as problem:
+        problems.append(problem)
+    return ()
 
 
 def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: list[errors.TocsinError]) -> bool:
@@ -179,6 +196,16 @@ def _attribute(slot: ast.Slot, templates: set[str], known: Mapping[str, str], fo
                 f"The array `{slot.name}` has no place for a value.",
                 where=slot.type.where,
                 hint=f"write `[{name}; 3]`.",
+            )
+        )
+    if slot.type.length is not None and slot.type.length > MOST_EVENTS:
+        found.problems.append(
+            violation(
+                errors.InvalidQuantifierError,
+                "S11",
+                f"The array `{slot.name}` may hold at most {MOST_EVENTS:,} values.",
+                where=slot.type.where,
+                hint="write a smaller number.",
             )
         )
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.8) if name not in known else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from tocsin import errors
@@ -11,9 +11,11 @@ from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.declarations import Declarations
 from tocsin.analysis.rules.restrictions import violation
 from tocsin.analysis.rules.scopes import Scope
-from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX
+from tocsin.analysis.variables import MATCH_COLUMNS, MOST_ABSENCES, MOST_EVENTS, RESERVED_PREFIX
 from tocsin.language import expressions as ex
+from tocsin.language.grammars import DEEPEST, MOST_NODES, nested_too_deep
 from tocsin.language.partelang import ast
+from tocsin.source import Place
 
 
 @dataclass
@@ -81,6 +83,16 @@ def patterns_of(
                 hint="begin with an event that is there; patterns may stand in any order otherwise.",
             )
         )
+    enclosing = [written for written in rule.patterns if written.sort is not ast.Sort.ONE]
+    if len(enclosing) > MOST_ABSENCES:
+        problems.append(
+            errors.NegationNotAllowedError(
+                f"A rule may have at most {MOST_ABSENCES} patterns with `no` or `all`.",
+                where=enclosing[MOST_ABSENCES].where,
+                hint="emit an event in a rule of its own, and name that event here.",
+            )
+        )
+        return found
     visible: dict[str, ast.Pattern] = {}
     for written in rule.patterns:
         _check_quantifier(written, problems)
@@ -151,6 +163,14 @@ def _check_quantifier(written: ast.Pattern, problems: list[errors.TocsinError]) 
                 hint="write `B+`, `B[3]` or `B[2..5]`: at least one, and the larger number last.",
             )
         )
+    elif max(quantifier.least, quantifier.most or 0) > MOST_EVENTS:
+        problems.append(
+            errors.InvalidQuantifierError(
+                f"`{written.variable}` may be repeated at most {MOST_EVENTS:,} times.",
+                where=quantifier.where,
+                hint="write a smaller number, or `B+`.",
+            )
+        )
 
 
 def _is_of_one_event(conjunct: ex.Expression, written: ast.Pattern) -> bool:
@@ -195,6 +215,10 @@ def _opened(
             )
         )
         return None, []
+    if len(path) >= DEEPEST:
+        assert isinstance(of.where, Place)
+        scope.problems.append(nested_too_deep(of.where))
+        return None, []
     if len(of.arguments) != len(definition.parameters):
         wanted = len(definition.parameters)
         plural = "" if wanted == 1 else "s"
@@ -213,9 +237,26 @@ def _opened(
         parameter.name: scope.resolve(given)
         for parameter, given in zip(definition.parameters, of.arguments, strict=True)
     }
+    if (problem := _too_large(of, arguments.values())) is not None:
+        scope.problems.append(problem)
+        return None, []
     inner = scope.inside(arguments)
     template, conditions = _opened(definition.base, inner, declared, (*path, of.name))
     return template, conditions + [inner.resolve(each) for each in definition.conditions]
+
+
+def _too_large(of: ast.Reference, given: Collection[ex.Expression]) -> errors.TocsinError | None:
+    """Refuse arguments that parameters have made too large: one that stands twice doubles what is put in for it."""
+    if any(ex.is_larger(each, MOST_NODES) for each in given):
+        return errors.TextTooLongError(
+            f"With its arguments put in, the pattern `{of.name}` has more than {MOST_NODES:,} parts.",
+            where=of.where,
+            hint="name a parameter once, or write the condition out.",
+        )
+    if any(ex.is_deeper(each, DEEPEST) for each in given):
+        assert isinstance(of.where, Place)
+        return nested_too_deep(of.where)
+    return None
 
 
 def node_of(part: Part) -> alg.Node:

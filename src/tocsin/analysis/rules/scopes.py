@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tocsin import errors
 from tocsin.analysis.rules.calls import Registry, resolve_call
 from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.variables import MOST_EVENTS, index_too_large
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.partelang import ast
@@ -86,6 +87,8 @@ class Scope:
                         hint=f"write `{name}.{node.name}`.",
                     )
                 )
+            elif isinstance(node.index, ex.Fixed | ex.Running) and abs(_number(node.index)) > MOST_EVENTS:
+                self.problems.append(index_too_large(node))
             return True
         self.problems.append(self._not_visible(node))
         return False
@@ -127,3 +130,7 @@ class Scope:
             message = f"`{node.name}` does not say whose attribute it is."
             hint = f"write `variable.attribute`, as in `{single}.{node.name}`."
         self.problems.append(errors.AmbiguousReferenceError(message, where=node.where, hint=hint))
+
+
+def _number(index: ex.Fixed | ex.Running) -> int:
+    return index.number if isinstance(index, ex.Fixed) else index.offset

@@ -35,6 +35,7 @@ from tocsin.analysis.schema import in_order
 from tocsin.analysis.temporal import Network, network
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
+from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast
 
 
@@ -52,6 +53,7 @@ def translate(
     *,
     load: Loader = lambda name: None,
     types: Mapping[str, str] | None = None,
+    max_text: int = LONGEST_TEXT,
 ) -> Translation:
     """The meaning of a syntax tree.
 
@@ -65,13 +67,15 @@ def translate(
         The text of a module by its name, or None.
     types
         Spark's names of types that the text calls by names of its own.
+    max_text
+        The most characters a module may have.
 
     Raises
     ------
     QueryBindingError
         The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
     """
-    declared = declarations(tree, load, types or {})
+    declared = declarations(tree, load, types or {}, max_text)
     translator = _Translator(declared, registry or Registry(), declared.problems, declared.warnings)
     rules = [found for written in declared.rules if (found := translator.rule(written)) is not None]
     for definition in unused(declared):

@@ -14,8 +14,9 @@ from itertools import permutations
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
+from tocsin.automata.construct.made import Kind, kind_of, same
 from tocsin.automata.draft import END, START, Draft, Scope, Step, refuse
-from tocsin.automata.model import Emission, Output, TheEvent
+from tocsin.automata.model import Emission, Output
 from tocsin.language import expressions as ex
 
 MOST_MADE_AT_ONCE = 5
@@ -70,17 +71,9 @@ def same_outputs(left: tuple[Emission, ...], right: tuple[Emission, ...]) -> ex.
     return rx.both(*conditions)
 
 
-def _shape(emission: Emission) -> tuple[str, frozenset[str] | None]:
-    """What equal events have in common before any value is known: the variable and the names of their attributes."""
-    fields = _fields(emission.output)
-    return (emission.variable, None if fields is None else frozenset(fields))
-
-
-def _fields(output: Output) -> dict[str, ex.Expression] | None:
-    """The attributes of a derived or projected event; None of an original one."""
-    if not isinstance(output, TheEvent):
-        return dict(output.fields)
-    return None if output.attributes is None else {name: output.value(name) for name in output.attributes}
+def _shape(emission: Emission) -> tuple[str, Kind | None]:
+    """What equal events have in common before any value is known: the variable and the kind of event."""
+    return (emission.variable, kind_of(emission.output))
 
 
 def _same_bag(ours: list[Output], theirs: list[Output]) -> ex.Expression:
@@ -88,13 +81,6 @@ def _same_bag(ours: list[Output], theirs: list[Output]) -> ex.Expression:
     if len(ours) > MOST_MADE_AT_ONCE:
         refuse(f"AND of parts that give more than {MOST_MADE_AT_ONCE} derived events to a variable at once")
     pairings = [
-        rx.both(*(_same(one, other) for one, other in zip(ours, order, strict=True))) for order in permutations(theirs)
+        rx.both(*(same(one, other) for one, other in zip(ours, order, strict=True))) for order in permutations(theirs)
     ]
     return rx.simplified(ex.Or(tuple(pairings)))
-
-
-def _same(one: Output, other: Output) -> ex.Expression:
-    ours, theirs = _fields(one), _fields(other)
-    if ours is None or theirs is None:
-        return rx.TRUE  # of one shape, so both are the event itself
-    return rx.both(*(rx.Identical(ours[name], theirs[name]) for name in sorted(ours)))

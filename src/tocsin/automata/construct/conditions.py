@@ -27,6 +27,9 @@ from tocsin.language.sase.printer import print_expression
 
 Values = Mapping[ex.Expression, ex.Expression]
 
+# Each event that a running index looks back takes a register for every attribute compared.
+LONGEST_QUEUE = 100
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -99,6 +102,8 @@ class _Builder:
         run = [one for one in references if one.variable == variable and offset_of(one.index) is not None]
         settled = [self._settled(reference) for reference in references if reference not in run]
         offsets = [offset_of(one.index) or 0 for one in run] + [0]  # the index itself must be in the bag
+        if max(offsets) - min(offsets) > LONGEST_QUEUE:
+            refuse(f"an index that reaches over more than {LONGEST_QUEUE} events", self.conjunct.where)
         pieces = settled + self._queued(run, max(offsets), max(offsets) - min(offsets))
         return self.draft.where(
             self._condition(place, pieces) if step.given_to(variable) else rx.TRUE

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
+from tocsin.automata.construct.made import in_order
 from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
 from tocsin.automata.model import DerivedEvent, Emission
 from tocsin.language import expressions as ex
@@ -30,7 +31,7 @@ def derive(node: alg.Derive, scope: Scope) -> Draft:
     finished = replace(draft, steps=tuple(steps))
     for fold in folds:
         finished = fold.kept_by(finished)
-    return finished
+    return in_order(finished)
 
 
 def folded(draft: Draft, function: str, fold: alg.Fold, scope: Scope) -> Tracked:

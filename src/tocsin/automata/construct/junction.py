@@ -4,7 +4,7 @@ order       waiting
 -----       -------
 adjacent    none: the next part begins with the very next event
 position    any number of events (ACEL)
-time        any number, and the next part may not begin while events tie with the last one (SASE+, R7)
+time, ties  any number, and the next part may not begin while events tie with the last one (SASE+, R7, R41)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def ending_at(between: int, steps: Iterable[Step]) -> list[Step]:
 def following(between: int, steps: Iterable[Step], order: Order, scope: Scope) -> list[Step]:
     """What may be read at the state between two parts: events that are skipped, and those that begin the next part."""
     beginning = [replace(step, source=between) for step in steps if step.begins]
-    if order is not alg.Order.TIME:
+    if order is None or order is alg.Order.POSITION:
         waits = [] if order is None or scope.contiguous else [Step(between, between)]
         return [*waits, *beginning]
     at_once = [new for step in beginning if (new := step.needing(rx.IsLater())) is not None]

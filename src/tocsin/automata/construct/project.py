@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
+from tocsin.automata.construct.made import in_order
 from tocsin.automata.draft import Draft, Scope, Step
 from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent
 
@@ -24,7 +25,7 @@ def project(node: alg.Project, scope: Scope) -> Draft:
             ),
         )
 
-    return scope.part(node.part).mapped(projected)
+    return in_order(scope.part(node.part).mapped(projected))
 
 
 def _narrowed(output: Output, attributes: tuple[str, ...] | None, scope: Scope) -> Output:

@@ -8,6 +8,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.automata.construct.junction import Order, ending_at, following
 from tocsin.automata.draft import Draft, Scope
 
+LONGEST_FOLD = 16
+
 
 def sequence(node: alg.Sequence, scope: Scope) -> Draft:
     """The parts one after the other, by time or by position."""
@@ -16,6 +18,9 @@ def sequence(node: alg.Sequence, scope: Scope) -> Draft:
 
 def chain(parts: list[Draft], order: Order, scope: Scope) -> Draft:
     """Parts in a row; an empty one is as if it were not written (R13)."""
+    if len(parts) > LONGEST_FOLD:  # by halves: each pair copies the steps of both sides
+        middle = len(parts) // 2
+        return pair(chain(parts[:middle], order, scope), chain(parts[middle:], order, scope), order, scope)
     return reduce(lambda left, right: pair(left, right, order, scope), parts)
 
 

@@ -40,6 +40,7 @@ def assigned(rows: Rows, windows: Windows) -> tuple[Rows, Integers]:
         columns=tuple((values[was], None if nulls is None else nulls[was]) for values, nulls in rows.columns),
         kinds=None if rows.kinds is None else rows.kinds[was],
         order=None if rows.order is None else rows.order[was],
+        instants=None if rows.instants is None else rows.instants[was],
         event=None if read is None else lambda row: read(int(was[row])),
     )
     return taken, was

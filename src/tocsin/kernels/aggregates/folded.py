@@ -42,8 +42,8 @@ class FoldedRuns(RunKernel):
         first, last = (int(events.times.min()), int(events.times.max())) if groups else (0, 0)
         return replace(events, own_low=np.full(groups, first), own_high=np.full(groups, last))
 
-    def _paths(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Iterator[Paths]:
-        found = super()._paths(rows, events, most, jit)
+    def _paths(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Iterator[Paths]:
+        found = super()._paths(rows, events, most, memory, jit)
         return found if self.windows is None else self._reported(found, events, self.windows)
 
     def _reported(self, found: Iterator[Paths], events: Merged, windows: Windows) -> Iterator[Paths]:

@@ -13,7 +13,7 @@ from tocsin.kernels.aggregates.assigned import assigned, renumbered
 from tocsin.kernels.aggregates.windows import Windows, windows_of
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Matches, Rows
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +22,21 @@ class WindowSearch(Kernel):
 
     windows: Windows
 
-    def find(self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None) -> Iterator[Matches]:
+    def find(
+        self,
+        rows: Rows,
+        *,
+        most: int = MOST_MATCHES_PER_START,
+        memory: int = MOST_MEMORY,
+        jit: bool | None = None,
+    ) -> Iterator[Matches]:
         """The matches of a task's rows, as `Kernel.find` gives them: a window reports those that it owns."""
         if rows.slice is not None:  # the shuffle has sent them to their windows
             assert rows.width_us == self.windows.advance_us
-            return super().find(rows, most=most, jit=jit)
+            return super().find(rows, most=most, memory=memory, jit=jit)
         taken, was = assigned(rows, self.windows)
-        return (renumbered(matches, was) for matches in super().find(taken, most=most, jit=jit))
+        found = super().find(taken, most=most, memory=memory, jit=jit)
+        return (renumbered(matches, was) for matches in found)
 
 
 def searched(bound: BoundQuery) -> WindowSearch:

@@ -1,7 +1,7 @@
 """Aggregates of a bag as statements of generated code (R18): NULLs are left out, an empty bag has the fold's identity.
 
-A sum of integers beyond 64 bits is NULL (D14), whatever the partial sums were: they are kept modulo 2**64 with a count
-of the carries. A sum of doubles is compensated after Neumaier.
+A sum of integers beyond 64 bits stops the query (D24), whatever the partial sums were: they are kept modulo 2**64 with
+a count of the carries. A sum of doubles is compensated after Neumaier.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _FoldWriter:
         out = self.out
         if self.held is Held.FLOAT:
             return [*self._double_total(), f"{out} = {out}_total", f"{out}_null = False"]
-        return [*self._integer_total(), f"{out} = {out}_total", f"{out}_null = {out}_carry != 0"]
+        return [*self._integer_total(), f"{out} = whole_sum({out}_total, {out}_carry, False)", f"{out}_null = False"]
 
     def mean(self) -> list[str]:
         out = self.out
@@ -119,7 +119,7 @@ class _FoldWriter:
 
     def range(self) -> list[str]:
         out = self.out
-        overflows = "" if self.held is Held.FLOAT else f" or subtract_overflows({out}_high, {out}_low)"
+        whole = f"whole_range({out}_high, {out}_low, {out}_none)"
         return [
             f"{out}_low = {ZERO[self.held]}",
             f"{out}_high = {ZERO[self.held]}",
@@ -129,8 +129,8 @@ class _FoldWriter:
                 f"{out}_high = larger({out}_high, {out}_none, {out}_x, False)",
                 f"{out}_none = False",
             ),
-            f"{out} = {out}_high - {out}_low",
-            f"{out}_null = {out}_none{overflows}",
+            f"{out} = {f'{out}_high - {out}_low' if self.held is Held.FLOAT else whole}",
+            f"{out}_null = {out}_none",
         ]
 
     def edge(self, function: str) -> list[str]:

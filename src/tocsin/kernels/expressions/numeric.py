@@ -1,8 +1,8 @@
 """The functions that generated conditions call: SQL's arithmetic and order on 64-bit integers and doubles.
 
-Each is a plain Python function that Numba can compile as it is, and calls none of the others. All are total: where the
-result is NULL, which a function of its own tells, they give some number and never fail. None overflows, so that NumPy
-scalars raise no warning.
+Each is a plain Python function that Numba can compile as it is, and calls none of the others. All but `whole_sum` and
+`whole_range` are total: where the result is NULL, which another function decides, they return some number. None wraps
+around, so that NumPy scalars raise no warning.
 """
 
 from __future__ import annotations
@@ -61,6 +61,22 @@ def carry(a: int, b: int) -> int:
     if b > 0 and a > GREATEST - b:
         return 1
     return -1 if b < 0 and a < LEAST - b else 0
+
+
+def whole_sum(total: int, carries: int, is_null: bool) -> int:
+    """A sum whose carries were counted apart; it fits into 64 bits, or the query stops."""
+    if carries != 0 and not is_null:
+        raise OverflowError("SUM")
+    return total
+
+
+def whole_range(high: int, low: int, is_null: bool) -> int:
+    """The largest less the smallest value; it fits into 64 bits, or the query stops."""
+    if is_null:
+        return 0
+    if high > GREATEST + low if low < 0 else high < LEAST + low:
+        raise OverflowError("RANGE")
+    return high - low
 
 
 def remainder_integers(a: int, b: int) -> int:
@@ -214,6 +230,8 @@ HELPERS: dict[str, Callable[..., Any]] = {
         multiply_overflows,
         wrapped_sum,
         carry,
+        whole_sum,
+        whole_range,
         remainder_integers,
         round_integer,
         round_overflows,

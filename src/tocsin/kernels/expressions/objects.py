@@ -29,6 +29,13 @@ def zoned(value: Any) -> Any:
     return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) and value.tzinfo is None else value
 
 
+def fitting(function: str, total: Any) -> Any:
+    """The value of an aggregate, which 64 bits must hold when it is an integer (D24)."""
+    if isinstance(total, int) and not LEAST <= total <= GREATEST:
+        raise errors.NumberTooLargeError.of_match(function)
+    return total
+
+
 def within_64_bits(value: Any) -> Any:
     """A value; NULL for an integer that 64 bits cannot hold."""
     return None if isinstance(value, int) and not LEAST <= value <= GREATEST else value
@@ -264,7 +271,7 @@ def _deviation(values: Sequence[Any]) -> float:
 OF_KNOWN: dict[str, Callable[[Sequence[Any]], Any]] = {
     "min": smallest,
     "max": largest,
-    "range": lambda values: arithmetic("-")(largest(values), smallest(values)),
+    "range": lambda values: fitting("range", ARITHMETIC["-"](largest(values), smallest(values))),
     "avg": lambda values: float(_total(values)) / len(values),
     "stddev": _deviation,
 }
@@ -289,7 +296,7 @@ def fold(function: str, values: Sequence[Any], *, distinct: bool = False) -> Any
         case "collect":
             return known
         case "sum":
-            return within_64_bits(_total(known))
+            return fitting("sum", _total(known))
     return OF_KNOWN[function](known) if known else None
 
 

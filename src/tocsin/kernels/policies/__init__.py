@@ -11,13 +11,13 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Mask, Matches, Rows, Source
+from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source
 from tocsin.kernels.policies.after import after_match
 from tocsin.kernels.policies.duplicates import first_of_equals
 from tocsin.kernels.policies.flat import Flat, flatten
 from tocsin.kernels.policies.output import reported
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
-from tocsin.language.ast import Selection, Skip
+from tocsin.language.ast import AfterMatch, Output, Selection, Skip
 
 
 def apply(
@@ -30,7 +30,7 @@ def apply(
     sources: Sequence[Source] = (),
     next_test: NextTest | None = None,
 ) -> Matches:
-    """What a query's policies keep, each set of bindings once, in the order given (R32).
+    """What a query's policies keep, each set of bindings once, in the order given (R32, R44).
 
     Parameters
     ----------
@@ -62,11 +62,19 @@ def apply(
     if not distinct:
         first = first_of_equals(view)
         kept, view = kept[first], view.take(first)
-    if query.after_match.skip is not Skip.REUSE:
-        found = after_match(query.after_match, view)
-        kept, view = kept[found], view.take(found)
-    kept = kept[reported(query.output, view)]
+    kept = kept[chosen(query.after_match, query.output, view)]
     return matches if len(kept) == len(matches) else take(matches, kept)
+
+
+def chosen(policy: AfterMatch, output: Output, view: Flat) -> Integers:
+    """The indices of the matches that remain; what is chosen per start is chosen before the frontier moves (R44)."""
+    if policy.skip is Skip.REUSE:
+        return reported(output, view)
+    if output.is_per_end:
+        kept = after_match(policy, view)
+        return kept[reported(output, view.take(kept))]
+    kept = reported(output, view)
+    return kept[after_match(policy, view.take(kept))]
 
 
 def _selected(query: alg.Query, view: Flat, rows: Rows, sources: Sequence[Source], next_test: NextTest | None) -> Mask:

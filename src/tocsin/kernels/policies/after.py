@@ -29,7 +29,7 @@ def after_match(policy: AfterMatch, view: Flat) -> Integers:
         case Skip.TO_FIRST | Skip.TO_LAST:
             chosen = in_order(view)
     frontier = frontiers(policy, view)[chosen]
-    return np.sort(chosen[_chain(view.groups[chosen], view.first[chosen], frontier)])
+    return np.sort(chosen[chained(view.groups[chosen], view.first[chosen], frontier)])
 
 
 def frontiers(policy: AfterMatch, view: Flat) -> Integers:
@@ -63,7 +63,7 @@ def _targets(policy: AfterMatch, view: Flat) -> Integers:
     return targets
 
 
-def _chain(groups: Integers, firsts: Integers, frontiers: Integers) -> Integers:
+def chained(groups: Integers, firsts: Integers, frontiers: Integers) -> Integers:
     """The indices that a walk from the first meets; all are sorted by group, first."""
     if not len(groups):
         return np.empty(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Selection policies as filters over the any-match result (SEMANTICS §4, R2, R6, R17)."""
+"""Selection policies as filters over the any-match result (SEMANTICS §4, R2, R6, R17, R45)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.interpret import holds
-from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source
+from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.language import expressions as ex
 
@@ -54,10 +54,39 @@ def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str,
             for conjunct in written
             if conjunct not in by_flags
             and not _is_final(conjunct, variable)
-            and (variable in ex.variables_in(conjunct) or _needs_whole_bags(conjunct))
+            and (variable in ex.variables_in(conjunct) or needs_whole_bags(conjunct))
         )
         for variable in query.variables
     }
+
+
+def alternatives(node: alg.Node) -> dict[str, tuple[str, ...]]:
+    """For each variable, those of the element that it belongs to: all of an OR of single events, or itself (R45).
+
+    Raises
+    ------
+    UnsupportedError
+        When a variable belongs to several elements, so that only the derivation of a match decides.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+
+    def visit(inner: alg.Node) -> None:
+        if isinstance(inner, alg.Event) or (isinstance(inner, alg.Any) and inner.is_one_element):
+            names = tuple(sorted(alg.variables_of(inner)))
+            for name in names:
+                if found.setdefault(name, names) != names:
+                    raise errors.UnsupportedError(
+                        f"Under `SEMANTICS next` the variable `{name}` is an alternative in one OR branch and stands "
+                        "elsewhere in another, beside AND or NOT.",
+                        where=inner.where,
+                        hint="give the variable another name in one of the branches.",
+                    )
+            return
+        for child in inner.children():
+            visit(child)
+
+    visit(node)
+    return found
 
 
 class NextTest:
@@ -73,7 +102,7 @@ class NextTest:
         self._places[by] = np.arange(len(by), dtype=np.int64)
         self._groups = np.unique(groups_of(rows), return_inverse=True)[1].reshape(-1)
         self._times = np.unique(rows.ts)
-        candidates = {source.variable: by[(rows.flags[by] >> source.bit) & 1 == 1] for source in sources}
+        candidates = {source.variable: by[is_flagged(rows.flags[by], source.bit)] for source in sources}
         self._candidates = {name: candidates[name] for name in query.variables}
         self._conditions = {
             name: [(holds(conjunct), ex.variables_in(conjunct)) for conjunct in conjuncts]
@@ -83,6 +112,7 @@ class NextTest:
             name: frozenset[str]().union(*(variables for _, variables in tests))
             for name, tests in self._conditions.items()
         }
+        self._alternatives = alternatives(query.core)
         self._events: dict[int, Event] = {}
         self._answers: dict[tuple[str, int, int, Bound], bool] = {}
 
@@ -92,18 +122,20 @@ class NextTest:
         match = np.repeat(np.arange(len(view), dtype=np.int64), np.diff(view.offsets))
         is_first = np.zeros(len(match), dtype=np.bool_)
         is_first[view.offsets[:-1]] = True
-        doubtful: list[tuple[Integers, Integers, Integers]] = []
-        for number, name in enumerate(view.names):
-            slots = np.flatnonzero((view.variables == number) & ~is_first)
-            low, high = self._between(name, view.rows[slots - 1], view.rows[slots], view.floors[slots])
-            slots, low, high = (each[high > low] for each in (slots, low, high))
-            if self._conditions[name]:
-                doubtful.append((slots, low, high))
-            else:
-                kept[match[slots]] = False
-        for slots, low, high in doubtful:
+        doubtful: list[tuple[str, Integers, Integers, Integers]] = []
+        for number, bound in enumerate(view.names):
+            every = np.flatnonzero((view.variables == number) & ~is_first)
+            for name in self._alternatives[bound]:
+                low, high = self._between(name, view.rows[every - 1], view.rows[every], view.floors[every])
+                slots, low, high = (each[high > low] for each in (every, low, high))
+                if self._conditions[name]:
+                    doubtful.append((name, slots, low, high))
+                else:
+                    kept[match[slots]] = False
+        for name, slots, low, high in doubtful:
             for slot, left, right in zip(slots.tolist(), low.tolist(), high.tolist(), strict=True):
-                if kept[match[slot]] and self._is_passed_over(view, int(view.offsets[match[slot]]), slot, left, right):
+                start = int(view.offsets[match[slot]])
+                if kept[match[slot]] and self._is_passed_over(view, start, slot, name, left, right):
                     kept[match[slot]] = False
         return kept
 
@@ -119,9 +151,8 @@ class NextTest:
         allowed = self._groups[at] * width + np.searchsorted(self._times, floors, side="right")
         return np.maximum(low, np.searchsorted(instants, allowed, side="left")), high
 
-    def _is_passed_over(self, view: Flat, start: int, slot: int, low: int, high: int) -> bool:
-        """Whether one of the candidates `low:high` could have been bound in a slot's place."""
-        name = view.names[view.variables[slot]]
+    def _is_passed_over(self, view: Flat, start: int, slot: int, name: str, low: int, high: int) -> bool:
+        """Whether one of the candidates `low:high` of a variable could have been bound in a slot's place."""
         mentioned = self._mentioned[name]
         numbers, rows = view.variables[start:slot].tolist(), view.rows[start:slot].tolist()
         bound = tuple(
@@ -172,7 +203,7 @@ def _is_final(conjunct: ex.Expression, variable: str) -> bool:
     return False
 
 
-def _needs_whole_bags(conjunct: ex.Expression) -> bool:
+def needs_whole_bags(conjunct: ex.Expression) -> bool:
     """Whether a conjunct that holds for a match may fail for its first events alone."""
     return any(
         isinstance(node, ex.Aggregate | ex.Every | ex.BagPredicate)

@@ -10,13 +10,14 @@ Runs that began at different events go on as one when they are in one state with
 costs as much as there are such pairs, and not as many times as there are starts in the window. Every node knows the
 latest start below it: a history whose latest start has left the window is passed over in one step, and the larger side
 of a union is looked at first. Ways are as many as runs, and each is followed in time proportional to its length
-(003 §7 calls that output-linear delay); a union one side of which has left the window costs a step more, once per
-event that it is looked at from.
+(003 §7 calls that output-linear delay). Where several ways may bind the same events, those that agree are followed
+together from the last step on, so that each comes once, however many ways lead to it. A union one side of which has
+left the window costs a step more, once per event that it is looked at from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 LEAF, UNION = -1, -2
@@ -106,3 +107,33 @@ class Arena:
                 continue
             path.append(node)
             waiting.append((self.before[node], depth + 1))
+
+    def words(self, node: int, first: int, labels: Sequence[int]) -> Iterator[tuple[int, Path]]:
+        """As `ways`, but one of all whose steps have equal labels and read the same events; none without steps."""
+        path: Path = []
+        waiting = [([node], -1, 0)]
+        while waiting:
+            nodes, last, depth = waiting.pop()
+            path[max(depth - 1, 0) :] = [last] if depth else []
+            groups: dict[tuple[int, int], list[int]] = {}
+            for one in self._without_unions(nodes, first):
+                step = self.steps[one]
+                groups.setdefault((LEAF if step == LEAF else labels[step], self.events[one]), []).append(one)
+            for (label, event), some in groups.items():
+                if label != LEAF:
+                    waiting.append(([self.before[one] for one in some], some[0], depth + 1))
+                elif depth:
+                    yield event, path
+
+    def _without_unions(self, nodes: Iterable[int], first: int) -> Iterator[int]:
+        """What histories end with, each once: steps and leaves of runs that began at the event `first` or later."""
+        reached, waiting = set(), list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if node in reached or self.latest[node] < first:
+                continue
+            reached.add(node)
+            if self.steps[node] == UNION:
+                waiting += [self.events[node], self.before[node]]
+            else:
+                yield node

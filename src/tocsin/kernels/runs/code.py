@@ -28,8 +28,10 @@ from tocsin.kernels.runs.texts import (
     INPUTS,
     LIVE,
     MATCHES,
+    POOL,
     WAYS,
     WIDE,
+    WORDS,
     WORK,
 )
 from tocsin.kernels.search.writer import Writer
@@ -51,6 +53,11 @@ class SearchCode:
         return GRAPHS if self.as_graphs else MATCHES
 
     @property
+    def follows_words(self) -> bool:
+        """Whether ways that bind the same events are followed together."""
+        return self.tables.is_ambiguous and not self.as_graphs
+
+    @property
     def register_arrays(self) -> dict[str, str]:
         """The arrays of registers of live runs, and how they are held."""
         return {
@@ -70,6 +77,7 @@ class SearchCode:
             *LIVE,
             *self.register_arrays,
             *WORK,
+            *(POOL if self.follows_words else ()),
             *self.outputs,
         ]
 
@@ -91,7 +99,7 @@ class SearchCode:
                 with w.block("if place < 0:"):
                     w.line("place, first, live, nodes = begin, begin, 0, 0")
                 with w.block("while True:"):
-                    w.all((GRAPH if self.as_graphs else WAYS).splitlines())
+                    w.all((GRAPH if self.as_graphs else WORDS if self.follows_words else WAYS).splitlines())
                     with w.block("if status >= 0:"):
                         w.line("break")
                     with w.block("if place >= behind:"):
@@ -154,6 +162,8 @@ class SearchCode:
         owned = " and own_low[group] <= ts <= own_high[group]" if self.as_graphs else ""
         with w.block(f"if accepted >= 0{owned}:"):
             w.line("stack_node[0], stack_depth[0], stack, end = accepted, 0, 1, i")
+            if self.follows_words:
+                w.line("pool[0], stack_from[0], pooled = accepted, 0, 1")
 
     def _state(self, state: int, steps: Iterable[Step]) -> None:
         for name in self.tables.registers[state]:

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from tocsin.analysis.types import Kind
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged
+from tocsin.kernels.limits import check_memory
 from tocsin.kernels.model import Integers, Mask
 from tocsin.kernels.runs import limits
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER
 from tocsin.kernels.runs.found import Paths
 from tocsin.kernels.runs.graphs import Graphs
-from tocsin.kernels.runs.texts import ARENA, AT, DEEP, DONE, FULL, GRAPHS, GROW, LIVE, TOO_MANY, WIDE
+from tocsin.kernels.runs.texts import ARENA, AT, DEEP, DONE, FULL, GRAPHS, GROW, LIVE, POOL, TOO_MANY, WIDE
+from tocsin.optimizer.choose import MOST_MEMORY
 
 Columns = tuple[tuple[NDArray[Any], Mask | None], ...]
 Arrays = dict[str, NDArray[Any]]
@@ -43,6 +45,7 @@ class Task:
     window_us: int | None
     most: int
     jit: bool | None
+    memory: int = MOST_MEMORY
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Search:
     outputs: tuple[str, ...]
     registers: tuple[tuple[str, str], ...]  # arrays of live runs, and how they are held
     states: int
+    labels: tuple[int, ...] = ()  # where ways are followed by labels: the label of each step
 
     def paths(self, task: Task) -> Iterator[Paths]:
         """The matches of all groups, some at a time."""
@@ -108,9 +112,13 @@ class Search:
                     size = 4 * arrays["live_node"].shape[1]
                     arrays["h_stamp"], arrays["h_slot"] = np.full(size, -1, np.int64), np.zeros(size, np.int64)
                 case _ if status == DEEP:
-                    _grow(arrays, ("stack_node", "stack_depth", "path"))
+                    _grow(arrays, ("stack_node", "stack_depth", "path", *(POOL[:-1] if self.labels else ())))
                 case _ if status == FULL and not count:
                     room, nodes = 2 * room, 2 * nodes
+            if status in (DONE, FULL) and room == ROOM:
+                continue
+            held = sum(arrays[name].nbytes for name in (*ARENA, *LIVE, *(name for name, _ in self.registers)))
+            check_memory(held + sum(array.nbytes for array in outputs.values()), task.memory, copies=1)
 
     @property
     def is_graphing(self) -> bool:
@@ -143,6 +151,12 @@ class Search:
             "stack_node": np.empty(NODES if self.is_graphing else DEPTH, np.int32),
             **{name: np.empty(DEPTH, np.int32) for name in ("stack_depth", "path")},
             "counts": np.zeros(rows, np.int32),
+            **({name: np.empty(DEPTH, np.int32) for name in POOL} if self.labels else {}),
+            **(
+                {"pool_key": np.empty(DEPTH, np.int64), "labels": np.array(self.labels, np.int64)}
+                if self.labels
+                else {}
+            ),
         }
 
 
@@ -182,7 +196,7 @@ class _Runner:
             self.is_plain = False
         began = time.perf_counter()
         search = compile.plain(self.text) if self.is_plain else compile.fast(self.text)
-        status, count, steps, _ = map(int, search(*arguments))
+        status, count, steps, _ = compile.called(search, *arguments)
         if self.is_plain:
             compile.note_plain(self.text, time.perf_counter() - began)
         return status, count, steps
@@ -212,6 +226,7 @@ def search_of(code: SearchCode) -> Search:
         code.outputs,
         tuple(code.register_arrays.items()),
         code.tables.automaton.number_of_states,
+        code.tables.labels if code.follows_words else (),
     )
 
 

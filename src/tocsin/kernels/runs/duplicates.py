@@ -58,4 +58,4 @@ def _made_key(made: Made, number: int, rows: Rows, templates: tuple[Template, ..
     else:
         event = rows.event(row) if rows.event is not None else {}
         held = [event.get(name) if name in template.kept else None for name in template.attributes]
-    return (row, sorted(zip(template.attributes, map(values.identity, held), strict=True)))
+    return (row, template.is_derived, sorted(zip(template.attributes, map(values.identity, held), strict=True)))

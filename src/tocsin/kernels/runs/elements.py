@@ -1,7 +1,8 @@
 """The elements of monoids as numbers in generated code: what they consist of, one more value, and the result (R18).
 
 A value that is NULL spoils an element, but for `count`, `first` and `last`. Sums of integers are kept modulo 2**64 with
-a count of the carries, sums of doubles are compensated after Neumaier, the spread is Welford's.
+a count of the carries, and stop the query beyond 64 bits (D24). Sums of doubles are compensated after Neumaier.
+`stddev` needs all values: plain Python has it.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ def element(monoid: str, kind: Kind) -> Element:
     NotNumbers
         When it does not consist of a few numbers.
     """
+    if kind is Kind.NULL:
+        return element(monoid, Kind.INTEGER)
     make = MADE.get(monoid)
     if make is None:
         raise NotNumbers
-    return make(Kind.INTEGER if kind is Kind.NULL else kind)
+    return make(kind)
 
 
 def _zero(parts: Mapping[str, str], **others: str) -> dict[str, str]:
@@ -101,7 +104,7 @@ def _sum(kind: Kind) -> Element:
             "carry": f"{old['carry']} + carry({old['total']}, {value})",
             "bad": f"{old['bad']} or {null}",
         },
-        lambda old: Text(old["total"], f"({old['bad']} or {old['carry']} != 0)", Kind.INTEGER),
+        lambda old: Text(f"whole_sum({old['total']}, {old['carry']}, {old['bad']})", old["bad"], Kind.INTEGER),
     )
 
 
@@ -148,7 +151,7 @@ def _range(kind: Kind) -> Element:
     def result(old: Parts) -> Text:
         null = f"({old['bad']} or {old['none']})"
         if kind is Kind.INTEGER:
-            null = f"({old['bad']} or {old['none']} or subtract_overflows({old['high']}, {old['low']}))"
+            return Text(f"whole_range({old['high']}, {old['low']}, {null})", null, kind)
         return Text(f"({old['high']} - {old['low']})", null, kind)
 
     return Element(
@@ -161,32 +164,6 @@ def _range(kind: Kind) -> Element:
             "bad": f"{old['bad']} or {null}",
         },
         result,
-    )
-
-
-def _stddev(kind: Kind) -> Element:
-    if kind not in SUMMED:
-        raise NotNumbers
-    parts = {"n": INTEGER, "mean": DOUBLE, "squares": DOUBLE, "bad": BOOLEAN}
-
-    def add(old: Parts, value: str, null: str) -> Parts:
-        x, mean = f"float({value})", f"({old['mean']} + (float({value}) - {old['mean']}) / ({old['n']} + 1))"
-        return {
-            "n": f"{old['n']} + 1",
-            "mean": mean,
-            "squares": f"{old['squares']} + ({x} - {old['mean']}) * ({x} - {mean})",
-            "bad": f"{old['bad']} or {null}",
-        }
-
-    return Element(
-        parts,
-        _zero(parts),
-        add,
-        lambda old: Text(
-            f"square_root(divide({old['squares']}, float({old['n']})))",
-            f"({old['bad']} or {old['n']} == 0)",
-            Kind.DOUBLE,
-        ),
     )
 
 
@@ -220,7 +197,6 @@ MADE: Mapping[str, Callable[[Kind], Element]] = {
     "min": _extreme("smaller"),
     "max": _extreme("larger"),
     "range": _range,
-    "stddev": _stddev,
     "first": _edge(is_first=True),
     "last": _edge(is_first=False),
 }

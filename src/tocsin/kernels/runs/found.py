@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.limits import check_memory
 from tocsin.kernels.matches import as_indices, picked
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 from tocsin.kernels.runs.arena import Arena
 from tocsin.kernels.runs.tables import WHOLE, Tables
+from tocsin.optimizer.choose import MOST_MEMORY
 
 # The values of derived events by (template, field), in the order of matches, of their steps and of what each makes; the
 # numbers of events by template are given.
@@ -85,8 +87,8 @@ class Collected:
         return Paths(*(np.array(column, np.int64) for column in columns))
 
 
-def whole_ends(parts: Iterator[Paths]) -> Iterator[Paths]:
-    """The same matches, but all that end at one event together."""
+def whole_ends(parts: Iterator[Paths], memory: int = MOST_MEMORY) -> Iterator[Paths]:
+    """The same matches, but all that end at one event together, as far as these fit into so many bytes."""
     tail: Paths | None = None
     for part in parts:
         joined = part if tail is None else _joined(tail, part)
@@ -94,6 +96,7 @@ def whole_ends(parts: Iterator[Paths]) -> Iterator[Paths]:
         if cut:
             yield joined.part(0, cut)
         tail = joined.part(cut, len(joined))
+        check_memory(tail.steps.nbytes + tail.events.nbytes, memory)
     if tail is not None:
         yield tail
 
@@ -105,19 +108,27 @@ def _joined(one: Paths, other: Paths) -> Paths:
 
 
 def matches_of(
-    paths: Paths, tables: Tables, variables: Mapping[str, alg.Kind], rows: Integers, ts: Integers, derive: Derive
+    paths: Paths,
+    tables: Tables,
+    variables: Mapping[str, alg.Kind],
+    rows: Integers,
+    ts: Integers,
+    derive: Derive,
+    *,
+    with_edges: bool = False,
 ) -> Matches:
     """Matches of rows. `rows` has the row of each event read, `ts` the time of each row."""
     held = rows[paths.events]
-    made, first = _made(paths, tables, rows, ts, derive) if tables.templates else (None, held)
+    made, made_from = _made(paths, tables, rows, ts, derive) if tables.templates else (None, held)
     events: dict[str, Integers | Bag] = {}
     for name, kind in variables.items():
         taken, numbers, offsets = _given(name, tables, paths)
         found = held[taken]
         if made is not None and (numbers != WHOLE).any():
-            found = np.where(numbers == WHOLE, found, made.base + first[taken] + numbers)
+            found = np.where(numbers == WHOLE, found, made.base + made_from[taken] + numbers)
         events[name] = Bag(offsets, found) if kind.iterated else _only(offsets, found)
-    return Matches(ts[rows[paths.starts]], ts[rows[paths.ends]], events, made=made)
+    first, last = rows[paths.starts], rows[paths.ends]
+    return Matches(ts[first], ts[last], events, made=made, edges=(first, last) if with_edges else None)
 
 
 def _given(name: str, tables: Tables, paths: Paths) -> tuple[Integers, Integers, Integers]:

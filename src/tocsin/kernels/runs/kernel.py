@@ -14,7 +14,7 @@ from tocsin.analysis.types import NULL, DataType
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent
 from tocsin.kernels.expressions.arithmetic import NotNumbers
-from tocsin.kernels.model import Source
+from tocsin.kernels.model import WORD_BITS, Source
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.compiled import Replaying, Search, replay_of, search_of
@@ -67,7 +67,9 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
 
 def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search | None, Search | None, Replaying | None, Attributes]:
     """The generated functions, and the attributes they read; None for one whose registers are not all numbers."""
-    for with_search, with_replay in ((True, True), (True, False), (False, True)):
+    # What is compiled reads the letters of an event from one word.
+    compiled = ((True, True), (True, False), (False, True)) if len(found.letters) <= WORD_BITS else ((False, True),)
+    for with_search, with_replay in compiled:
         attributes = Attributes(lambda node: _type_of(node, bound.schemas))
         try:
             search = replay = None

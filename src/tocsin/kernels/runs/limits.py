@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.errors import TooManyMatchesError
+from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 
 # Runs that differ in state or registers at one time, in compiled code and in plain Python.
 MOST_RUNS, MOST_PLAIN_RUNS = 1 << 20, 1 << 16
@@ -17,9 +17,9 @@ def too_many_matches(most: int) -> TooManyMatchesError:
     )
 
 
-def too_many_runs(most: int) -> TooManyMatchesError:
+def too_many_runs(most: int) -> TooMuchSearchError:
     """A FILTER has to know more than can be followed."""
-    return TooManyMatchesError(
+    return TooMuchSearchError(
         f"At one event more than {most:,} partial matches differ in what a FILTER still has to know of them.",
         hint="a shorter window or a stricter condition has fewer of them; a condition on the result of an AGG over `+` "
         "must know every value that some of the events can have.",

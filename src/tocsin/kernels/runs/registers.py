@@ -245,6 +245,8 @@ class Registers:
         kept = {part: lines.named(text) for part, text in old.items()}
         if value.kind is Kind.NULL:
             return held.add(kept, "0", "True")
+        if value.ranks or element(node.monoid, value.kind) is not held:
+            raise NotNumbers  # a text, or a number of another kind than what the register holds
         return held.add(kept, lines.named(value.text), lines.named(value.null or "False"))
 
     def _leaves(self, node: ex.Expression, lines: Lines) -> ex.Expression:
@@ -261,7 +263,9 @@ class Registers:
                 return Text(parts["value"][0], parts["null"][0], held.kind, held.ranks)
             case rx.Finish():
                 return self._finished(node, lines)
-            case rx.Zero() | rx.Lift() | rx.Combine() | rx.Identical() | rx.EventTime() | rx.IsLater() | rx.TypeIs():
+            case rx.Zero() | rx.Lift() | rx.Combine() | rx.Identical() | rx.Precedes():
+                raise NotNumbers
+            case rx.EventTime() | rx.IsLater() | rx.TypeIs():
                 raise NotNumbers
         return node.map_children(lambda child: self._leaves(child, lines))
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata.evaluate import Reading
+from tocsin.kernels.instants import apart
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Carried, Integers, Matches, Rows, Source, Template
+from tocsin.kernels.model import WORD_BITS, Carried, Flags, Integers, Matches, Rows, Source, Template, has_any
 from tocsin.kernels.reach import Reach
 from tocsin.kernels.runs.arena import UNION
 from tocsin.kernels.runs.compiled import Replaying, Search, Task, in_order
@@ -24,9 +25,10 @@ from tocsin.kernels.runs.limits import too_many_matches
 from tocsin.kernels.runs.plain import PlainSearch, Replay
 from tocsin.kernels.runs.stepping import Accepted, Read
 from tocsin.kernels.runs.tables import Tables
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 ROOM = 1 << 16
+UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,23 @@ class RunKernel(Reach):
         return len(self.types) > 1 and bool(self.wants)
 
     @cached_property
+    def hides_events(self) -> bool:
+        """Whether no variable need hold the first and the last event of a match (R8, R22)."""
+        return any(isinstance(node, alg.Project | alg.NextOf) for node in self.query.pattern.walk())
+
+    @cached_property
     def variables(self) -> dict[str, alg.Kind]:
         """What is asked for."""
         return self.query.variables
 
-    def find(self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, jit: bool | None = None) -> Iterator[Matches]:
+    def find(
+        self,
+        rows: Rows,
+        *,
+        most: int = MOST_MATCHES_PER_START,
+        memory: int = MOST_MEMORY,
+        jit: bool | None = None,
+    ) -> Iterator[Matches]:
         """The matches of a task's rows, some at a time; none twice.
 
         Parameters
@@ -93,6 +107,8 @@ class RunKernel(Reach):
             The rows.
         most
             How many matches one start may have.
+        memory
+            How many bytes may be held for matches and runs.
         jit
             Whether to compile; None: when there are many rows.
 
@@ -100,13 +116,24 @@ class RunKernel(Reach):
         ------
         TooManyMatchesError
             When one start has more matches than `most`.
+        TooMuchMemoryError
+            When runs, or matches that must be compared, take more than `memory`.
         """
         events = self._events(rows)
         derive = self._derive(rows, events, jit)
-        paths = self._paths(rows, events, most, jit)
-        for some in whole_ends(paths) if self.tables.is_ambiguous else paths:
-            matches = matches_of(some, self.tables, self.variables, events.rows, rows.ts, derive)
-            kept = distinct(matches, some, rows, self.templates) if self.tables.is_ambiguous else bound(matches)
+        # Matches whose events were made may be equal by what they hold, and then they count once (R24).
+        is_compared = self.tables.is_ambiguous and bool(self.tables.templates)
+        paths = self._paths(rows, events, UNLIMITED if is_compared else most, memory, jit)
+        counts = np.zeros(len(events.times) if is_compared else 0, np.int64)
+        for some in whole_ends(paths, memory) if is_compared else paths:
+            matches = matches_of(
+                some, self.tables, self.variables, events.rows, rows.ts, derive, with_edges=self.hides_events
+            )
+            kept = distinct(matches, some, rows, self.templates) if is_compared else bound(matches)
+            if is_compared:
+                np.add.at(counts, some.starts[kept], 1)
+                if counts[some.starts[kept]].max(initial=0) > most:
+                    raise too_many_matches(most)
             yield matches if len(kept) == len(matches) else take(matches, kept)
 
     def graphs(self, rows: Rows, *, jit: bool | None = None) -> Iterator[Graphs]:
@@ -116,7 +143,7 @@ class RunKernel(Reach):
         """
         events = self._events(rows)
         if self.graphing is not None:
-            found = self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, jit))
+            found = self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, UNLIMITED, jit))
         else:
             found = graphs_of(self._plain(rows, events, owns_by_end=True))
         for some in found:
@@ -131,22 +158,30 @@ class RunKernel(Reach):
             )
 
     def _events(self, rows: Rows) -> Merged:
-        chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(rows.flags)
+        chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(has_any(rows.flags))
         return merged(rows, chosen.astype(np.int64, copy=False))
 
-    def _paths(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Iterator[Paths]:
+    def _paths(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Iterator[Paths]:
         """The runs that have ended, those that are owned."""
         if self.search is None:
-            return paths_of(self._plain(rows, events), most)
-        return self.search.paths(self._task(rows, events, most, jit))
+            labels = self.tables.labels if self.tables.is_ambiguous else None
+            return paths_of(self._plain(rows, events), most, labels)
+        return self.search.paths(self._task(rows, events, most, memory, jit))
 
-    def _task(self, rows: Rows, events: Merged, most: int, jit: bool | None) -> Task:
+    def _task(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Task:
         letters = self._letters(rows.flags[events.rows])
-        return Task(events, letters, rows.columns, self.query.window_us, most, jit)
+        events, window_us = self._moved(rows, events)
+        return Task(events, letters, rows.columns, window_us, most, jit, memory)
 
     def _plain(self, rows: Rows, events: Merged, *, owns_by_end: bool = False) -> Iterator[Accepted]:
         letters, read = self._letters(rows.flags[events.rows]), self._reader(rows, events)
-        return PlainSearch(self.tables, read, self.query.window_us, owns_by_end).accepted(events, letters)
+        events, window_us = self._moved(rows, events)
+        return PlainSearch(self.tables, read, window_us, owns_by_end).accepted(events, letters)
+
+    def _moved(self, rows: Rows, events: Merged) -> tuple[Merged, int | None]:
+        """The events and the window as the search compares them: tie columns are part of the time."""
+        window_us = self.query.window_us
+        return (events, window_us) if rows.instants is None else apart(events, window_us, rows.instants)
 
     def as_graphs(self, attributes: Mapping[str, Sequence[str]]) -> RunKernel:
         """The same for graphs: slices own the matches that end in them, and events keep all their attributes."""
@@ -159,34 +194,41 @@ class RunKernel(Reach):
         replaying, columns = self.replaying, in_order(rows.columns, events.rows)
         return lambda paths, counts: replaying.values(paths, columns, counts, jit)
 
-    def _letters(self, flags: Integers) -> Integers:
-        words = np.zeros(len(flags), np.int64)
+    def _letters(self, flags: Flags) -> Integers:
+        # Numbers of Python where 64 bits are too few: then nothing is compiled.
+        kind = np.int64 if len(self.letters) <= WORD_BITS else object
+        words = np.zeros(len(flags), kind)
         for place, letter in enumerate(self.letters):
-            words |= ((flags & letter.bits != 0) ^ letter.is_inverted).astype(np.int64) << place
+            is_true = has_any(flags, letter.bits) if letter.bits else np.zeros(len(flags), np.bool_)
+            words |= (is_true ^ letter.is_inverted).astype(np.int64).astype(kind) << place
         return words
 
     def _reader(self, rows: Rows, events: Merged) -> Read:
         def read(event: int) -> Reading:
             row = int(events.rows[event])
             kind = self.types[int(rows.kinds[row])] if rows.kinds is not None else self.types[0]
-            values = rows.event(row) if rows.event is not None and rows.flags[row] else {}
+            values = rows.event(row) if rows.event is not None and rows.flags[row].any() else {}
             return Reading(kind, int(rows.ts[row]), values)
 
         return read
 
 
-def paths_of(ends: Iterable[Accepted], most: int) -> Iterator[Paths]:
-    """The matches that are ways through arenas, some at a time."""
+def paths_of(ends: Iterable[Accepted], most: int, labels: Sequence[int] | None) -> Iterator[Paths]:
+    """The matches that are ways through arenas, some at a time; with labels, ways with the same ones are one."""
     found = Collected()
     counts: Counter[int] = Counter()
     for accepted in ends:
-        for start, path in accepted.arena.ways(accepted.node, accepted.first):
-            found.add(accepted.arena, start, accepted.end, path)
+        arena, node, first = accepted.arena, accepted.node, accepted.first
+        ways = arena.ways(node, first) if labels is None else arena.words(node, first, labels)
+        for start, path in ways:
+            if not path:
+                continue
+            found.add(arena, start, accepted.end, path)
             counts[start] += 1
             if counts[start] > most:
                 raise too_many_matches(most)
-        if len(found) >= ROOM:
-            yield found.paths()
-            found = Collected()
+            if len(found) >= ROOM or len(found.steps) >= 4 * ROOM:
+                yield found.paths()
+                found = Collected()
     if len(found):
         yield found.paths()

@@ -23,7 +23,7 @@ WHOLE = -1  # the template of an event that is bound as it is
 # What a step asks of an event beside its letters.
 ALWAYS, LATER, TIED = 0, 1, -1
 # What the worker must compute itself: Spark and SQL know no elements of monoids.
-_FOREIGN = (rx.Zero, rx.Lift, rx.Combine, rx.Finish, rx.Identical, rx.EventTime)
+_FOREIGN = (rx.Zero, rx.Lift, rx.Combine, rx.Finish, rx.Identical, rx.Precedes, rx.EventTime)
 
 Letter = tuple[ex.Expression, ...]
 
@@ -124,6 +124,12 @@ class Tables:
             return ()
         here = {_as_of(step, LATER) for step in leaving if step not in (stays[0], leads[0])}
         return (stays[0], leads[0]) if here == {_as_of(step, ALWAYS) for step in there if not _waits(step)} else ()
+
+    @cached_property
+    def labels(self) -> tuple[int, ...]:
+        """A number for each step: steps with one number show the same of the event they read."""
+        shown = [(tuple(sorted(step.gives)), step.made, step.replays) for step in self.steps]
+        return tuple(map(shown.index, shown))
 
     @cached_property
     def is_ambiguous(self) -> bool:
@@ -263,6 +269,7 @@ def _is_ambiguous(found: Tables) -> bool:
     """Two different runs side by side over the same events, which bind the same at each of them."""
     shown = [_shown(step) for step in found.steps]
     asked = [_asked(found, step) for step in found.steps]
+    guards = [frozenset(ex.conjuncts(step.guard)) for step in found.steps]
     begin = (START, START, False)
     seen, waiting = {begin}, [begin]
     while waiting:
@@ -271,6 +278,8 @@ def _is_ambiguous(found: Tables) -> bool:
             for right in found.leaving[other]:
                 if shown[left.number] != shown[right.number] or _contradict(asked[left.number], asked[right.number]):
                     continue
+                if not differ and _contradict(guards[left.number], guards[right.number]):
+                    continue  # up to here the two are one run, with the same registers
                 pair = (left.target, right.target, differ or left.number != right.number)
                 if pair[2] and {left.target, right.target} <= found.automaton.finals:
                     return True
@@ -280,15 +289,15 @@ def _is_ambiguous(found: Tables) -> bool:
     return False
 
 
-def _shown(step: Step) -> tuple[tuple[str, frozenset[str] | None], ...]:
+def _shown(step: Step) -> tuple[tuple[str, tuple[bool, frozenset[str]] | None], ...]:
     """What a match shows of a step, as far as it is known before there are events."""
     made = {number: output for number, (_, output) in enumerate(step.made)}
     given = []
     for variable, template, number in step.gives:
         names = None
         if template != WHOLE:
-            output = made[number]
-            names = frozenset(_template(output).attributes)
+            kind = _template(made[number])
+            names = (kind.is_derived, frozenset(kind.attributes))
         given.append((variable, names))
     return tuple(sorted(given, key=repr))
 

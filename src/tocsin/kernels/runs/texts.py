@@ -3,7 +3,8 @@
 text         what it does
 ----         ------------
 HELPERS      join two histories; leave out what no live run can reach
-WAYS         the matches that end at an event, one after the other
+WAYS         the matches that end at an event, one after the other, where each is one way through the arena
+WORDS        the same where several ways may bind the same events: all of those are followed together
 GRAPH        the same as one graph: the part of the arena that they are ways through, and how many they are
 """
 
@@ -13,9 +14,10 @@ from tocsin.kernels.runs.arena import LEAF, UNION
 
 # Why a call returns: all is done; the outputs are full; and too small are the stack, the arena, the lists of runs.
 DONE, FULL, DEEP, GROW, WIDE, TOO_MANY = range(6)
-AT = ("group", "place", "first", "live", "nodes", "cur", "stack", "end")
+AT = ("group", "place", "first", "live", "nodes", "cur", "stack", "end", "pooled", "stamp")
 ARENA = ("a_step", "a_event", "a_before", "a_latest", "a_new", "a_mark")
 INPUTS = ("times", "words", "group_from", "group_to", "own_low", "own_high")
+POOL = ("pool", "pool_key", "stack_from", "labels")  # what WORDS works with beside
 WORK = ("h_stamp", "h_slot", "s_stamp", "s_slot", "stack_node", "stack_depth", "path", "counts", "g_list")
 MATCHES = ("out_start", "out_end", "out_to", "out_step", "out_event")
 GRAPHS = (*MATCHES, "out_before", "out_number", "out_root", "out_count")
@@ -92,6 +94,8 @@ while stack > 0:
             stack += 1
             status = {FULL}
             break
+        if depth == 0:
+            continue
         start = a_event[node]
         counts[start] += 1
         if counts[start] > most:
@@ -115,6 +119,82 @@ while stack > 0:
     stack_node[stack] = a_before[node]
     stack_depth[stack] = depth + 1
     stack += 1
+"""
+
+WORDS = f"""\
+while stack > 0:
+    top = stack - 1
+    depth = stack_depth[top]
+    if depth >= len(path):
+        status = {DEEP}
+        break
+    if depth > 0:
+        path[depth - 1] = stack_node[top]
+    stamp += 1
+    k = stack_from[top]
+    while k < pooled:
+        node = pool[k]
+        if a_mark[node] == stamp or a_latest[node] < first:
+            pooled -= 1
+            pool[k] = pool[pooled]
+        elif a_step[node] != {UNION}:
+            a_mark[node] = stamp
+            k += 1
+        elif pooled == len(pool):
+            break
+        else:
+            a_mark[node] = stamp
+            pool[k] = a_event[node]
+            pool[pooled] = a_before[node]
+            pooled += 1
+    low = stack_from[top]
+    if k < pooled or stack + pooled - low > len(stack_node):
+        status = {DEEP}
+        break
+    leaves = 0
+    for k in range(low, pooled):
+        node = pool[k]
+        if a_step[node] == {LEAF}:
+            leaves += 1
+            pool_key[k] = {1 << 62} + int(a_event[node])
+        else:
+            pool_key[k] = int(a_event[node]) * len(labels) + labels[a_step[node]]
+    if n_out + leaves > len(out_start) or n_steps + leaves * depth > len(out_step):
+        status = {FULL}
+        break
+    if pooled - low > 1:
+        order = np.argsort(pool_key[low:pooled])
+        pool_key[low:pooled] = pool_key[low:pooled][order]
+        pool[low:pooled] = pool[low:pooled][order]
+    stack = top
+    for k in range(pooled - leaves, pooled):
+        start = a_event[pool[k]]
+        if depth == 0 or (k > low and pool_key[k] == pool_key[k - 1]):
+            continue
+        counts[start] += 1
+        if counts[start] > most:
+            status = {TOO_MANY}
+            break
+        for step in range(depth):
+            kept = path[depth - 1 - step]
+            out_step[n_steps + step] = a_step[kept]
+            out_event[n_steps + step] = a_event[kept]
+        n_steps += depth
+        out_start[n_out] = start
+        out_end[n_out] = end
+        n_out += 1
+        out_to[n_out] = n_steps
+    if status >= 0:
+        break
+    pooled -= leaves
+    for k in range(low, pooled):
+        node = pool[k]
+        if k == low or pool_key[k] != pool_key[k - 1]:
+            stack_from[stack] = k
+            stack_node[stack] = node
+            stack_depth[stack] = depth + 1
+            stack += 1
+        pool[k] = a_before[node]
 """
 
 GRAPH = f"""\

@@ -9,13 +9,13 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.search.chains import Chains, between_neighbours
 from tocsin.kernels.search.conditions import Candidate, is_lasting, is_testable_next
-from tocsin.kernels.search.loops import Loops
+from tocsin.kernels.search.lines import Lines
 from tocsin.kernels.search.state import Held, Many, One, State, Then
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
 
-class Copies(Loops):
+class Copies(Lines):
     """Repeat of an event."""
 
     def _copies_of_events(self, node: alg.Repeat, event: alg.Event, state: State, then: Then) -> None:
@@ -190,12 +190,6 @@ class Copies(Loops):
     def _ascend(self, number: str) -> None:
         """Back to the level before."""
         self.writer.line(f"{number} -= 1")
-
-    def _step(self) -> None:
-        writer = self.writer
-        writer.line("steps += 1")
-        with writer.block("if steps > most_steps:"):
-            writer.line("return TOO_LONG, g, at, mark")
 
     def _level_state(self, state: State, number: str, name: str, bag: str, *, is_table: bool = False) -> State:
         """The state with `number` copies chosen, recomputed whenever the walk comes to a level."""

@@ -42,6 +42,8 @@ class Setting:
         Variables of several types: their lists have a column of kinds.
     window_us
         The window.
+    policy
+        The selection policy of the query.
     selection
         The policy the loops apply themselves: `any` when it is left to a filter.
     with_floors
@@ -59,6 +61,7 @@ class Setting:
     type_numbers: Mapping[str, int]
     several: frozenset[str]
     window_us: int | None
+    policy: Selection
     selection: Selection
     with_floors: bool
     owns_by_end: bool
@@ -73,6 +76,7 @@ class Frame:
     tables: Sequence[Table]
     waiting: tuple[alg.Absent, ...]
     is_main: bool
+    counts_first: bool = False
     writer: Writer = field(default_factory=Writer)
     parameters: dict[str, None] = field(default_factory=dict)
     stacks: dict[str, None] = field(default_factory=dict)
@@ -80,6 +84,8 @@ class Frame:
     works: dict[str, tuple[str, int]] = field(default_factory=dict)  # array → numbers per entry of another array
     declarations: dict[str, None] = field(default_factory=dict)
     beginnings: dict[str, None] = field(default_factory=dict)  # lines at the start of every group
+    bags: dict[str, None] = field(default_factory=dict)  # variables whose events have outputs of their own
+    lined: set[str] = field(default_factory=set)  # lists that a `Line` reads, which has pointers of its own
 
     def __post_init__(self) -> None:
         self.checks = Checks(self.writer, self.setting.columns)
@@ -108,6 +114,21 @@ class Frame:
         """
         with self.writer.block(f"if {index} == len({array}):"):
             self.writer.line(f"return {status}, g, at, mark")
+
+    def _stop_when_full(self) -> None:
+        """At the end of a start whose matches were only counted: stop, and say how much room they need."""
+        if not self.counts_first:
+            return
+        with self.writer.block("if is_full:"):
+            self.writer.line("needs[0] = count")
+            for number, variable in enumerate(self._written_bags(), 1):
+                self.writer.line(f"needs[{number}] = total_{variable}")
+            self.writer.line("return FULL, g, at, mark")
+
+    def _written_bags(self) -> list[str]:
+        """The short names of the variables whose events have outputs of their own."""
+        kept = (variable for variable, kind in self.kinds.items() if kind.iterated)
+        return [self.setting.numbers[variable] for variable in kept if variable not in self.setting.hidden]
 
     def parameter(self, name: str) -> str:
         """An array that the function takes."""
@@ -165,6 +186,8 @@ class Frame:
 
     def _follow(self, time: str, outermost: str, index: str) -> None:
         """Move the pointers of all other lists to where events that can join this one begin."""
+        if not may_be_empty(self._outermost()):
+            self._stop_when_full()
         self.writer.line("found = 0")
         self.writer.line("steps = 0")
         if not may_be_empty(self._outermost()):
@@ -180,7 +203,7 @@ class Frame:
         before = dict.fromkeys(positive, 0) | around
         for name, farther in before.items():
             is_after = name in positive and not self.is_around
-            if name == outermost or name in keyed or (window is None and not is_after):
+            if name == outermost or name in keyed or name in self.lined or (window is None and not is_after):
                 continue
             floor = time if is_after else f"plus({time}, {-((window or 0) + farther)})"
             self.writer.line(f"p_{name} = first_after(ts_{name}, {floor}, p_{name}, z_{name})")

@@ -4,12 +4,16 @@ The function visits the groups (a partition, or a slice of one) from `group` on,
 candidates from `begin` on. It stops at the end, or with a status: `FULL` when the arrays for matches are, `DEEP` when a
 match is longer than the stacks, to be called again where it stopped; `TOO_MANY` when one start has more than `most`
 matches, `TOO_LONG` when its iterations take more than `most_steps` steps. It gives the status, where to go on, and how
-many matches are complete up to there.
+many matches are complete up to there; `needs` says how long arrays must be, of matches and of each variable's events.
+
+Where the loops count matches, a start whose matches do not fit is counted to its end before more room is asked for:
+what is too many is refused before it takes memory, and what is not gets as much as it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
@@ -17,12 +21,12 @@ from tocsin.analysis.types import Kind
 from tocsin.kernels.search.absences import spoken_of
 from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.gatherings import Gatherings
-from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
+from tocsin.kernels.search.program import Line, Pick, Search, Table, may_be_empty
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
 DONE, FULL, DEEP, TOO_MANY, TOO_LONG = 0, 1, 2, 3, 4
 DOUBLES = "out_double"  # outputs that are called so hold doubles
-FIXED_PARAMETERS = ("groups", "group", "begin", "most", "most_steps", "own_low", "own_high")
+FIXED_PARAMETERS = ("groups", "group", "begin", "most", "most_steps", "needs", "own_low", "own_high")
 
 
 def value_name(number: int, kind: Kind) -> str:
@@ -42,10 +46,22 @@ class Function:
     works: dict[str, tuple[str, int]]
     stacks: tuple[str, ...]
     outputs: tuple[str, ...]
+    bags: tuple[str, ...] = ()  # the variables whose events have arrays of their own, as `needs` has them
+    counts_first: bool = False
+
+    def is_of_bag(self, output: str) -> bool:
+        """Whether an output holds the events of a bag, and not a value for each match."""
+        return any(output in (f"out_{name}", f"out_floor_{name}") for name in self.bags)
 
 
 def function(
-    search: Search, setting: Setting, tables: Sequence[Table], *, waiting: tuple[alg.Absent, ...] = (), is_main: bool
+    search: Search,
+    setting: Setting,
+    tables: Sequence[Table],
+    *,
+    waiting: tuple[alg.Absent, ...] = (),
+    is_main: bool,
+    counts_first: bool = False,
 ) -> Function:
     """Write the function of a search.
 
@@ -61,8 +77,10 @@ def function(
         Absences that the sub-matches of a table bring along instead of deciding them.
     is_main
         Whether the matches are those of the query, and not of a table.
+    counts_first
+        Whether a start is counted to its end when its matches do not fit.
     """
-    return _FunctionWriter(search, setting, tables, waiting, is_main).function()
+    return _FunctionWriter(search, setting, tables, waiting, is_main, counts_first).function()
 
 
 class _FunctionWriter(Gatherings):
@@ -81,12 +99,23 @@ class _FunctionWriter(Gatherings):
         writer.depth = 1
         for name in ("count", "found", "steps", "mark", "at"):
             writer.line(f"{name} = 0")
+        if self.counts_first:
+            writer.line("is_full = False")
         writer.all(self.declarations)
         with writer.block("for g in range(group, groups):"):
             writer.all(self.beginnings)
             writer.lines += body
+            self._stop_when_full()
         writer.line("return DONE, groups, 0, count")
-        return Function(writer.text, tuple(self.parameters), self.works, tuple(self.stacks), tuple(self.outputs))
+        return Function(
+            writer.text,
+            tuple(self.parameters),
+            self.works,
+            tuple(self.stacks),
+            tuple(self.outputs),
+            tuple(self.bags),
+            self.counts_first,
+        )
 
     def _list_inputs(self) -> None:
         """The bounds of every list in this group, and a pointer into each that follows the outermost event."""
@@ -118,6 +147,8 @@ class _FunctionWriter(Gatherings):
                 self._copies_of_events(node, event, state, then)
             case alg.Repeat(part=Pick() as pick):
                 self._copies_of_rows(node, pick, state, then)
+            case Line():
+                self._line(node.events, state, then)
             case alg.Sequence():
                 self._sequence(node.parts, state, then)
             case alg.All():
@@ -181,7 +212,6 @@ class _FunctionWriter(Gatherings):
         writer.line("found += 1")
         with writer.block("if found > most:"):
             writer.line("return TOO_MANY, g, at, mark")
-        self._stop_unless_room("count", "out_start", "FULL")
         singles = {"out_start": state.low, "out_end": state.high, "out_group": "g"}
         for guard in left:
             number = self.waiting.index(guard.absent)
@@ -189,20 +219,46 @@ class _FunctionWriter(Gatherings):
             singles |= {f"out_low{number}": low, f"out_high{number}": high}
             singles[f"out_active{number}"] = f"(1 if {guard.active} else 0)" if guard.active else "1"
         singles |= values
+        bags: dict[str, Held | None] = {}
         for variable in (each for each in self.kinds if each not in self.setting.hidden):
             name = self.setting.numbers[variable]
             what = state.held.get(variable)
-            floors = f"f_{name}"
             if self.kinds[variable].iterated:
-                self._write_bag(name, what, floors)
+                bags[name] = what
                 continue
             singles[f"out_{name}"] = what.index if isinstance(what, One) else "-1"
             if self.setting.with_floors:
-                singles[f"out_floor_{name}"] = floors
-        for name, code in singles.items():
-            self.outputs[name] = None
-            writer.line(f"{name}[count] = {code}")
+                singles[f"out_floor_{name}"] = f"f_{name}"
+        with self._room(bags):
+            for name, what in bags.items():
+                self._write_bag(name, what)
+            for name, code in singles.items():
+                self.outputs[name] = None
+                writer.line(f"{name}[count] = {code}")
+        for name, what in bags.items():
+            writer.line(f"total_{name} += {_size(what)}")
         writer.line("count += 1")
+
+    @contextmanager
+    def _room(self, bags: Mapping[str, Held | None]) -> Iterator[None]:
+        """What is written inside has room; otherwise the search stops, or only counts from here on."""
+        writer = self.writer
+        self.bags |= dict.fromkeys(bags)
+        self.declarations |= dict.fromkeys(f"total_{name} = 0" for name in bags)
+        over = ["count >= len(out_start)"]
+        over += [f"total_{name} + {_size(what)} > len(out_{name})" for name, what in bags.items() if what is not None]
+        if not self.counts_first:
+            with writer.block(f"if {' or '.join(over)}:"):
+                writer.line("needs[0] = count + 1")
+                for number, (name, what) in enumerate(bags.items(), 1):
+                    writer.line(f"needs[{number}] = total_{name} + {_size(what)}")
+                writer.line("return FULL, g, at, mark")
+            yield
+            return
+        with writer.block(f"if is_full or {' or '.join(over)}:"):
+            writer.line("is_full = True")
+        with writer.block("else:"):
+            yield
 
     def _values(self, state: State) -> dict[str, str]:
         """What is asked of bags: the names of the outputs, and what they hold."""
@@ -214,7 +270,7 @@ class _FunctionWriter(Gatherings):
             found[f"out_null{number}"] = f"(1 if {is_null} else 0)"
         return found
 
-    def _write_bag(self, name: str, what: Held | None, floors: str) -> None:
+    def _write_bag(self, name: str, what: Held | None) -> None:
         """Append the events of a bag; `out_…_to` says where those of each match end."""
         writer = self.writer
         total, values, ends = f"total_{name}", f"out_{name}", f"out_{name}_to"
@@ -223,14 +279,17 @@ class _FunctionWriter(Gatherings):
         if self.setting.with_floors:
             floor_values = f"out_floor_{name}"
             self.outputs[floor_values] = None
-            arrays[floor_values] = lambda k: f"{floors}[{k}]"
-        self.declarations[f"{total} = 0"] = None
+            arrays[floor_values] = lambda k: f"f_{name}[{k}]"
         if what is not None:
-            count = what.count if isinstance(what, Many) else f"(1 if {what.index} >= 0 else 0)"
             step = self.checks.fresh("k")
-            with writer.block(f"for {step} in range({count}):"):
-                self._stop_unless_room(total, values, "FULL")
+            with writer.block(f"for {step} in range({_size(what)}):"):
                 for array, code in arrays.items():
-                    writer.line(f"{array}[{total}] = {code(step)}")
-                writer.line(f"{total} += 1")
-        writer.line(f"{ends}[count] = {total}")
+                    writer.line(f"{array}[{total} + {step}] = {code(step)}")
+        writer.line(f"{ends}[count] = {total} + {_size(what)}")
+
+
+def _size(what: Held | None) -> str:
+    """The code of how many events a variable holds."""
+    if what is None:
+        return "0"
+    return what.count if isinstance(what, Many) else f"(1 if {what.index} >= 0 else 0)"

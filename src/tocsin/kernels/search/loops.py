@@ -48,19 +48,26 @@ class Loops(Frame):
         with writer.block(f"while {index} < z_{name}:"):
             writer.line(f"{time} = ts_{name}[{index}]")
             self._stop_beyond(state, time, index, name)
-            if self._owns_here(state):
-                with writer.block(f"if {time} > own_high[g]:"):
-                    writer.line("break")
-            with writer.condition(*self.kind_test(node.variable, node.type, index), *self._owned(state, time)):
-                if is_outermost:
-                    self._follow(time, name, index)
-                elif not state.is_bound:
-                    self._count_anew(f"{state.high} == LEAST")
-                bound = self._bound(state, time, time, self._place(name, index))
-                bound = bound.knowing({node.variable: One(index, is_sure=True)})
-                self._floor_of(node.variable, state.floor)
-                self._proceed(bound, then, variable=node.variable, is_first=not state.is_bound)
+            self._taken(node, state, index, time, then, leave=("break",))
             writer.line(f"{index} += 1")
+
+    def _taken(
+        self, node: alg.Event, state: State, index: str, time: str, then: Then, *, leave: tuple[str, ...]
+    ) -> None:
+        """Bind the candidate at `index` if it fits, and go on inside."""
+        writer, name = self.writer, self.setting.numbers[node.variable]
+        if self._owns_here(state):
+            with writer.block(f"if {time} > own_high[g]:"):
+                writer.all(leave)
+        with writer.condition(*self.kind_test(node.variable, node.type, index), *self._owned(state, time)):
+            if self._is_outermost(state):
+                self._follow(time, name, index)
+            elif not state.is_bound:
+                self._count_anew(f"{state.high} == LEAST")
+            bound = self._bound(state, time, time, self._place(name, index))
+            bound = bound.knowing({node.variable: One(index, is_sure=True)})
+            self._floor_of(node.variable, state.floor)
+            self._proceed(bound, then, variable=node.variable, is_first=not state.is_bound)
 
     def _start(self, name: str, variable: str, state: State, is_outermost: bool) -> str:
         if is_outermost:
@@ -79,6 +86,12 @@ class Loops(Frame):
             pos = self.parameter(f"pos_{name}")
             with self.writer.block(f"if {pos}[{index}] != {state.place} + 1 or {time} <= {state.floor}:"):
                 self.writer.line("break")
+
+    def _step(self) -> None:
+        writer = self.writer
+        writer.line("steps += 1")
+        with writer.block("if steps > most_steps:"):
+            writer.line("return TOO_LONG, g, at, mark")
 
     def _floor_of(self, variable: str, floor: str) -> None:
         if self.setting.with_floors:

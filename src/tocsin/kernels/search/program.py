@@ -2,7 +2,9 @@
 
 code        meaning
 ----        -------
-Part        a pattern for one nest of loops: Event, Repeat of an Event or a Pick, Sequence, All, Absent, Gather, Pick
+Part        a pattern for one nest of loops: Event, Repeat of an Event or a Pick, Sequence, Line, All, Absent, Gather,
+            Pick
+Line        a sequence of events that one loop searches for, where there are more events than loops can nest
 Pick        stands for a table: one of its sub-matches is chosen
 Table       sub-matches of an OR, or of the part of an iteration: the union of its branches
 Search      one generated function: a part, and the tests that may be made in it
@@ -12,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from functools import cached_property
+from itertools import groupby, product
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
@@ -29,6 +32,16 @@ class Pick(alg.Node):
 
     table: int
     variables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line(alg.Sequence):
+    """A sequence of single events, searched for in one loop."""
+
+    @property
+    def events(self) -> tuple[alg.Event, ...]:
+        """Its parts."""
+        return tuple(part for part in self.parts if isinstance(part, alg.Event))
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,7 @@ class Table:
     branches: tuple[Search, ...]
     absences: tuple[alg.Absent, ...] = ()
 
-    @property
+    @cached_property
     def kinds(self) -> dict[str, alg.Kind]:
         """The variables of a row and what each holds."""
         return alg.variables_of(self.node)
@@ -116,7 +129,7 @@ class _Cutter:
 
     def part(self, node: alg.Node) -> alg.Node:
         match node:
-            case alg.Event() | Pick():
+            case alg.Event() | Line() | Pick():
                 return node
             case alg.Sequence() | alg.All():
                 return self._several(node)
@@ -134,8 +147,9 @@ class _Cutter:
 
     def _several(self, node: alg.Sequence | alg.All) -> alg.Node:
         """The parts, the first ones as a table while there are more loops than one function may nest."""
-        parts = [self.part(part) for part in node.parts]
-        originals = list(node.parts)
+        is_long = sum(map(_loops, node.parts)) > MOST_LOOPS
+        originals = _lined(node.parts) if is_long and isinstance(node, alg.Sequence) else list(node.parts)
+        parts = [self.part(part) for part in originals]
         while sum(map(_loops, parts)) > MOST_LOOPS:
             number, loops = 1, _loops(parts[0])
             while loops + _loops(parts[number]) <= MOST_LOOPS:
@@ -217,6 +231,17 @@ def _is_ambiguous(node: alg.Node) -> bool:
     return not isinstance(node, alg.Event)
 
 
+def _lined(parts: Sequence[alg.Node]) -> list[alg.Node]:
+    """The parts, with events that follow each other as one."""
+    found: list[alg.Node] = []
+    for is_event, some in groupby(parts, lambda part: isinstance(part, alg.Event)):
+        several = tuple(some)
+        found += [Line(several)] if is_event and len(several) > 1 else several
+    return found
+
+
 def _loops(node: alg.Node) -> int:
     """How many loops stand inside each other in a part's code."""
+    if isinstance(node, Line):
+        return 1
     return sum(map(_loops, node.children())) if isinstance(node, alg.Sequence | alg.All | alg.Around) else 1

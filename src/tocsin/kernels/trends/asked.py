@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.trends.machine import Machine, NotAWordError, machine
+from tocsin.kernels.trends.machine import MOST_LETTERS, Machine, NotAWordError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
@@ -36,6 +36,8 @@ def refusal(query: alg.Query) -> str | None:
         words = machine(query.core)
     except NotAWordError as problem:
         return f"its matches are no sequences of single events: {type(problem.node).__name__}"
+    if len(words.letters) > MOST_LETTERS:
+        return f"its sequences are of more than {MOST_LETTERS} kinds of events"
     return _refused_condition(query, words) or _refused_policy(query, words) or _refused_output(query, words)
 
 
@@ -69,6 +71,10 @@ def _refused_policy(query: alg.Query, words: Machine) -> str | None:
     variables = [variable for variable, _ in words.letters]
     if query.selection is Selection.NEXT and len(set(variables)) < len(variables):
         return "a variable under `next` has events of several types"
+    if query.selection is Selection.NEXT and any(
+        isinstance(node, alg.Any) and node.is_one_element for node in query.core.walk()
+    ):
+        return "an OR of single events is one element under `next`"
     return None
 
 

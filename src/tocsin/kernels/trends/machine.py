@@ -18,8 +18,9 @@ from itertools import pairwise
 
 from tocsin.algebra import nodes as alg
 
-# A bounded iteration has a place per copy.
-MOST_PLACES = 256
+# A bounded iteration has a place per copy; sets of places may be many more.
+MOST_PLACES, MOST_STATES = 256, 2048
+MOST_LETTERS = 62  # the letters that an event can be are the bits of one number
 Letter = tuple[str, str]  # a variable and the type of the event it takes
 
 
@@ -37,12 +38,16 @@ class Machine:
         The states in which a match is complete.
     entered
         For every state the number of the letter that leads to it; none leads to the start.
+    elements
+        For every letter the variables of the element that it belongs to: under `next` an OR of single events is one
+        element (R45).
     """
 
     letters: tuple[Letter, ...]
     moves: tuple[tuple[int, int, int], ...]
     finals: frozenset[int]
     entered: tuple[int, ...]
+    elements: tuple[tuple[str, ...], ...]
 
     def variable(self, state: int) -> str | None:
         """The variable that took the last event."""
@@ -78,8 +83,15 @@ class NotAWordError(Exception):
         self.node = node
 
 
-def machine(core: alg.Node) -> Machine:
+def machine(core: alg.Node, *, by_element: bool = False) -> Machine:
     """The words of a pattern.
+
+    Parameters
+    ----------
+    core
+        The pattern.
+    by_element
+        Whether a variable that belongs to several elements has a letter for each.
 
     Raises
     ------
@@ -94,7 +106,9 @@ def machine(core: alg.Node) -> Machine:
     """
     places = _Places()
     part = places.of(core)
-    letters = tuple(dict.fromkeys(places.letters))
+    own = places.elements if by_element else [(variable,) for variable, _ in places.letters]
+    labels = list(zip(places.letters, own, strict=True))
+    letters = tuple(dict.fromkeys(labels))
     numbers = {letter: number for number, letter in enumerate(letters)}
     known: dict[frozenset[int], int] = {frozenset(): 0}
     moves: list[tuple[int, int, int]] = []
@@ -103,16 +117,24 @@ def machine(core: alg.Node) -> Machine:
     for state in waiting:  # grows while it is walked
         reached = {place for one in state for place in places.follows[one]} if state else set(part.first)
         for letter in letters:
-            target = frozenset(place for place in reached if places.letters[place] == letter)
+            target = frozenset(place for place in reached if labels[place] == letter)
             if not target:
                 continue
             if target not in known:
+                if len(known) == MOST_STATES:
+                    raise NotAWordError(core)
                 known[target] = len(known)
                 waiting.append(target)
                 entered.append(numbers[letter])
             moves.append((known[state], numbers[letter], known[target]))
     finals = frozenset(number for state, number in known.items() if state & part.last)
-    return Machine(letters, tuple(moves), finals, tuple(entered))
+    return Machine(
+        tuple(letter for letter, _ in letters),
+        tuple(moves),
+        finals,
+        tuple(entered),
+        tuple(element for _, element in letters),
+    )
 
 
 @dataclass(frozen=True)
@@ -127,6 +149,7 @@ class _Part:
 class _Places:
     def __init__(self) -> None:
         self.letters: list[Letter] = []
+        self.elements: list[tuple[str, ...]] = []
         self.follows: list[set[int]] = []
 
     def of(self, node: alg.Node) -> _Part:
@@ -134,23 +157,22 @@ class _Places:
             case alg.Event(type=str()):
                 place = self._place(node)
                 return _Part(frozenset({place}), frozenset({place}), is_empty=False)
-            case alg.Sequence(order=alg.Order.TIME):
+            case alg.Sequence(order=alg.Order.TIME | alg.Order.TIES):
                 found = _Part(frozenset(), frozenset(), is_empty=True)
                 for part in node.parts:
                     found = self._joined(found, self.of(part))
                 return found
             case alg.Any():
+                begun = len(self.letters)
                 parts = [self.of(part) for part in node.parts]
+                if node.is_one_element:
+                    names = tuple(sorted({variable for variable, _ in self.letters[begun:]}))
+                    self.elements[begun:] = [names] * len(parts)
                 first = frozenset[int]().union(*(part.first for part in parts))
                 last = frozenset[int]().union(*(part.last for part in parts))
                 return _Part(first, last, any(part.is_empty for part in parts))
-            case alg.Repeat(order=alg.Order.TIME, part=alg.Event(type=str()) as event):
-                return self._copies(node, event)
-            case alg.Repeat(order=alg.Order.TIME, least=0 | 1, most=None | 1):
-                copy = self.of(node.part)
-                if node.most is None:
-                    self._join(copy.last, copy.first)
-                return _Part(copy.first, copy.last, copy.is_empty or node.least == 0)
+            case alg.Repeat(order=alg.Order.TIME | alg.Order.TIES):
+                return self._copies(node)
         raise NotAWordError(node)
 
     def _place(self, event: alg.Event) -> int:
@@ -158,21 +180,25 @@ class _Places:
         if len(self.letters) == MOST_PLACES:
             raise NotAWordError(event)
         self.letters.append((event.variable, event.type))
+        self.elements.append((event.variable,))
         self.follows.append(set())
         return len(self.letters) - 1
 
-    def _copies(self, node: alg.Repeat, event: alg.Event) -> _Part:
-        """A place per copy that is counted; the last one of an endless iteration follows itself."""
+    def _copies(self, node: alg.Repeat) -> _Part:
+        """A place per copy that is counted; the last copy of an endless iteration follows itself."""
         number = max(1, node.least) if node.most is None else node.most
-        if number > MOST_PLACES:
+        if not 0 < number <= MOST_PLACES:
             raise NotAWordError(node)
-        copies = [self._place(event) for _ in range(number)]
+        copies = [self.of(node.part) for _ in range(number)]
         for one, other in pairwise(copies):
-            self.follows[one].add(other)
+            self._join(one.last, other.first)
         if node.most is None:
-            self.follows[copies[-1]].add(copies[-1])
-        last = copies[-1:] if node.most is None else copies[max(1, node.least) - 1 :]
-        return _Part(frozenset(copies[:1]), frozenset(last), is_empty=node.least == 0)
+            self._join(copies[-1].last, copies[-1].first)
+        # An empty copy may stand for any that are missing.
+        is_empty = node.least == 0 or copies[0].is_empty
+        least = 1 if is_empty else node.least
+        last = frozenset[int]().union(*(copy.last for copy in copies[least - 1 :]))
+        return _Part(copies[0].first, last, is_empty)
 
     def _joined(self, left: _Part, right: _Part) -> _Part:
         self._join(left.last, right.first)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from tocsin.kernels import compile
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.instants import apart
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.layout import Merged, merged
-from tocsin.kernels.model import Integers, Rows
+from tocsin.kernels.model import Integers, Rows, is_flagged
 from tocsin.kernels.search.conditions import Columns
 from tocsin.kernels.trends import exact, pairs
 from tocsin.kernels.trends.amounts import Digits, Parts
 from tocsin.kernels.trends.amounts import parts as parts_of
 from tocsin.kernels.trends.answers import Answer, Totals
-from tocsin.kernels.trends.instants import apart
 from tocsin.kernels.trends.machine import Machine
 from tocsin.kernels.trends.steps import Steps, steps
 from tocsin.kernels.trends.sums import NO_KEY, Sum, one, plus
@@ -88,8 +88,8 @@ class Trend:
         chosen = np.arange(len(letters)) if self.kernel.counts_every_event else np.flatnonzero(letters)
         events = merged(rows, chosen)
         window_us = self.kernel.query.window_us
-        if self.by_position:
-            events, window_us = apart(events, window_us)
+        if self.by_position or rows.instants is not None:
+            events, window_us = apart(events, window_us, rows.instants)
         chosen = events.rows
         columns = _Columns.of(self, rows, chosen)
         neighbours = Neighbours(self.tests, self._test_columns(rows), rows, chosen) if self.tests else None
@@ -112,11 +112,11 @@ class Trend:
         several = {source.variable for source in self.kernel.sources if len(source.types) > 1}
         found = np.zeros(len(rows.ts), np.int64)
         for number, (variable, kind) in enumerate(self.machine.letters):
-            flag = (rows.flags >> bits[variable]) & 1
+            flag = is_flagged(rows.flags, bits[variable])
             if variable in several:
                 assert rows.kinds is not None
                 flag = flag & (rows.kinds == self.kernel.types.index(kind))
-            found |= flag << number
+            found |= flag.astype(np.int64) << number
         return found
 
     def letters_of(self, variable: str) -> int:

@@ -4,6 +4,10 @@ A formula of `;` and `+`, or of `:` and `@+`, over single events is a word like 
 Its events have an order within an instant too: whoever counts must count by position. And an event is held by several
 variables, its type among them: here it is held by one, which stands for all of them. What an aggregate or a condition
 asks of a variable must then be asked of exactly one such stand-in.
+
+A filter on single events holds wherever it stands. A bag predicate compares the events that its variable holds where
+the filter stands: in one copy of an iteration, or in one part of a sequence. It is counted only where the variable
+holds the same events in the whole match.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ class _Leaf:
 @dataclass
 class _Reader:
     leaves: list[_Leaf] = field(default_factory=list)
-    neighbours: list[ex.BagPredicate] = field(default_factory=list)
+    # Each with the leaves of its variable where the filter stands.
+    neighbours: list[tuple[ex.BagPredicate, list[_Leaf]]] = field(default_factory=list)
     orders: set[Selection] = field(default_factory=set)
 
     def read(self, node: alg.Node) -> tuple[alg.Node, list[_Leaf]]:
@@ -58,7 +63,10 @@ class _Reader:
                 self.orders.add(_order(node))
                 return alg.Sequence(parts), leaves
             case alg.Repeat(order=alg.Order.POSITION) | alg.RepeatAdjacent():
+                before = len(self.neighbours)
                 part, leaves = self.read(node.part)
+                if len(self.neighbours) > before:
+                    raise NoWordsError("a filter inside an iteration compares the events of each copy")
                 self.orders.add(_order(node))
                 least, most = (node.least, node.most) if isinstance(node, alg.Repeat) else (1, None)
                 return alg.Repeat(part, least, most), leaves
@@ -69,7 +77,10 @@ class _Reader:
                 return part, leaves
             case alg.Filter():
                 part, leaves = self.read(node.part)
+                kinds = alg.variables_of(node.part)
                 for conjunct in ex.conjuncts(node.condition):
+                    if isinstance(conjunct, ex.BagPredicate) and not kinds[conjunct.variable].iterated:
+                        continue  # one event alone satisfies every bag predicate (R27)
                     self._filter(conjunct, leaves)
                 return part, leaves
         raise NoWordsError(f"its matches are no sequences of single events: {type(node).__name__}")
@@ -81,7 +92,7 @@ class _Reader:
                     if conjunct.variable in leaf.names:
                         leaf.conditions |= dict.fromkeys(_of("", one) for one in ex.conjuncts(conjunct.condition))
             case ex.BagPredicate():
-                self.neighbours.append(conjunct)
+                self.neighbours.append((conjunct, [leaf for leaf in leaves if conjunct.variable in leaf.names]))
             case _:
                 raise NoWordsError("a condition is a choice between predicates")
 
@@ -115,7 +126,7 @@ def as_words(query: alg.Query) -> alg.Query:
     if len(reader.orders) > 1:
         raise NoWordsError("some of its events must be neighbours, and others need not")
     named = _Named(reader.leaves)
-    conditions = [*named.conditions(), *(named.neighbours(one) for one in reader.neighbours)]
+    conditions = [*named.conditions(), *(named.neighbours(*one) for one in reader.neighbours)]
     core = _renamed(core, named)
     if conditions:
         core = alg.Filter(core, ex.all_of(*conditions))
@@ -161,8 +172,10 @@ class _Named:
         for label, own in self.by_label.items():
             yield from (_of(self.names[label], condition) for condition in own[0].conditions)
 
-    def neighbours(self, predicate: ex.BagPredicate) -> ex.Expression:
+    def neighbours(self, predicate: ex.BagPredicate, held: list[_Leaf]) -> ex.Expression:
         """What is asked of events and the ones before them: to be larger than all before is to be so than the last."""
+        if held != [leaf for leaf in self.leaves if predicate.variable in leaf.names]:
+            raise NoWordsError(f"a filter compares some of the events that `{predicate.variable}` holds in the end")
         name = self.stand_in(predicate.variable)
         here, before = (ex.Attribute(name, predicate.path, ex.Running("i", offset)) for offset in (0, -1))
         return ex.Comparison(NEIGHBOURS[predicate.order], here, before, where=predicate.where)

@@ -8,12 +8,21 @@ from lark.exceptions import UnexpectedInput, VisitError
 from tocsin.language.acel import ast
 from tocsin.language.acel.build import FormulaBuilder
 from tocsin.language.acel.messages import syntax_error
-from tocsin.language.grammars import DEEPEST, grammar, nested_too_deep, refuse_deep_nesting
+from tocsin.language.grammars import (
+    DEEPEST,
+    LONGEST_TEXT,
+    grammar,
+    nested_too_deep,
+    refuse_deep_nesting,
+    refuse_long,
+)
 from tocsin.language.monoids import Monoids
 from tocsin.source import Place, Source
 
 
-def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) -> ast.Query:
+def parse(
+    text: str, name: str = "<pattern>", monoids: Monoids | None = None, *, max_text: int = LONGEST_TEXT
+) -> ast.Query:
     """The syntax tree of an ACEL formula with its clauses.
 
     Parameters
@@ -24,9 +33,13 @@ def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) ->
         What messages call the text, such as the name of its file.
     monoids
         The aggregates a user has registered, by name in lower case.
+    max_text
+        The most characters a text may have.
 
     Raises
     ------
+    TextTooLongError
+        When the text has more than `max_text` characters.
     QuerySyntaxError
         When the text is not a sentence of the language; it shows the place and what was expected there.
 
@@ -36,6 +49,7 @@ def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) ->
     Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
     """
     source = Source(text, name)
+    refuse_long(source, max_text)
     try:
         tree = _grammar().parse(text, start="query")
     except UnexpectedInput:

@@ -10,18 +10,18 @@ from lark import Lark
 from lark.exceptions import UnexpectedInput, VisitError
 
 from tocsin import errors
-from tocsin.language.grammars import grammar, refuse_deep_nesting
+from tocsin.language.grammars import LONGEST_TEXT, grammar, refuse_deep_nesting, refuse_long
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.build import ProgramBuilder
 from tocsin.language.partelang.messages import syntax_error
 from tocsin.language.partelang.messages.situation import without_comments
-from tocsin.source import Source
+from tocsin.source import Place, Source, Where
 
 # Where a declaration begins, as far as can be told from a text that is not a program.
 DECLARATION = re.compile(r"^[ \t]*(?:template|rule|pattern|use)\b", re.MULTILINE)
 
 
-def parse(text: str, name: str = "<rules>") -> ast.Program:
+def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> ast.Program:
     """The syntax tree of a program.
 
     Parameters
@@ -30,9 +30,13 @@ def parse(text: str, name: str = "<rules>") -> ast.Program:
         The program.
     name
         What messages call the text, such as the name of its file.
+    max_text
+        The most characters a text may have.
 
     Raises
     ------
+    TextTooLongError
+        When the text has more than `max_text` characters.
     QuerySyntaxError
         When the text is not a program; it shows the place and what was expected there.
     QueryErrors
@@ -45,10 +49,11 @@ def parse(text: str, name: str = "<rules>") -> ast.Program:
     'a'
     """
     source = Source(text, name)
+    refuse_long(source, max_text)
     try:
         return _program(source)
     except errors.QuerySyntaxError as first:
-        found = [problem for part in _parts(source) if (problem := _problem(part)) is not None]
+        found = [problem for start, part in _parts(source) if (problem := _problem(part, source, start)) is not None]
         errors.raise_all(found if len(found) > 1 else [first])
         raise
 
@@ -69,24 +74,28 @@ def _program(source: Source) -> ast.Program:
     return program
 
 
-def _parts(source: Source) -> Iterator[Source]:
-    """The declarations of a text one by one, each at its place among blanks."""
+def _parts(source: Source) -> Iterator[tuple[int, Source]]:
+    """The declarations of a text one by one, each with where it begins."""
     text = source.text
     starts = [found.start() for found in DECLARATION.finditer(without_comments(text))]
     for start, end in pairwise([*starts, len(text)]):
-        yield Source(_blank(text[:start]) + text[start:end].rstrip(), source.name)
+        yield start, Source(text[start:end].rstrip(), source.name)
 
 
-def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
-
-
-def _problem(part: Source) -> errors.QuerySyntaxError | None:
+def _problem(part: Source, whole: Source, start: int) -> errors.QuerySyntaxError | None:
+    """What is wrong with a part, told at its place in the whole."""
     try:
         _program(part)
     except errors.QuerySyntaxError as error:
+        error.where = _moved(error.where, whole, start)
+        if error.also is not None:
+            error.also = (error.also[0], _moved(error.also[1], whole, start))
         return error
     return None
+
+
+def _moved(place: Where, whole: Source, start: int) -> Where:
+    return Place(whole, place.start + start, place.end + start) if isinstance(place, Place) else place
 
 
 def _grammar() -> Lark:

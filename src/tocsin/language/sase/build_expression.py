@@ -16,10 +16,11 @@ from typing import Any
 from lark import Token, Transformer, v_args
 from lark.tree import Meta
 
-from tocsin.errors import QuerySyntaxError, nearest
+from tocsin.errors import QuerySyntaxError, TextTooLongError, nearest
 from tocsin.language import durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
+from tocsin.language.grammars import MOST_NODES
 from tocsin.language.monoids import Monoids
 from tocsin.source import Place, Source
 
@@ -104,7 +105,14 @@ class ExpressionBuilder(Transformer[Token, Any]):
             )
             for condition, value in whens
         )
-        return ex.Case(branches, otherwise, where=self._place(meta))
+        made = ex.Case(branches, otherwise, where=self._place(meta))
+        if subject is not None and ex.is_larger(subject, 1) and ex.is_larger(made, MOST_NODES):
+            raise TextTooLongError(
+                f"Its subject repeated in each WHEN, this CASE has more than {MOST_NODES:,} parts.",
+                where=self._place(meta),
+                hint="make the subject shorter, or write CASE WHEN with a condition in each branch.",
+            )
+        return made
 
     def when(self, _meta: Meta, condition: ex.Expression, value: ex.Expression) -> tuple[ex.Expression, ex.Expression]:
         return condition, value

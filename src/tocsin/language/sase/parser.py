@@ -9,14 +9,16 @@ from lark.exceptions import UnexpectedInput, VisitError
 
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.language.grammars import grammar, refuse_deep_nesting
+from tocsin.language.grammars import LONGEST_TEXT, grammar, refuse_deep_nesting, refuse_long
 from tocsin.language.monoids import Monoids
 from tocsin.language.sase.build_query import QueryBuilder
 from tocsin.language.sase.messages import syntax_error
 from tocsin.source import Source
 
 
-def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) -> ast.Query:
+def parse(
+    text: str, name: str = "<pattern>", monoids: Monoids | None = None, *, max_text: int = LONGEST_TEXT
+) -> ast.Query:
     """The syntax tree of a SASE+ query.
 
     Parameters
@@ -27,9 +29,13 @@ def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) ->
         What messages call the text, such as the name of its file.
     monoids
         The aggregates a user has registered, by name in lower case.
+    max_text
+        The most characters a text may have.
 
     Raises
     ------
+    TextTooLongError
+        When the text has more than `max_text` characters.
     QuerySyntaxError
         When the text is not a sentence of the language; it shows the place and what was expected there.
 
@@ -41,7 +47,7 @@ def parse(text: str, name: str = "<pattern>", monoids: Monoids | None = None) ->
     >>> [part.variable for part in query.pattern.parts]
     ['a', 'b']
     """
-    query = _read(Source(text, name), "query", monoids)
+    query = _read(Source(text, name), "query", monoids, max_text)
     assert isinstance(query, ast.Query)
     return query
 
@@ -59,7 +65,8 @@ def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
     return expression
 
 
-def _read(source: Source, start: str, monoids: Monoids | None = None) -> Any:
+def _read(source: Source, start: str, monoids: Monoids | None = None, max_text: int = LONGEST_TEXT) -> Any:
+    refuse_long(source, max_text)
     try:
         tree = _grammar().parse(source.text, start=start)
     except UnexpectedInput:

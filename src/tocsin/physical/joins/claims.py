@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError
+from tocsin.algebra.ties import compares_ties
 from tocsin.errors import UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.physical.foreign import ON_SPARK, foreign_expression, of_rules, only_in_kernels
@@ -67,6 +68,8 @@ def _in_pattern(query: alg.Query) -> UnsupportedError | None:
 
 
 def _construct(node: alg.Node) -> str | None:
+    if compares_ties(node):
+        return "The order of events of one instant by `tie=`"
     match node:
         case alg.Event(type=None):
             return "An event of any type"

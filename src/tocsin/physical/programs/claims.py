@@ -28,7 +28,7 @@ def check_strategy(strategy: str) -> None:
     if strategy not in STRATEGIES:
         raise InvalidOptionError(
             f"Rules do not run with the strategy `{strategy}`.",
-            hint=did_you_mean(strategy, STRATEGIES, "strategies of rules"),
+            hint=did_you_mean(str(strategy), STRATEGIES, "strategies of rules"),
         )
 
 

@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
+from tocsin.analysis.clocks import Schemas
 from tocsin.analysis.types import from_spark_name
 from tocsin.physical import local
+from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.local_together import match_together
-from tocsin.physical.programs.run import RESULT, Columns, Run, columns_of, lacks
-from tocsin.physical.sliced.arrow import ArrowTypes
+from tocsin.physical.programs.run import RESULT, Columns, Run, Search, columns_of, lacks
+from tocsin.physical.sliced.arrow import ArrowTypes, attributes_of
 
 
 class Local:
@@ -42,18 +44,33 @@ class Local:
     def given(self) -> Mapping[str, pa.Table]:
         """The user's tables by event type."""
         if not isinstance(self.inputs, Mapping):
-            return local.by_type(local.table_of(self.inputs), self.program.read, self.columns.type)
-        tables = {name: local.table_of(given) for name, given in self.inputs.items()}
+            found = of_each_type(table_of(self.inputs), self.program.read, self.columns.type)
+            self._check(found)
+            return found
+        require_type_names(self.inputs)
+        tables = {name: table_of(given, f"the input of `{name}`") for name, given in self.inputs.items()}
         times = (
             table.schema.field(column).type
             for name, table in tables.items()
             if (column := self.columns.time.get(name)) in table.column_names
         )
         time = next(times, pa.int64())
+        self._check(tables)
         return {
             name: table if table.column_names or name not in self.program.templates else self._empty(name, time)
             for name, table in tables.items()
         }
+
+    @property
+    def schemas(self) -> Schemas:
+        """The attributes of the user's inputs, by event type."""
+        return {name: attributes_of(table.schema) for name, table in self.given.items()}
+
+    def _check(self, tables: Mapping[str, pa.Table]) -> None:
+        """Refuse tables of events from outside without the columns of `tie=` and `id=`; without rows, none is read."""
+        outside = [name for name in self.program.read if name not in self.program.emitted]
+        given = {name: tables[name] for name in outside if name in tables and tables[name].num_rows}
+        local.require_columns(given, self.columns.tie, self.columns.id)
 
     def _empty(self, template: str, time: pa.DataType) -> pa.Table:
         fields = [pa.field(self.columns.time.get(template, ""), time)]
@@ -63,10 +80,11 @@ class Local:
         return pa.schema(fields).empty_table()
 
     def match(
-        self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns, strategy: str
+        self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns, search: Search
     ) -> pa.Table:
         """The matches of a query."""
-        return local.match(query, inputs, **vars(columns), strategy=strategy)
+        limits = {name: getattr(search, name) for name in ("max_matches_per_start", "max_task_memory")}
+        return local.match(query, inputs, **vars(columns), strategy=search.strategy, **limits)
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], pa.Table]) -> pa.Table:
         """The matches of a query: all values are Python's here."""
@@ -106,6 +124,8 @@ class Local:
                 {name: run.read(name) for rule in joint.values() for name in rule.reads},
                 time=self.columns.time,
                 ids={name: None if run.reads_derived(rule) else self.columns.id for name, rule in joint.items()},
+                max_matches_per_start=run.search.max_matches_per_start,
+                max_task_memory=run.search.max_task_memory,
             )
             run.found |= {name: one.table for name, one in found.items()}
         tables = [_tagged(rule.name, run.matched(rule, rule.query)) for rule in wanted]

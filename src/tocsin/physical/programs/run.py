@@ -11,19 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
+from tocsin.algebra.units import MICROSECONDS, Unit
+from tocsin.analysis.clocks import Schemas, unit_of
+from tocsin.analysis.durations import counting
 from tocsin.analysis.temporal import network
 from tocsin.language.ast import Selection
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.bounded import within_distances
 from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import column, emitting, is_shared, refused
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the matches of a rule are searched for: as for `Pattern.match`."""
+
+    strategy: str = "auto"
+    max_matches_per_start: int = MOST_MATCHES_PER_START
+    max_task_memory: int = MOST_MEMORY
+    statistics: Statistics | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,11 @@ class Engine(Protocol[Frame]):
     def given(self) -> Mapping[str, Frame]:
         """The user's inputs by event type."""
 
-    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns, strategy: str) -> Frame:
+    @property
+    def schemas(self) -> Schemas:
+        """The attributes of the user's inputs, by event type."""
+
+    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns, search: Search) -> Frame:
         """The matches of a query."""
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], Frame]) -> Frame:
@@ -77,13 +96,14 @@ class Run(Generic[Frame]):
     program: Program
     engine: Engine[Frame]
     columns: Columns
-    strategy: str = "auto"
+    search: Search = field(default_factory=Search)
+    unit: Unit = MICROSECONDS
     known: dict[str, Frame] = field(default_factory=dict)
     found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
 
     def __post_init__(self) -> None:
         """Bound every rule, and call time as the data does."""
-        selected = self.strategy == "aggregate"
+        selected = self.search.strategy == "aggregate"
         rules = tuple(replace(rule, query=bounded(rule.query, selected=selected)) for rule in self.program.rules)
         self.program = replace(self.program, rules=rules).timed(self.columns.time)
 
@@ -121,12 +141,14 @@ class Run(Generic[Frame]):
 
     def shares(self, rule: Rule) -> bool:
         """Whether a rule is searched for together with others of its stratum."""
-        return self.strategy == "auto" and is_shared(rule)
+        return self.search.strategy == "auto" and is_shared(rule)
 
     def check(self, wanted: Sequence[Rule]) -> None:
         """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
         rules = self.needed(wanted)
-        errors.raise_all([reason for rule in rules if (reason := refused(rule, self.engine.name, self.strategy))])
+        errors.raise_all(
+            [reason for rule in rules if (reason := refused(rule, self.engine.name, self.search.strategy))]
+        )
         derived = self.program.emitted
         reads = dict.fromkeys(name for rule in rules for name in rule.reads if name not in derived)
         problems: list[errors.TocsinError] = [
@@ -170,8 +192,8 @@ class Run(Generic[Frame]):
                 )
             columns = replace(columns, id=None, tie=())
         elif self.engine.whole is not None and query.selection not in CONTIGUOUS:
-            return self.engine.match(query, self.engine.whole, columns, self.strategy)
-        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns, self.strategy)
+            return self.engine.match(query, self.engine.whole, columns, self.search)
+        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns, self.search)
 
     def read(self, name: str) -> Frame:
         """All events of a type."""
@@ -236,6 +258,25 @@ def lacks(template: Template, column: str, known: Iterable[str]) -> errors.Tocsi
         f"There is no column `{column}` in the input of `{template.name}`, which rules emit too.",
         hint=errors.did_you_mean(column, known, "its columns"),
     )
+
+
+def timed_run(
+    program: Program, engine: Engine[Frame], columns: Columns, time_unit: str | None, search: Mapping[str, Any]
+) -> Run[Frame]:
+    """A program on an engine, its durations converted to the unit of integer times (R42)."""
+    unit = _unit(program, engine.schemas, columns.time, time_unit)
+    asked = Search(**search)
+    if asked.statistics is not None:
+        asked = replace(asked, statistics=asked.statistics.times(1 / unit.microseconds))
+    with counting(unit.microseconds):
+        return Run(unit.program(program), engine, columns, asked, unit)
+
+
+def _unit(program: Program, schemas: Schemas, times: Mapping[str, str], time_unit: str | None) -> Unit:
+    """What integer times of a program's inputs count."""
+    emits = [alg.Returned("at", emit.at) for rule in program.rules for emit in rule.emits]
+    queries = [rule.query for rule in program.rules]
+    return unit_of(time_unit, schemas, times, [*queries[1:], replace(queries[0], returns=tuple(emits))])
 
 
 def times_of(program: Program, time: str | Mapping[str, str]) -> dict[str, str]:

@@ -13,12 +13,14 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, Template
+from tocsin.analysis.clocks import Schemas
 from tocsin.physical.compat import is_dataframe, schema_of
 from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import require_type_column
 from tocsin.physical.programs.computed import computed, split
-from tocsin.physical.programs.run import Columns, Run, columns_of, lacks
+from tocsin.physical.programs.run import Columns, Run, Search, columns_of, lacks
 from tocsin.physical.programs.strata import Strata
+from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.values import NUMBERS, Kind, kind_of, null
@@ -61,6 +63,13 @@ class Spark:
         """The one DataFrame with a type column."""
         return self.inputs if is_dataframe(self.inputs) else None
 
+    @property
+    def schemas(self) -> Schemas:
+        """The attributes of the user's inputs, by event type."""
+        if self.whole is not None:
+            return dict.fromkeys(self.types, attributes_of(schema_of(self.whole)))
+        return {name: attributes_of(schema_of(frame)) for name, frame in self.given.items()}
+
     @cached_property
     def given(self) -> Mapping[str, DataFrame]:
         """The user's DataFrames by event type."""
@@ -70,10 +79,10 @@ class Spark:
         return {name: where(self.whole, F.col(self.type_column) == F.lit(name)) for name in self.types}
 
     def match(
-        self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns, strategy: str = "auto"
+        self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns, search: Search
     ) -> DataFrame:
         """The matches of a query."""
-        made = prepare(query, inputs, **vars(columns), strategy=strategy)
+        made = prepare(query, inputs, **vars(columns), **vars(search))
         if made.strategy == "kernel" and made.is_only_joined_by_keys:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
             options = replace(made.options, strategy="join")

@@ -20,7 +20,6 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
 from tocsin.analysis.schema import bind
 from tocsin.kernels.kernel import Kernel, kernel
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
@@ -107,7 +106,9 @@ class Strata:
         every = [*parts, *(part for one in mixed for _, part in one.parts)]
         members = [self._member(rule, inputs, every) for rule in rules]
         kinds = () if before is None else before.kinds
-        found = joint.search(members, inputs, parts, most=MOST_MATCHES_PER_START, mixed=mixed, kinds=kinds)
+        asked = self.run.search
+        most, memory = asked.max_matches_per_start, asked.max_task_memory
+        found = joint.search(members, inputs, parts, most=most, memory=memory, mixed=mixed, kinds=kinds)
         self.searched = replace(found, places={**(before.places if before else {}), **found.places})
         self.joint += rules
 

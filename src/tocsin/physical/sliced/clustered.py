@@ -34,6 +34,8 @@ A part of the result that is read without the rest (`limit`) may come without th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -69,6 +71,7 @@ def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_
     most = options.max_matches_per_start
     inside = Inside(kernel, shipment.layout, None, most, text, window_us=window, reach_us=2 * window, numbers=numbers)
     across = Across(kernel, shipment.layout, width, most, text, slack_us=window, numbers=numbers)
+    inside, across = replace(inside, memory=options.max_task_memory), replace(across, memory=options.max_task_memory)
     both = T.StructType(
         [
             *schema.fields,

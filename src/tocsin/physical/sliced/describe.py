@@ -11,11 +11,11 @@ from tocsin.analysis.durations import format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.aggregates.windows import longest_us, windows_of
-from tocsin.kernels.reach import Reach, reach_of
+from tocsin.kernels.reach import Reach, iteration_of, reach_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.spine import own_conditions
+from tocsin.optimizer.spine import own_conditions, where_of
 from tocsin.physical.claims import CONTIGUOUS, counts_other_types, refused_by_automata
 from tocsin.physical.sliced.width import width_us
 
@@ -239,7 +239,16 @@ def _lines(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) 
         ahead = f"{format_us(reach.ahead_us)} after" if reach.ahead_us else ""
         back = f"{format_us(reach.back_us)} before" if reach.back_us else ""
         yield f"       with copies of events up to {' and '.join(filter(None, (back, ahead)))} a slice"
-    yield "  search" + "".join(f", {step}" for step in _steps(reach.query))
+    yield f"  {_search(reach.query)}" + "".join(f", {step}" for step in _steps(reach.query))
+
+
+def _search(query: alg.Query) -> str:
+    """How matches are found: one by one, or where the longest of a start are ranges all at once."""
+    repeat = iteration_of(query)
+    if repeat is None or not isinstance(repeat.part, alg.Event):
+        return "search"
+    is_ranged = len(own_conditions(query, repeat.part.variable)) == len(list(where_of(query)))
+    return "O2: read the longest match of each start off its window" if is_ranged else "search"
 
 
 def _read(reach: Reach, scans: Iterable[_Scan | Source]) -> Iterator[str]:
@@ -266,9 +275,8 @@ def _source(source: _Scan | Source) -> str:
 def _steps(query: alg.Query) -> Iterator[str]:
     if query.selection is not Selection.ANY:
         yield f"select {query.selection.value}"
-    if query.after_match.skip is not Skip.REUSE:
-        yield f"after a match skip {query.after_match.skip.value}"
-    if query.output is not Output.ALL:
-        yield f"report {query.output.value}"
+    skip = [] if query.after_match.skip is Skip.REUSE else [f"after a match skip {query.after_match.skip.value}"]
+    report = [] if query.output is Output.ALL else [f"report {query.output.value}"]
+    yield from (*report, *skip) if query.output.is_chosen_per_start else (*skip, *report)
     if query.timeouts:
         yield "then for beginnings that nothing goes on with"

@@ -191,7 +191,7 @@ class Inside(Task):
         if digests is not None and self.numbers:
             own = twins([column for column in (*digests, rows.partition) if column is not None])
             marked = is_edge if own is None else is_edge | own
-        for matches in self.kernel.find(rows, most=self.most):
+        for matches in self.kernel.find(rows, most=self.most, memory=self.memory):
             for portion in portions(matches):
                 found = gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
                 columns = dict(zip(found.schema.names, found.columns, strict=True))
@@ -252,7 +252,7 @@ class Across(Task):
         gatherer = Gatherer(table, self.layout)
         digests = _digests(table, self.layout)
         origins = integers(array_of(table, ORIGIN))
-        for matches in self.kernel.find(rows, most=self.most):
+        for matches in self.kernel.find(rows, most=self.most, memory=self.memory):
             for portion in portions(take(matches, crosses(matches, origins))):
                 yield gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
 

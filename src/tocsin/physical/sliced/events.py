@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -25,17 +25,19 @@ from tocsin.physical.looks import Walk, attributes_of, types_with
 from tocsin.physical.shapes import Shape, SparkTypes, arrow_type, shape_of
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.flags import Flags
-from tocsin.physical.sliced.kernels import AnyKernel, templates_of
+from tocsin.physical.sliced.kernels import AnyKernel, hides_events, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
-from tocsin.physical.sliced.positions import position_of, position_type, type_of
+from tocsin.physical.sliced.positions import position_of, position_type, tie_types, type_of
 from tocsin.physical.sliced.questions import Questions
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import (
     NARROW,
     Attribute,
+    cast,
     digest_of,
+    digest_of_all,
     is_held_as,
     key_value,
     micros_of,
@@ -158,11 +160,13 @@ class Shipper(Flags):
         }
         ties: tuple[str, ...] = ()
         kind = text = None
+        if kernel.needs_order or kernel.compares_ties:
+            ties = tuple(self._tie(name, dtype) for name, dtype in tie_types(self.inputs).items())
         if kernel.needs_order:
-            ties = tuple(map(self._everywhere, self.inputs.ties))
             kind = self._add(names.TYPE, type_of) if kernel.counts_every_event else None
             text = self._add(names.TEXT, lambda part: text_of(part.columns, without=part.time))
         layout = Layout(packing, time, keys, carried, gathered, digests, ties, kind, text, wants, templates, trimmed)
+        self.add_words(packing)
         frames = [self._select(part, packing, number) for number, part in enumerate(self.parts)]
         by = (F.shiftright(F.col(names.BITS), names.KEY_AT),) if packing.has_key else tuple(map(F.col, keys))
         return Shipment(
@@ -286,8 +290,8 @@ class Shipper(Flags):
             return shared[0]
         return self._add(self._new(), lambda part: key_value(part, attribute, kinds))
 
-    def _everywhere(self, attribute: str) -> str:
-        return self._add(self._new(), lambda part: value_of(*part.columns[attribute]).column)
+    def _tie(self, attribute: str, dtype: T.DataType) -> str:
+        return self._add(self._new(), lambda part: value_of(cast(part, attribute, dtype), dtype).column)
 
     def _carried(self, carried: Carried) -> str:
         known = self.shipped_anyway(carried)
@@ -327,13 +331,21 @@ class Shipper(Flags):
                 return value.column.cast("decimal(20,0)")
         return value.column
 
+    def add_words(self, packing: Packing) -> None:
+        """Add the columns of flags that do not fit into the bits."""
+        for number, name in enumerate(packing.words):
+            self._add(name, partial(self.word, number))
+
     def digest(self, number: int) -> str:
-        """A digest of whole events."""
+        """A digest of whole events; of all of them where a match may begin or end with one that it does not show."""
         kinds = {kind for held in self.kernel.query.variables.values() for kind in held.types if kind is not None}
+        is_of_all = hides_events(self.kernel)
 
         def digest(part: Part) -> Column:
             # What we have added to an event is no part of it.
             own = {name: typed for name, typed in part.columns.items() if not name.startswith(RESERVED_PREFIX)}
+            if is_of_all:
+                return digest_of_all(part, own, number, id=self.inputs.id)
             return digest_of(part, kinds, own, number, id=self.inputs.id)
 
         return self._add(self._new(), digest)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin import errors
-from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import Source
+from tocsin.kernels.model import WORD_BITS, Source
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
@@ -76,14 +74,22 @@ class Flags:
             return [F.lit(False)]
         return [part.columns[name][0].isNotNull() for name in partition.same]
 
+    @cached_property
+    def _by_type(self) -> dict[str, list[Source]]:
+        found: dict[str, list[Source]] = {}
+        for source in self.kernel.sources:
+            for kind in source.types:
+                found.setdefault(kind, []).append(source)
+        return found
+
     def _sources(self, part: Part) -> list[Source]:
-        return [source for source in self.kernel.sources if set(source.types) & set(part.types)]
+        own = set(part.types)
+        return [source for source in self.kernel.sources if not own.isdisjoint(source.types)]
 
     def _is_alone(self, part: Part, source: Source) -> bool:
         """Whether the events of a variable's types that are left after the filter are all candidates for it."""
         own = set(source.types) & set(part.types)
-        others = [other for other in self._sources(part) if other is not source]
-        return not self.kernel.counts_every_event and all(own.isdisjoint(other.types) for other in others)
+        return not self.kernel.counts_every_event and all(len(self._by_type[kind]) == 1 for kind in own)
 
     def _is_candidate(self, part: Part, source: Source) -> Column | None:
         """Whether an event may be bound to a variable; None: every one may."""
@@ -117,12 +123,6 @@ class Flags:
             or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
         )
         packing = Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length() if asks else 0)
-        if packing.size > names.MOST_BITS:
-            what = "variables" if isinstance(kernel, Kernel) else "different conditions on single events"
-            raise errors.UnsupportedError(
-                f"A pattern with {len(kernel.sources)} {what} does not run on Spark yet.",
-                hint="split it into several patterns.",
-            )
         attributes = kernel.query.partition.attributes
         if len(attributes) != 1 or packing.size > names.KEY_AT:
             return packing
@@ -147,15 +147,41 @@ class Flags:
 
     def _flags(self, part: Part, packing: Packing, kind: str, number: int) -> Column:
         """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
-        always, sometimes = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0), []
+        always = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0)
+        if packing.words:
+            return F.bigint(always)
+        places = {source.bit: names.FLAGS_AT + source.bit for source in self.kernel.sources}
+        return self._flagged(part, kind, always, places)
+
+    def word(self, number: int, part: Part) -> Column:
+        """A column of flags, where these do not fit into the bits."""
+        places = {
+            source.bit: source.bit % WORD_BITS for source in self.kernel.sources if source.bit // WORD_BITS == number
+        }
+        values = {
+            name: (name, lambda part, name=name: self._flagged(part, name, 0, places)) for name in self.kernel.types
+        }
+        return F.coalesce(part.choose(values), F.bigint(0))
+
+    def _flagged(self, part: Part, kind: str, always: int, places: Mapping[int, int]) -> Column:
+        """The flags of an event of one type at these places, and what is always there."""
+        sometimes = []
         takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
-        for source in self._sources(part):
-            if kind not in source.types:
+        for source in self._by_type.get(kind, ()):
+            if source.bit not in places:
                 continue
-            bit = 1 << (names.FLAGS_AT + source.bit)
+            bit = 1 << places[source.bit]
             tests = takes_part + ([] if self._is_alone(part, source) else self._conditions(part, source))
             if tests:
                 sometimes.append(F.when(reduce(and_, tests), F.bigint(bit)).otherwise(F.bigint(0)))
             else:
                 always |= bit
-        return reduce(lambda bits, bit: bits.bitwiseOR(bit), sometimes, F.bigint(always))
+        return _any_bit([F.bigint(always), *sometimes])
+
+
+def _any_bit(numbers: list[Column]) -> Column:
+    """The bits of all numbers; in a tree, since Spark's parser goes as deep as a chain is long."""
+    if len(numbers) > names.MOST_FLAGS:
+        half = len(numbers) // 2
+        return _any_bit(numbers[:half]).bitwiseOR(_any_bit(numbers[half:]))
+    return reduce(lambda bits, bit: bits.bitwiseOR(bit), numbers)

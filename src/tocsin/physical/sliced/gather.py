@@ -54,9 +54,9 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVEN
         part = {name: _part(held, begin, end) for name, held in matches.events.items()}
         values = tuple((numbers[begin:end], nulls[begin:end]) for numbers, nulls in matches.values)
         missing = None if matches.missing is None else matches.missing[begin:end]
-        yield Matches(
-            matches.start[begin:end], matches.end[begin:end], part, made=matches.made, values=values, missing=missing
-        )
+        edges = None if matches.edges is None else (matches.edges[0][begin:end], matches.edges[1][begin:end])
+        times = matches.start[begin:end], matches.end[begin:end]
+        yield Matches(*times, part, made=matches.made, values=values, missing=missing, edges=edges)
         begin = end
 
 

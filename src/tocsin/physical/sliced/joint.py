@@ -35,8 +35,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 
-# Flags that fit beside the numbers of types and groups.
-MOST_SOURCES, MOST_GROUPS = 44, 1 << (names.MOST_BITS - names.GROUP_AT)
+MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,8 @@ class Searched:
 
 
 def fits(kernels: Sequence[Kernel]) -> bool:
-    """Whether the events of these kernels can say in their bits what each of them may be bound to."""
-    groups, keys = _groups(kernels)
-    return len(common(kernels, groups)[0]) <= MOST_SOURCES and len(keys) <= MOST_GROUPS
+    """Whether the events of these kernels can say in their bits for which of them they are."""
+    return len(_groups(kernels)[1]) <= MOST_GROUPS
 
 
 def search(
@@ -115,6 +113,7 @@ def search(
     parts: Sequence[Part],
     *,
     most: int,
+    memory: int,
     mixed: Sequence[Mixed] = (),
     kinds: Iterable[T.DataType] = (),
 ) -> Searched:
@@ -130,6 +129,8 @@ def search(
         The DataFrames that events come from.
     most
         How many matches one start may have.
+    memory
+        How many bytes a task may hold for matches.
     mixed
         Those with the events of several parts, matches that were found before included.
     kinds
@@ -164,6 +165,7 @@ def search(
         ),
         most,
         tuple(to_text(member.kernel.query) for member in members),
+        memory,
     )
     schema = T.StructType().add(RULE, T.IntegerType())
     for name in HALVES:
@@ -242,6 +244,7 @@ class JointShipper:
             for member, shipper, held, wanted in zip(members, own, gathered, wants, strict=True)
         ]
         self.shapes = [shipper.shapes for shipper in own]
+        self.every.add_words(self.packing)
 
     def packing_of(self, kernels: Sequence[Kernel]) -> Packing:
         """How the bits of rows are laid out."""
@@ -280,7 +283,8 @@ class JointShipper:
             max(width for width in widths if width is not None),
             max(kernel.back_us for kernel in kernels),
             max(kernel.ahead_us for kernel in kernels),
-            reduce(or_, (1 << (names.FLAGS_AT + source.bit) for kernel in kernels for source in kernel.sources)),
+            frozenset(source.bit for kernel in kernels for source in kernel.sources),
+            self.packing,
         )
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tocsin.algebra import nodes as alg
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Template
@@ -32,17 +31,13 @@ def shown(kernel: AnyKernel, needs: Mapping[str, tuple[str, ...]]) -> dict[str, 
     return {name: attributes for name, attributes in needs.items() if name not in hidden}
 
 
+def hides_events(kernel: AnyKernel) -> bool:
+    """Whether no variable need hold the first and the last event of a match."""
+    return isinstance(kernel, RunKernel) and kernel.hides_events
+
+
 def needs_kinds(kernel: AnyKernel) -> bool:
     """Whether a kernel asks for the type of a row beside its flags."""
     if isinstance(kernel, RunKernel):
         return kernel.needs_kinds
     return any(len(source.types) > 1 for source in kernel.sources)
-
-
-def hides_rows(kernel: AnyKernel) -> bool:
-    """Whether two matches may look equal that were made of different rows, none of which has a twin.
-
-    PROJECT leaves events out, and NEXT begins with an event that it does not bind (R8, R22). What AGG makes stands
-    beside the rows that it was made of.
-    """
-    return any(isinstance(node, alg.Project | alg.NextOf) for node in kernel.query.pattern.walk())

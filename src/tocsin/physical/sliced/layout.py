@@ -5,7 +5,8 @@ Every column costs time in the shuffle and on the way to Python, so small things
 ======  ==============================================================================
 0–1     which slice the row is for: 0 the one before its own, 1 its own, 2 the next;
         in the state of a stream 2 says that no match may start here any more
-2–      one bit per source of the kernel: whether the event is a candidate for it
+2–      one bit per source of the kernel: whether the event is a candidate for it; where these are more than
+        MOST_FLAGS, they are in columns of their own
 next    the number of the event's type, where a kernel asks for it
 31      whether the partition's key is NULL     } when the only key is an integer
 32–63   the partition's key                     } of at most 32 bits
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tocsin.kernels.model import Template
+from tocsin.kernels.model import WORD_BITS, Template
 
 BITS = "__tocsin_bits"
 TIME = "__tocsin_us"
@@ -42,6 +43,7 @@ TAPE = "__tocsin_tape"  # a match that was found before and is handed on
 FLAGS_AT = 2
 OWN_COPY = 1  # what bits 0–1 hold for the slice an event lies in
 SPENT = 2  # and for an event of a stream that an after-match policy has skipped
+MOST_FLAGS = 44  # so many fit beside the numbers of types and groups
 KEY_AT = 31
 MOST_BITS = 62
 GROUP_AT = 56
@@ -91,9 +93,16 @@ class Packing:
         return self.key_bits > 0
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The columns of flags that do not fit into the bits; none where they do."""
+        if self.sources <= MOST_FLAGS:
+            return ()
+        return tuple(f"__tocsin_flags{number}" for number in range(-(-self.sources // WORD_BITS)))
+
+    @property
     def kinds_at(self) -> int:
         """Where the number of the type begins."""
-        return FLAGS_AT + self.sources
+        return FLAGS_AT + (0 if self.words else self.sources)
 
     @property
     def size(self) -> int:

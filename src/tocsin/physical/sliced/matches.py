@@ -16,7 +16,7 @@ from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import expressions as ex
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
@@ -26,7 +26,7 @@ from tocsin.physical.overall import overall
 from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
-from tocsin.physical.sliced.kernels import AnyKernel, asked_of, hides_rows, shown
+from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
@@ -48,10 +48,13 @@ class Options:
         How wide time slices shall be; by default sixteen times the reach of the pattern.
     max_matches_per_start
         How many matches may have one start before the search gives up.
+    max_task_memory
+        How many bytes a task may hold for matches.
     """
 
     slice_us: int | None = None
     max_matches_per_start: int = MOST_MATCHES_PER_START
+    max_task_memory: int = MOST_MEMORY
 
 
 DEFAULTS = Options()
@@ -96,10 +99,6 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
         hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
         frame = identity.numbered(hashed, id=inputs.id)
         match_id = identity.match_id(id=inputs.id)
-    elif is_numbered_after(kernel):
-        hashes = zip((names.FIRST_HALF, names.SECOND_HALF), (identity.FIRST_HASH, identity.SECOND_HASH), strict=True)
-        frame = identity.numbered(with_columns(frame, *(F.col(one).alias(other) for one, other in hashes)))
-        match_id = identity.match_id()
     else:
         match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
     return returned(kernel, inputs, Found(frame, found.shapes), match_id)
@@ -153,7 +152,7 @@ def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, wi
         options.max_matches_per_start,
         to_text(kernel.query),
         has_id=inputs.id is not None,
-        is_numbered=not is_numbered_after(kernel),
+        memory=options.max_task_memory,
     )
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 
@@ -223,23 +222,6 @@ def bindings_of(
             event = event_in(held, fields)
             found[name] = event if kind.optional or query.timeouts else replace(event, exists=None)
     return found
-
-
-def is_numbered_after(kernel: AnyKernel) -> bool:
-    """Whether equal matches may be found by different tasks, so that only Spark can number them.
-
-    Tasks have the matches of some partitions. A match that shows no event with all of its key looks the same in two.
-    """
-    query = kernel.query
-    if not query.partition.attributes or not hides_rows(kernel):
-        return False
-    trims = any(
-        attributes is not None
-        for node in query.pattern.walk()
-        if isinstance(node, alg.Project)
-        for _, attributes in node.kept
-    )
-    return trims or all(kind.optional or None in kind.types for kind in query.variables.values())
 
 
 def _is_identified_after(kernel: AnyKernel, inputs: Inputs) -> bool:

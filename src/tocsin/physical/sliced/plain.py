@@ -19,7 +19,7 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import Held
+from tocsin.kernels.model import WORD_BITS, Held
 from tocsin.physical.looks import Walk, types_with
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes, common_type
@@ -67,7 +67,7 @@ def shipped(
         tuple(builder.carried(number) for number in range(len(kernel.carried))),
         tuple(builder.gathered(name, wanted) for name, wanted in needs.items()),
         builder.digests(id),
-        tuple(builder.tie(name) for name in ties) if kernel.needs_order else (),
+        tuple(builder.tie(name) for name in ties) if kernel.needs_order or kernel.compares_ties else (),
         builder.type_names() if kernel.needs_order else None,
         builder.texts() if kernel.needs_order else None,
         {
@@ -121,16 +121,17 @@ def _candidates(kernel: AnyKernel, events: Sequence[Events]) -> _Columns:
     """The events that can take part, with their bits and times."""
     rows = [group.table.to_pylist() for group in events]
     kept = [_kept(kernel, group, own) for group, own in zip(events, rows, strict=True)]
-    bits = [_bits(kernel, group, own) for group, own in zip(events, rows, strict=True)]
+    flags = [_flags(kernel, group, own) for group, own in zip(events, rows, strict=True)]
     if not kernel.counts_every_event:
-        kept = [
-            [row for row in keep if found[row] >> names.FLAGS_AT & ((1 << len(kernel.sources)) - 1)]
-            for keep, found in zip(kept, bits, strict=True)
-        ]
+        kept = [[row for row in keep if found[row]] for keep, found in zip(kept, flags, strict=True)]
     picked = [group.table.take(pa.array(keep, pa.int64())) for group, keep in zip(events, kept, strict=True)]
     chosen = [[own[row] for row in keep] for own, keep in zip(rows, kept, strict=True)]
     columns: dict[str, pa.Array] = {
-        names.BITS: pa.array([found[row] for found, keep in zip(bits, kept, strict=True) for row in keep], pa.int64()),
+        **_bits(
+            kernel,
+            [group.type for group in events],
+            [[found[row] for row in keep] for found, keep in zip(flags, kept, strict=True)],
+        ),
         names.TIME: pa.concat_arrays(
             [Events(group.type, table, group.time).times for group, table in zip(events, picked, strict=True)]
         ),
@@ -156,19 +157,33 @@ def _kept(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
     ]
 
 
-def _bits(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
+def _bits(kernel: AnyKernel, types: Sequence[str | None], flags: Sequence[Sequence[int]]) -> dict[str, pa.Array]:
+    """The columns with the flags of events of each type, and the number of the type."""
+    packing = _packing(kernel)
+    bits: list[int] = []
+    for kind, own in zip(types, flags, strict=True):
+        number = kernel.types.index(kind) if kind in kernel.types else 0
+        base = names.OWN_COPY | number << packing.kinds_at
+        bits += [base] * len(own) if packing.words else [base | found << names.FLAGS_AT for found in own]
+    columns = {names.BITS: pa.array(bits, pa.int64())}
+    mask = (1 << WORD_BITS) - 1
+    for place, name in enumerate(packing.words):
+        columns[name] = pa.array([found >> (place * WORD_BITS) & mask for own in flags for found in own], pa.int64())
+    return columns
+
+
+def _flags(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
+    """What each event may be bound to, as bits."""
     partition = kernel.query.partition
     has_key = all(name in group.table.column_names for name in partition.attributes)
-    number = kernel.types.index(group.type) if group.type in kernel.types else 0
-    base = names.OWN_COPY | number << _packing(kernel).kinds_at
     tests = [
-        (source.variable, 1 << (names.FLAGS_AT + source.bit), [interpret.holds(one) for one in source.conditions])
+        (source.variable, 1 << source.bit, [interpret.holds(one) for one in source.conditions])
         for source in kernel.sources
         if group.type in source.types and has_key
     ]
     found = []
     for row in rows:
-        bits = base
+        bits = 0
         if all(row[name] is not None for name in partition.same if has_key):
             for variable, bit, conditions in tests:
                 if all(condition({variable: (row,)}) for condition in conditions):
@@ -299,8 +314,14 @@ class _Columns:
         return found
 
     def tie(self, name: str) -> str:
-        """A column that orders events of one instant."""
-        return self._add(pa.array([row.get(name) for rows in self.rows for row in rows]))
+        """A column that orders events of one instant; numbers stand for values of several types."""
+        values = [row.get(name) for rows in self.rows for row in rows]
+        try:
+            return self._add(pa.array(values))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            times = self.columns[names.TIME].to_pylist()
+            places = [(time, as_sorted([value])) for time, value in zip(times, values, strict=True)]
+            return self._add(pa.array(_numbered(places), pa.int64()))
 
     def type_names(self) -> str:
         """The names of the types."""

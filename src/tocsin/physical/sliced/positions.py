@@ -29,14 +29,14 @@ def position(time: Any, ties: Iterable[Any], kind: Any, text: Any) -> dict[str, 
 def position_of(part: Part, inputs: Inputs) -> Column:
     """The position of an event of a part."""
     time = micros_of(part.columns[part.time][0], part.time_kind)
-    ties = (cast(part, name, dtype) for name, dtype in _ties(inputs).items())
+    ties = (cast(part, name, dtype) for name, dtype in tie_types(inputs).items())
     parts = position(time, ties, type_of(part), text_of(part.columns, without=part.time))
     return F.struct(*(column.alias(name) for name, column in parts.items()))
 
 
 def position_type(inputs: Inputs) -> T.StructType:
     """What `position_of` gives."""
-    parts = position(T.LongType(), _ties(inputs).values(), T.StringType(), T.StringType())
+    parts = position(T.LongType(), tie_types(inputs).values(), T.StringType(), T.StringType())
     return T.StructType([T.StructField(name, dtype) for name, dtype in parts.items()])
 
 
@@ -47,9 +47,10 @@ def type_of(part: Part) -> Column:
     return F.coalesce(part.columns[part.type_column][0], F.lit(""))
 
 
-def _ties(inputs: Inputs) -> dict[str, T.DataType]:
+def tie_types(inputs: Inputs) -> dict[str, T.DataType]:
     """The tie columns in the types that all inputs agree on."""
-    schemas = [T.StructType([stream.schema[name] for name in inputs.ties]) for stream in inputs.streams.values()]
+    every = (*inputs.streams.values(), *inputs.others.values())
+    schemas = [T.StructType([stream.schema[name] for name in inputs.ties]) for stream in every]
     try:
         return shape_of("tie", schemas)
     except errors.TypeMismatchError:

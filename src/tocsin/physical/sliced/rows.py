@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tocsin.kernels.model import Held, Integers, Mask, Rows
+from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows
 from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.sliced.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout
+from tocsin.physical.sliced.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
 
 Held_ = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
@@ -33,15 +33,33 @@ def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | 
         order = _order(table, layout, [*groups, ts], kinds)
     return Rows(
         ts=ts,
-        flags=(bits >> FLAGS_AT) & ((1 << packing.sources) - 1),
+        flags=flags_of(table, packing),
         partition=partition,
         slice=slices,
         width_us=width_us or 0,
         columns=columns,
         kinds=kinds,
         order=order,
+        instants=_instants(table, layout, ts) if kernel.compares_ties and layout.ties else None,
         event=event_of(table, kernel, layout, kinds),
     )
+
+
+def flags_of(table: pa.Table, packing: Packing) -> Flags:
+    """What each row may be bound to."""
+    if packing.words:
+        return np.stack([integers(array_of(table, name)) for name in packing.words], axis=1)
+    return (integers(array_of(table, BITS)) >> FLAGS_AT) & ((1 << packing.sources) - 1)
+
+
+def with_flags(table: pa.Table, packing: Packing, flags: Flags) -> pa.Table:
+    """The rows with other flags."""
+    if not packing.words:
+        bits = integers(array_of(table, BITS)) & ~(((1 << packing.sources) - 1) << FLAGS_AT)
+        return table.set_column(table.column_names.index(BITS), BITS, pa.array(bits | flags << FLAGS_AT))
+    for number, name in enumerate(packing.words):
+        table = table.set_column(table.column_names.index(name), name, pa.array(flags[:, number]))
+    return table
 
 
 def array_of(table: pa.Table, name: str) -> pa.Array:
@@ -164,12 +182,7 @@ def _same_decimals(arrays: Sequence[pa.Array]) -> list[pa.Array]:
 
 def _order(table: pa.Table, layout: Layout, groups: list[Integers], kinds: Integers | None) -> Integers:
     """The place of every row by (groups and time, tie columns, type, text); R16."""
-    keys = list(groups)
-    for name in layout.ties:
-        array = array_of(table, name)
-        mask = _mask(array)
-        (ranked,) = ranks([array])
-        keys.append(ranked if mask is None else np.where(mask, -1, ranked))
+    keys = [*groups, *_ties(table, layout)]
     if layout.type is not None:
         (ranked,) = ranks([array_of(table, layout.type)])
         keys.append(ranked)
@@ -184,13 +197,41 @@ def _order(table: pa.Table, layout: Layout, groups: list[Integers], kinds: Integ
     return order
 
 
-def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
-    """Sort the rows that are equal in all keys by their text: only they need it compared."""
+def _ties(table: pa.Table, layout: Layout) -> list[Integers]:
+    """The ranks of the values of each tie column; NULL comes first."""
+    found = []
+    for name in layout.ties:
+        array = array_of(table, name)
+        if pa.types.is_floating(array.type):
+            array = pc.add(array, pa.scalar(0.0, array.type))  # −0.0 is 0.0
+        mask = _mask(array)
+        (ranked,) = ranks([array])
+        found.append(ranked if mask is None else np.where(mask, -1, ranked))
+    return found
+
+
+def _instants(table: pa.Table, layout: Layout, ts: Integers) -> Integers:
+    """The rank of every row by time and tie columns, equal for rows that are equal in both (R41)."""
+    keys = [ts, *_ties(table, layout)]
+    sorted_rows = np.lexsort(keys[::-1])
+    found = np.empty(len(sorted_rows), np.int64)
+    found[sorted_rows] = np.cumsum(_differs(sorted_rows, keys)) - 1
+    return found
+
+
+def _differs(sorted_rows: Integers, keys: Sequence[Integers]) -> Mask:
+    """Which rows of an order differ from the one before them in a key."""
     differs = np.zeros(len(sorted_rows), np.bool_)
     differs[:1] = True
     for key in keys:
         ordered = key[sorted_rows]
         differs[1:] |= ordered[1:] != ordered[:-1]
+    return differs
+
+
+def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
+    """Sort the rows that are equal in all keys by their text: only they need it compared."""
+    differs = _differs(sorted_rows, keys)
     tied = ~differs
     tied[:-1] |= ~differs[1:]
     places = np.flatnonzero(tied)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from tocsin.kernels.model import WORD_BITS
 from tocsin.kernels.reach import Reach
-from tocsin.physical.sliced.layout import BITS, GROUP_AT, OWN_COPY
+from tocsin.physical.sliced.layout import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition, select
@@ -92,14 +93,26 @@ class Group:
     back_us, ahead_us
         How far before and after the times it owns a slice must see events, as in `Reach`.
     flags
-        The bits of their candidates, which no other group has.
+        The numbers of their flags, which no other group has.
+    packing
+        Where these are.
     """
 
     keys: tuple[Column, ...]
     width_us: int
     back_us: int
     ahead_us: int
-    flags: int
+    flags: frozenset[int]
+    packing: Packing
+
+    @property
+    def masks(self) -> dict[str, int]:
+        """By column, its flags."""
+        found = dict.fromkeys(self.packing.words or (BITS,), 0)
+        for bit in self.flags:
+            word, place = divmod(bit, WORD_BITS) if self.packing.words else (0, FLAGS_AT + bit)
+            found[self.packing.words[word] if self.packing.words else BITS] |= 1 << place
+        return found
 
 
 def distribute_to(
@@ -116,8 +129,8 @@ def distribute_to(
         rows = with_copies(frame, columns, group, micros, group.width_us)
         by = [*group.keys, slice_of_copy(micros, group.width_us)]
     else:
-        every = reduce(or_, (group.flags for group in groups))
-        sent = [_sent(number, group, micros, every & ~group.flags) for number, group in enumerate(groups)]
+        every = reduce(or_, (group.masks.get(BITS, 0) for group in groups))
+        sent = [_sent(number, group, micros, every & ~group.masks.get(BITS, 0)) for number, group in enumerate(groups)]
         if otherwise is not None:
             sent.append(F.when(micros.isNull(), F.array(F.col(BITS))).otherwise(NOBODY))
         rows = select(frame, *others, F.explode(F.concat(*sent)).alias(BITS))
@@ -126,6 +139,7 @@ def distribute_to(
         slices = F.cases((is_own, slice_of_copy(micros, group.width_us)) for is_own, group in is_of)
         keys = [(is_own, F.xxhash64(*group.keys)) for is_own, group in is_of if group.keys]
         by = [number, *([F.cases(keys)] if keys else []), slices]
+        rows = _with_own_words(rows, columns, groups, number)
     by[-1] = by[-1] if otherwise is None else F.coalesce(by[-1], otherwise)
     return repartition(rows, *by)
 
@@ -133,8 +147,27 @@ def distribute_to(
 def _sent(number: int, group: Group, micros: Column, others: int) -> Column:
     """The copies of a row for the slices of a group, with its number; none when it is a candidate of nobody there."""
     bits = F.col(BITS).bitwiseAND(F.bigint(~others)).bitwiseOR(F.bigint(number << GROUP_AT))
-    is_nobody = F.col(BITS).bitwiseAND(F.bigint(group.flags)) == F.bigint(0)
+    masks = [(name, mask) for name, mask in group.masks.items() if mask]
+    is_nobody = reduce(and_, (_number(name).bitwiseAND(F.bigint(mask)) == F.bigint(0) for name, mask in masks))
     return F.when(is_nobody, NOBODY).otherwise(copies(bits, group, micros, group.width_us))
+
+
+def _number(name: str) -> Column:
+    """A column of flags; a match that is handed on has none in words."""
+    return F.col(name) if name == BITS else F.coalesce(F.col(name), F.bigint(0))
+
+
+def _with_own_words(frame: DataFrame, columns: Sequence[str], groups: Sequence[Group], number: Column) -> DataFrame:
+    """The rows whose columns of flags, where there are any, have those of their group only."""
+    words = groups[0].packing.words
+    if not words:
+        return frame
+    own = {
+        name: F.cases((number == place, F.bigint(group.masks[name])) for place, group in enumerate(groups))
+        for name in words
+    }
+    chosen = (F.col(name).bitwiseAND(own[name]).alias(name) if name in own else F.col(name) for name in columns)
+    return select(frame, *chosen)
 
 
 def slice_of(micros: Column, width: int) -> Column:

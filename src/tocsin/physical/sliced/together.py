@@ -20,7 +20,7 @@ from tocsin.kernels.hashes import match_halves
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Rows, Source
 from tocsin.kernels.together import Together
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.gather import Gatherer, portions, types_of
 from tocsin.physical.sliced.layout import END, FIRST_HALF, SECOND_HALF, START, TAPE, Layout, variable
 from tocsin.physical.sliced.rows import Held_, array_of, carried_columns, event_of, integers, rows_of
@@ -68,6 +68,8 @@ class JointTask:
         The kernels, those together that split rows alike.
     most
         How many matches may have one start.
+    memory
+        How many bytes may be held for matches.
     texts
         The queries by number, for messages.
     """
@@ -75,6 +77,7 @@ class JointTask:
     members: tuple[Members, ...]
     most: int = MOST_MATCHES_PER_START
     texts: tuple[str, ...] = ()
+    memory: int = MOST_MEMORY
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The matches of one task's rows; what was found before is handed on."""
@@ -135,7 +138,7 @@ class JointTask:
         """The matches of each kernel, in columns of its own."""
         rows = rows_of_all(table, members, known)
         first, second = (integers(array_of(table, name)) for name in members.layouts[0].digests)
-        found = members.together.find(rows, most=self.most)
+        found = members.together.find(rows, most=self.most, memory=self.memory)
         for number, some in groupby(found, key=itemgetter(0)):
             gatherer = Gatherer(table, members.layouts[number])
             parts = (portion for _, matches in some for portion in portions(matches))

@@ -57,6 +57,16 @@ def digest_of(part: Part, kinds: set[str], columns: identity.Typed, number: int,
     return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
 
 
+def digest_of_all(part: Part, columns: identity.Typed, number: int, *, id: str | None = None) -> Column:
+    """A digest of every event, also of types that the pattern does not name; these need not have the `id` column."""
+    id = id if id in columns else None
+    if part.type_column is None:
+        names = identity.names_of(part.name or "", columns, id=id)
+    else:
+        names = identity.names_of_any(part.columns[part.type_column][0], columns, id=id)
+    return identity.digests(names, columns, id=id)[number]
+
+
 def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
     """An attribute in a type that all event types agree on; NULL where it is not there."""
     if attribute not in part.columns:

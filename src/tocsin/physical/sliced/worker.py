@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.kernels.hashes import match_halves, match_hashes
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.kernels.hashes import match_halves
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
+from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.layout import KEY_AT, Layout
 from tocsin.physical.sliced.rows import array_of, integers, rows_of
 
@@ -34,12 +34,12 @@ class Task:
         How wide time slices are; None when rows are not cut by time.
     most
         How many matches may have one start.
+    memory
+        How many bytes may be held for matches.
     text
         The query, for messages.
     has_id
-        Whether a column identifies events, so that no two matches that show their events are equal.
-    is_numbered
-        Whether equal matches are numbered here; otherwise their hashes come out in place of the halves of their ids.
+        Whether a column identifies events, so that no two matches are equal.
     """
 
     kernel: AnyKernel
@@ -48,7 +48,7 @@ class Task:
     most: int = MOST_MATCHES_PER_START
     text: str = ""
     has_id: bool = False
-    is_numbered: bool = True
+    memory: int = MOST_MEMORY
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The matches of one task's rows."""
@@ -77,7 +77,7 @@ class Task:
     def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         rows = rows_of(table, self.kernel, self.layout, self.width_us)
         gatherer = Gatherer(table, self.layout)
-        found = self.kernel.find(rows, most=self.most)
+        found = self.kernel.find(rows, most=self.most, memory=self.memory)
         if not self.layout.digests:
             for matches in found:
                 for portion in portions(matches):
@@ -86,19 +86,12 @@ class Task:
         first, second = (integers(array_of(table, name)) for name in self.layout.digests)
         made = MadeDigests(table, self.layout)
         some = (portion for matches in found for portion in portions(matches))
-        if not self.is_numbered:
-            for portion in some:
-                of_made = None if portion.made is None else made.of(portion.made)
-                yield gatherer.batch(portion, match_hashes(portion, (first, second), of_made))
-            return
-        hides = hides_rows(self.kernel)
         for portion, one, other in match_halves(
             some,
             (first, second),
             rows.slice,
             rows.partition,
-            has_id=self.has_id and not hides,
-            of_all=hides,
+            has_id=self.has_id,
             made=made.of,
         ):
             yield gatherer.batch(portion, (one, other))

@@ -25,13 +25,12 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.lifetimes import lifetimes, span_of_words, span_us, waits_after_end
 from tocsin.analysis.temporal import Network
 from tocsin.automata import most_events
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
+from tocsin.kernels.model import Bag, Flags, Integers, Mask, Matches, Rows, has_any, is_flagged
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.language.ast import Output, Skip
+from tocsin.language.ast import Skip
 from tocsin.physical.sliced.kernels import AnyKernel
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
-OF_ALL_MATCHES = {Output.FIRST_PER_START, Output.LAST_PER_START, Output.LONGEST}
 
 
 @dataclass(frozen=True)
@@ -99,14 +98,14 @@ class Decisions:
         decided = watermark - self.after_start_us
         return max(decided - decided % self.every_us, BEFORE_ALL)
 
-    def matter(self, ts: Integers, flags: Integers, watermark: int, partition: Integers | None = None) -> Mask:
+    def matter(self, ts: Integers, flags: Flags, watermark: int, partition: Integers | None = None) -> Mask:
         """Which events are not to be forgotten."""
         if self.last_events is not None:
             return (ts >= watermark) | _last_of_each(ts, partition, watermark, self.last_events)
         # Shipped, and a candidate of nothing: it is there to be counted.
-        found: Mask = (flags == 0) & (ts >= max(watermark - self.longest_us, BEFORE_ALL))
+        found: Mask = ~has_any(flags) & (ts >= max(watermark - self.longest_us, BEFORE_ALL))
         for bit, life in enumerate(self.lives_us):
-            found |= (flags & (1 << bit) != 0) & (ts >= max(watermark - life, BEFORE_ALL))
+            found |= is_flagged(flags, bit) & (ts >= max(watermark - life, BEFORE_ALL))
         return found
 
 
@@ -136,7 +135,7 @@ def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, coun
     longest = max(lives, default=0)
     # Events are kept longer for these, so that the first of a match is there when its end is decided (D64).
     after_end = span if waits_after_end(query) else None
-    waits = query.after_match.skip is not Skip.REUSE or query.output in OF_ALL_MATCHES or every_us is not None
+    waits = query.after_match.skip is not Skip.REUSE or query.output.is_chosen_per_start or every_us is not None
     after_start = span if waits else None
     if after_start is not None and after_end is not None and every_us is not None:
         after_start += after_end
@@ -180,7 +179,7 @@ def _deadline(absence: alg.Around, matches: Matches, ts: Integers) -> Integers:
 
 def _limit(bound: alg.Bound, matches: Matches, ts: Integers) -> Integers:
     """What one bound allows; everything where its anchor is not there (R13)."""
-    offset = bound.offset_us - bound.strict
+    offset = bound.offset_us - bound.step_us
     match bound.anchor:
         case alg.Whole():
             return later(matches.start if bound.anchor is alg.Whole.START else matches.end, offset)

@@ -27,9 +27,9 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.trends.trend import Trend
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
-from tocsin.physical.compat import is_streaming
+from tocsin.physical.compat import has_python_state, is_streaming
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import compact as graphs
@@ -37,8 +37,8 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.sliced.matches import Found, compiler_of, is_numbered_after, returned, schema_of, ship
+from tocsin.physical.sliced.kernels import AnyKernel, hides_events
+from tocsin.physical.sliced.matches import Found, compiler_of, returned, schema_of, ship
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
@@ -83,6 +83,8 @@ class Options:
         Whether matches may be given before the watermark has passed them, where that changes nothing.
     max_matches_per_start
         How many matches may have one start before the search gives up.
+    max_task_memory
+        How many bytes a task may hold for matches before the search gives up.
     heartbeats
         Streams that tell the time where inputs are silent.
     with_late, is_strict
@@ -103,6 +105,7 @@ class Options:
     idle_ms: int | None = None
     guard: Guard | None = None
     bound: int | None = None
+    max_task_memory: int = MOST_MEMORY
 
 
 def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
@@ -174,6 +177,7 @@ def stepped(
         tuple(options.lateness_us[types[0]] for types in sources),
         has_id=inputs.id is not None,
         most=options.max_matches_per_start,
+        memory=options.max_task_memory,
         idle_ms=options.idle_ms,
         counting=None if trend is None else Counting(trend, shipment.layout, None),
         compacting=Compacting(kernel, shipment.layout) if as_graphs and isinstance(kernel, RunKernel) else None,
@@ -227,6 +231,12 @@ def given_by(
     schema
         The columns of the result, without that of late events.
     """
+    if has_python_state(shipment.frame):
+        raise errors.InvalidInputError(
+            "The events are results of another operator with a state in the same query, and Spark runs one in a query.",
+            hint="write the results of the first with a query of its own, `results.writeStream…start()`, and read them "
+            "with `spark.readStream` for the second.",
+        )
     guard = shard.guard
     shard = replace(shard, is_strict=options.is_strict)
     if options.idle_ms is not None:
@@ -294,8 +304,8 @@ def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness
 
 
 def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions: int) -> int:
-    """How many shards there are: one without a key, or where matches of several keys have to be told apart."""
-    if not shipment.keys or kernel.crosses_partitions or is_numbered_after(kernel):
+    """How many shards there are: one without a key, or where matches depend on events of several keys."""
+    if not shipment.keys or kernel.crosses_partitions:
         return 1
     return shards_of(options, partitions)
 
@@ -313,7 +323,8 @@ def plan_of(step: Step, shipment: Shipment, shards: int, id: str | None) -> str:
     """
     sources = [str(one) for one in step.kernel.sources]
     said = to_text(step.kernel.query), step.decisions.is_eager
-    form = () if step.compacting is None else ("compact",)
+    form: tuple[str, ...] = () if step.compacting is None else ("compact",)
+    form += ("digests of all",) if hides_events(step.kernel) else ()
     return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id), *form)
 
 

@@ -2,8 +2,8 @@
 
 A policy is one walk over the matches of a partition in the order of R5, and what it remembers is the frontier: no match
 may start before it. A step walks on where the last one stopped, since matches are decided in the order of their starts
-(L after each). All events up to the frontier are known by then, so that it is enough to mark those before it as spent:
-none that comes later can lie there.
+(L after each). Where one match of each start is chosen, that happens before (R44). All events up to the frontier are
+known by then, so that it is enough to mark those before it as spent: none that comes later can lie there.
 
 The outputs per end compare what is kept of several starts, up to L apart: they are decided L after the end, and until
 then the marks stay where they were. So a step walks again over the matches of the last 2 L, and keeps the same ones.
@@ -26,10 +26,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
+from tocsin.kernels.policies import chosen
 from tocsin.kernels.policies.after import after_match, frontiers
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.kernels.policies.output import reported
-from tocsin.language.ast import AfterMatch, Output
+from tocsin.language.ast import AfterMatch, Output, Skip
 from tocsin.physical.streaming.decisions import BEFORE_ALL, Decisions, later
 
 
@@ -75,11 +76,12 @@ class Skipping:
         view = flatten(matches, rows)
         allowed = np.flatnonzero(~spent[view.rows[view.offsets[:-1]]])
         view = view.take(allowed)
+        if self.length_us is None:
+            kept = chosen(self.policy, self.output, view)
+            return take(matches, allowed[kept]), spent | self._passed(view.take(kept), rows)
         kept = after_match(self.policy, view)
         view = view.take(kept)
         given = reported(self.output, view)
-        if self.length_us is None:
-            return take(matches, allowed[kept][given]), spent | self._passed(view, rows)
         decided = self._reported_at(view.take(given), self.length_us)
         given = given[(decided >= before) & (decided < now)]
         covered = np.flatnonzero(later(view.start, self.length_us + self.lag_us) < now)
@@ -105,6 +107,9 @@ class Skipping:
 
 
 def without_policies(kernel: Kernel) -> Kernel:
-    """The search for all matches that a policy may choose from."""
-    query = replace(kernel.query, after_match=alg.Query(kernel.query.pattern).after_match, output=Output.ALL)
-    return replace(kernel, query=query)
+    """The search for the matches that a policy may choose from: of each start, those that may move the frontier."""
+    query = kernel.query
+    of_start = query.output if query.output.is_chosen_per_start else Output.ALL
+    if of_start is Output.ALL and query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT):
+        of_start = Output.FIRST_PER_START  # the frontier passes the first event of a kept match
+    return replace(kernel, query=replace(query, after_match=alg.REUSE, output=of_start))

@@ -4,7 +4,7 @@
 6     `tocsin`
 2     the version of this format
 4     the length of what follows
-…     JSON: the plan that wrote it, the clocks, and the length of what follows
+…     JSON: the plan that wrote it, the clocks, the length of what follows, and a checksum of all of it
 …     what machines of users' functions remember (`tocsin.acer`); nothing for patterns
 …     the events that still matter, as an Arrow stream; nothing when there are none
 ====  ===========================================================================
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -25,6 +26,9 @@ from tocsin.physical.streaming.clocks import Clocks
 MAGIC = b"tocsin"
 VERSION = 1
 HEAD = struct.Struct("<6sHI")
+SUM = "sum"
+KNOWN = frozenset({"plan", "latest", "watermark", "heard", "arrived", "rated", "memory", SUM})
+DAMAGED = "what it holds is damaged: a file under `state` was cut or overwritten"
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,9 @@ class State:
             "rated": self.rated,
             "memory": len(self.memory),
         }
-        text = json.dumps(said, separators=(",", ":")).encode()
-        return HEAD.pack(MAGIC, VERSION, len(text)) + text + self.memory + rows_to_bytes(self.rows)
+        rows = rows_to_bytes(self.rows)
+        text = _text({**said, SUM: _sum(said, self.memory, rows)})
+        return HEAD.pack(MAGIC, VERSION, len(text)) + text + self.memory + rows
 
     @staticmethod
     def from_bytes(written: bytes, plan: str) -> State:
@@ -78,28 +83,43 @@ class State:
             magic, version, length = HEAD.unpack_from(written)
             said = json.loads(written[HEAD.size : HEAD.size + length]) if magic == MAGIC and version == VERSION else {}
         except (struct.error, ValueError):
-            raise _unusable("what it holds cannot be read") from None
+            raise unusable(DAMAGED) from None
         if magic != MAGIC:
-            raise _unusable("it is not Tocsin's")
+            raise unusable("it is not Tocsin's")
         if version != VERSION:
-            raise _unusable(f"it has the format {version}, and this release writes and reads the format {VERSION}")
+            raise unusable(f"it has the format {version}, and this release writes and reads the format {VERSION}")
+        if not isinstance(said, dict) or "plan" not in said or not KNOWN.issuperset(said):
+            raise unusable(DAMAGED)
         if said["plan"] != plan:
-            raise _unusable(
+            raise unusable(
                 "another query wrote it, or the same one with other columns, types, windows, keys, numbers of shards "
                 "or `emit=`"
             )
         begin = HEAD.size + length
         end = begin + said.get("memory", 0)
+        memory = written[begin:end]
+        # States of before have no checksum.
+        if SUM in said and said.pop(SUM) != _sum(said, memory, written[end:]):
+            raise unusable(DAMAGED)
         try:
             rows = rows_from_bytes(written[end:])
-        except pa.ArrowException:
-            raise _unusable("its events cannot be read") from None
-        clocks = Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"]))
-        arrived = {(number, stretch): events for number, stretch, events in said.get("arrived", ())}
-        return State(clocks, rows, arrived, written[begin:end], said.get("rated", ""))
+            clocks = Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"]))
+            arrived = {(number, stretch): events for number, stretch, events in said.get("arrived", ())}
+        except (pa.ArrowException, KeyError, TypeError, ValueError):
+            raise unusable(DAMAGED) from None
+        return State(clocks, rows, arrived, memory, said.get("rated", ""))
 
 
-def _unusable(why: str) -> StateMismatchError:
+def _text(said: Mapping[str, object]) -> bytes:
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
+def _sum(said: Mapping[str, object], memory: bytes, rows: bytes) -> int:
+    return zlib.crc32(rows, zlib.crc32(memory, zlib.crc32(_text(said))))
+
+
+def unusable(why: str) -> StateMismatchError:
+    """A state that cannot be read, or must not be."""
     return StateMismatchError(
         f"The state in the checkpoint cannot be used: {why}.",
         hint="start with a new checkpoint directory, or go back to the query and release that wrote this one.",

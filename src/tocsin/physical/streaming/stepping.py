@@ -23,14 +23,14 @@ from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.language.ast import Skip
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel, hides_rows
-from tocsin.physical.sliced.layout import BITS, EVENT, FLAGS_AT, SPENT, Layout
-from tocsin.physical.sliced.rows import array_of, integers, partition_of, rows_of
+from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.physical.sliced.layout import BITS, EVENT, SPENT, Layout
+from tocsin.physical.sliced.rows import array_of, flags_of, integers, partition_of, rows_of
 from tocsin.physical.streaming.clocks import Clocks
 from tocsin.physical.streaming.decisions import Decisions
 from tocsin.physical.streaming.skipping import Skipping, without_policies
@@ -83,6 +83,8 @@ class Step:
         Whether a column identifies events.
     most
         How many matches may have one start.
+    memory
+        How many bytes may be held for matches.
     idle_ms
         After how long by the clock on the wall a silent source holds time back no more; None: never.
     counting, compacting
@@ -96,6 +98,7 @@ class Step:
     lateness_us: tuple[int, ...]
     has_id: bool = False
     most: int = MOST_MATCHES_PER_START
+    memory: int = MOST_MEMORY
     idle_ms: int | None = None
     counting: Counting | None = None
     compacting: Compacting | None = None
@@ -152,7 +155,7 @@ class Step:
         return integers(array_of(table, self.layout.time))
 
     def _remembered(self, table: pa.Table, watermark: int) -> pa.Table:
-        flags = (integers(array_of(table, BITS)) >> FLAGS_AT) & ((1 << self.layout.packing.sources) - 1)
+        flags = flags_of(table, self.layout.packing)
         partition = None if self.decisions.last_events is None else partition_of(table, self.layout)
         matters = self.decisions.matter(self._times(table), flags, watermark, partition)
         return table if matters.all() else table.filter(pa.array(matters))
@@ -226,13 +229,14 @@ class _Search:
         """The rows of partitions to which something has come: no others have a match with a new event."""
         kernel, layout = self.step.kernel, self.step.layout
         partition = None
-        if self.old > len(is_new) - self.old and not kernel.crosses_partitions and not hides_rows(kernel):
+        if self.old > len(is_new) - self.old and not kernel.crosses_partitions:
             partition = partition_of(self.table, layout)
         return np.ones(len(is_new), np.bool_) if partition is None else np.isin(partition, partition[is_new])
 
     def _found(self, rows: Rows) -> Iterator[Matches]:
         """All matches, some at a time."""
-        return (portion for some in self.step.search.find(rows, most=self.step.most) for portion in portions(some))
+        found = self.step.search.find(rows, most=self.step.most, memory=self.step.memory)
+        return (portion for some in found for portion in portions(some))
 
     def _eager(self, rows: Rows, is_new: Mask, identify: _Identity, before: int, now: int) -> Iterator[Matches]:
         """Matches with a new event, and time-outs that are decided by now."""
@@ -278,9 +282,7 @@ class _Identity:
         first, second = step.layout.digests
         self.digests = integers(array_of(table, first)), integers(array_of(table, second))
         self.made = MadeDigests(table, step.layout)
-        hides = hides_rows(step.kernel)
-        counts = not step.has_id or hides
-        self.numbering = Numbering(self.digests, rows.partition, of_all=hides) if counts else None
+        self.numbering = None if step.has_id else Numbering(self.digests, rows.partition)
 
     @property
     def may_find_equals(self) -> bool:

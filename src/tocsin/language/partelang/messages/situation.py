@@ -13,7 +13,9 @@ DECLARATIONS = ("template", "rule", "pattern", "use")
 # The clauses of a rule, in their order.
 CLAUSES = ("where", "when", "select", "then")
 
-_STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`\n]*`|--[^\n]*|#[^\n]*|/\*(?:.|\n)*?\*/")
+_STRING = r"(?:'[^']*')++|(?:\"[^\"]*\")++"
+_STRING_OR_COMMENT = re.compile(rf"{_STRING}|`[^`\n]*`|--[^\n]*|#[^\n]*|/\*(?s:.*?)(?:\*/|\Z)")
+_STRING_OR_HASH = re.compile(rf"({_STRING}|--[^\n]*)|#[^\n]*")
 
 
 def without_comments(text: str) -> str:
@@ -27,8 +29,7 @@ class Situation(situation.Situation):
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """All of the text, cut up without regard to the grammar."""
-        no_hashes = re.compile(r"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*)|#[^\n]*")
-        text = no_hashes.sub(lambda found: found[1] or " " * len(found.group()), self.source.text)
+        text = _STRING_OR_HASH.sub(lambda found: found[1] or " " * len(found.group()), self.source.text)
         return tuple(pieces_of(text))
 
     @cached_property

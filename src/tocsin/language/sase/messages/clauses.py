@@ -193,7 +193,7 @@ def unknown_output(s: Situation) -> QuerySyntaxError | None:
 
 def unknown_skip(s: Situation) -> QuerySyntaxError | None:
     """`AFTER MATCH SKIP LAST`, `AFTER MATCH SKIP TO b`."""
-    if s.clause != "AFTER" or s.last is None or s.expects_clause:
+    if s.clause != "AFTER" or s.last is None or s.expects_clause or s.read("SEMICOLON"):
         return None
     hint = "write SKIP PAST LAST EVENT, SKIP TO NEXT EVENT, SKIP TO FIRST b, SKIP TO LAST b or REUSE."
     if s.read("_TO") and s.found.kind in {"word", "quoted"}:

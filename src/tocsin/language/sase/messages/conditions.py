@@ -84,11 +84,15 @@ def is_something(s: Situation) -> QuerySyntaxError | None:
 
 
 def in_something(s: Situation) -> QuerySyntaxError | None:
-    """`a.x IN 5`, `a.x IN [1, 2]`."""
+    """`a.x IN 5`, `a.x IN 1, 2`, `a.x IN [1, 2]`."""
     if not s.read("_IN"):
         return None
-    value = s.found.text if s.found.kind in {"number", "string"} else "1, 2"
-    return s.error("The values of IN stand in parentheses.", f"write IN ({value}).")
+    values: list[str] = []
+    while (value := s.after(2 * len(values))).kind in {"number", "string"} and len(values) < 10:
+        values.append(value.text)
+        if s.after(2 * len(values) - 1).text != ",":
+            break
+    return s.error("The values of IN stand in parentheses.", f"write IN ({', '.join(values) or '1, 2'}).")
 
 
 def between_something(s: Situation) -> QuerySyntaxError | None:

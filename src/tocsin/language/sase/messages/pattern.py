@@ -137,10 +137,14 @@ def unknown_operator(s: Situation) -> QuerySyntaxError | None:
 
 
 def condition_after_name(s: Situation) -> QuerySyntaxError | None:
-    """`A a[x > 5]`."""
+    """`A a[x > 5]`, `A a[3]`."""
     if s.clause != "PATTERN" or s.accepts != {"RSQB"}:
         return None
-    name = s.before(2)
+    name, kind = s.before(2), s.before(3)
+    if s.found.kind == "number" and s.after().text == "]" and name is not None and kind is not None:
+        return s.error(
+            "The number of events follows the type, in braces.", f"write `{kind.text}{{{s.found.text}}} {name.text}`."
+        )
     return s.error(
         "Conditions do not stand in the pattern.",
         f"write the condition in WHERE: {name.text if name else 'a'}.x > 5.",

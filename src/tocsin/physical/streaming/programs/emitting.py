@@ -123,6 +123,7 @@ def _pairs(wanted: Layout, given: Layout) -> Iterator[tuple[str, str]]:
     yield from zip(wanted.keys, given.keys, strict=True)
     yield from zip(wanted.carried, given.carried, strict=True)
     yield from zip(wanted.digests, given.digests, strict=True)
+    yield from zip(wanted.packing.words, given.packing.words, strict=True)
     for each, own in zip(wanted.gathered, given.gathered, strict=True):
         for name, other in zip(each.columns, own.columns, strict=True):
             if name is not None and other is not None:
@@ -144,6 +145,6 @@ def _column(arrays: Sequence[pa.Array], field: pa.Field, size: int) -> pa.Array:
 
 def _packed(bits: Any, given: Packing, wanted: Packing) -> Any:
     """Bits laid out in another way."""
-    flags = bits & ((1 << given.kinds_at) - 1)
+    flags = bits & ((1 << given.kinds_at) - 1)  # none where they are in columns of their own
     kinds = (bits >> given.kinds_at) & ((1 << given.kinds) - 1)
     return flags | np.left_shift(kinds, wanted.kinds_at) if wanted.kinds else flags

@@ -9,7 +9,6 @@ from itertools import chain
 
 import pyarrow as pa
 
-from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.algebra.text import to_text
@@ -22,9 +21,10 @@ from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
 from tocsin.kernels.together import common
 from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.programs.claims import asks_frame, emitting
-from tocsin.physical.sliced.layout import FLAGS_AT, MOST_BITS, Layout
+from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.together import Members, members_of
 from tocsin.physical.streaming.decisions import Decisions, decisions
@@ -112,13 +112,6 @@ class Plan:
         sources = _with_counted(
             sources, [rule for rule, one in zip(self.asked.rules, made, strict=True) if one.counts_every_event]
         )
-        room = MOST_BITS - FLAGS_AT - max(len(kernels[0].types) - 1, 1).bit_length()
-        if len(sources) > room:
-            raise errors.UnsupportedError(
-                f"The rules ask for {len(sources)} kinds of events, each a template with conditions of its own; one "
-                f"stream has room for {room}.",
-                hint="run the rules in several streams: `rules=[...]` names some of them.",
-            )
         return sources, kernels
 
     @property
@@ -179,6 +172,8 @@ class Plan:
         *,
         result: pa.Schema | None = None,
         idle_ms: int | None = None,
+        most: int = MOST_MATCHES_PER_START,
+        memory: int = MOST_MEMORY,
     ) -> ProgramStep:
         """What a worker does.
 
@@ -194,6 +189,10 @@ class Plan:
             The columns of the events that are asked for.
         idle_ms
             After how long a silent source holds time back no more.
+        most
+            How many matches of a rule may have one start.
+        memory
+            How many bytes may be held for matches.
         """
         asked = self.asked
         live: dict[int, list[int]] = {}
@@ -209,7 +208,9 @@ class Plan:
             self._insertion(layouts, needs, schemas),
             asked.template,
             lateness_us,
-            idle_ms=idle_ms,
+            most,
+            memory,
+            idle_ms,
         )
 
     def _live(

@@ -19,10 +19,10 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.sharding import sharding
 from tocsin.analysis.rules.state import most_events
-from tocsin.physical.compat import is_dataframe, is_streaming, make_ready_for_python, schema_of
+from tocsin.physical.compat import is_dataframe, make_ready_for_python, schema_of
 from tocsin.physical.engine import Options, stream_options
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
-from tocsin.physical.programs.run import RESULT, Columns, Run, check_columns
+from tocsin.physical.programs.run import RESULT, Columns, Run, Search, check_columns
 from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
@@ -44,12 +44,6 @@ from tocsin.physical.streaming.programs.plan import Asked, Plan
 from tocsin.physical.streaming.programs.shipping import StreamShipper
 
 
-def has_streams(inputs: Any) -> bool:
-    """Whether any input is a streaming DataFrame."""
-    given = inputs.values() if isinstance(inputs, Mapping) else (inputs,)
-    return any(is_dataframe(frame) and is_streaming(frame) for frame in given)
-
-
 @dataclass(frozen=True)
 class LiveRun:
     """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
@@ -59,16 +53,13 @@ class LiveRun:
     program, inputs, columns
         The program, the user's DataFrames, and the names of their columns.
     options
-        What the user asks of streams.
-    strategy
-        How rules are searched for.
+        What the user asks of streams, and how rules are searched for.
     """
 
     program: Program
     inputs: Any
     columns: Columns
     options: Options
-    strategy: str = "auto"
 
     def matches(self, name: str) -> DataFrame:
         """The matches of a rule."""
@@ -97,7 +88,7 @@ class LiveRun:
     def twin(self) -> Run[DataFrame]:
         """The same program on batches without rows, which tells the types of everything."""
         engine = Spark(_emptied(self.inputs), self.program.read, self.columns.type)
-        return Run(self.program, engine, self.columns, self.strategy)
+        return Run(self.program, engine, self.columns, Search(self.options.strategy))
 
     def _named(self, names: Sequence[str]) -> list[Rule]:
         return [rule for rule in self.twin.program.rules if rule.name in names]
@@ -116,7 +107,7 @@ class LiveRun:
         names_of = () if template is not None else tuple(rule.name for rule in wanted)
         columns = self.columns
         asked = Asked(
-            self.program, self.twin.program, rules, names_of, template, columns.time, columns.id, self.strategy
+            self.program, self.twin.program, rules, names_of, template, columns.time, columns.id, self.options.strategy
         )
         return _Live(self, asked, wanted)
 
@@ -235,6 +226,8 @@ class _Live:
             tuple(options.lateness_us[types[0]] for types in self.sources),
             result=None if result is None else arrow_schema(result),
             idle_ms=options.idle_ms,
+            most=options.max_matches_per_start,
+            memory=options.max_task_memory,
         )
         identified = frames.identified_by(self.run.columns.id)
         plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)

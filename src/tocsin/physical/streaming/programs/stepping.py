@@ -25,11 +25,11 @@ import pyarrow as pa
 from tocsin.kernels.hashes import match_halves
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Matches, Rows
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.kernels.model import WORD_BITS, Matches, Rows, has_any
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.layout import BITS, FLAGS_AT, Layout, variable
-from tocsin.physical.sliced.rows import Held_, array_of, integers, rows_of
+from tocsin.physical.sliced.layout import Layout, Packing, variable
+from tocsin.physical.sliced.rows import Held_, array_of, flags_of, integers, rows_of, with_flags
 from tocsin.physical.sliced.together import HALVES, RULE, Members, rows_of_all
 from tocsin.physical.streaming.clocks import NEVER, Clocks
 from tocsin.physical.streaming.decisions import Decisions
@@ -80,8 +80,8 @@ class LiveRule:
 
     @property
     def bits(self) -> int:
-        """The flags of its candidates, and of what counts beside them."""
-        return _flags((*self.counted, *(source.bit for source in self.kernel.sources)))
+        """The flags of its candidates, and of what counts beside them, as the bits of a number."""
+        return _bits((*self.counted, *(source.bit for source in self.kernel.sources)))
 
     def lives(self) -> Iterator[tuple[int, int]]:
         """For each of these flags, how long an event matters that has it."""
@@ -104,7 +104,7 @@ class ProgramStep:
         How emitted events become rows; None: nobody reads any.
     wanted
         The template whose events are the result; None: matches are.
-    lateness_us, most, idle_ms
+    lateness_us, most, memory, idle_ms
         As for `tocsin.physical.streaming.stepping.Step`.
     """
 
@@ -114,12 +114,18 @@ class ProgramStep:
     wanted: str | None
     lateness_us: tuple[int, ...]
     most: int = MOST_MATCHES_PER_START
+    memory: int = MOST_MEMORY
     idle_ms: int | None = None
 
     @cached_property
     def time(self) -> str:
         """The column of the time."""
         return self.strata[0][0].layout.time
+
+    @property
+    def packing(self) -> Packing:
+        """Where flags are in rows."""
+        return self.strata[0][0].layout.packing
 
     def begin(self) -> State:
         """A shard that has seen nothing."""
@@ -160,20 +166,19 @@ class ProgramStep:
 
     def _remembered(self, table: pa.Table, now: int) -> pa.Table:
         """The events that still matter to a rule: each with the flags of the variables for which it does."""
-        bits, ts = integers(array_of(table, BITS)), integers(array_of(table, self.time))
+        flags, ts = flags_of(table, self.packing), integers(array_of(table, self.time))
         longest: dict[int, int] = {}
         for rule in (rule for rules in self.strata for rule in rules):
             for bit, life in rule.lives():
                 since = max(rule.watermark(now) - life, NEVER)
                 longest[bit] = min(longest.get(bit, since), since)
-        past = np.zeros(len(bits), np.int64)
+        past = np.zeros_like(flags)
         for bit, since in longest.items():
-            past |= (ts < since).astype(np.int64) << (FLAGS_AT + bit)
-        flags = _flags(longest)
-        left = bits & ~past
-        matters = left & flags != 0
-        place = table.column_names.index(BITS)
-        return table.set_column(place, BITS, pa.array(left)).filter(pa.array(matters))
+            word, place = divmod(bit, WORD_BITS) if flags.ndim > 1 else (..., bit)
+            past.T[word] |= (ts < since).astype(np.int64) << place
+        left = flags & ~past
+        matters = has_any(left, _bits(longest))
+        return with_flags(table, self.packing, left).filter(pa.array(matters))
 
 
 class _Stratum:
@@ -191,9 +196,9 @@ class _Stratum:
         self.step, self.rules, self.together = step, rules, together
         self.before, self.now = before, now
         # What lies beyond the watermark takes part in nothing that is decided; nor does what other strata read.
-        ts, bits = integers(array_of(table, step.time)), integers(array_of(table, BITS))
-        flags = reduce(or_, (rule.bits for rule in rules))
-        own = (bits & flags != 0) & (ts < max(rule.watermark(now) for rule in rules))
+        ts, flags = integers(array_of(table, step.time)), flags_of(table, step.packing)
+        wanted = reduce(or_, (rule.bits for rule in rules))
+        own = has_any(flags, wanted) & (ts < max(rule.watermark(now) for rule in rules))
         self.table = table if own.all() else table.filter(pa.array(own)).combine_chunks()
 
     def matches(self) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
@@ -204,7 +209,7 @@ class _Stratum:
         known: dict[object, Held_] = {}
         for members in self.together:
             rows = rows_of_all(self.table, members, known)
-            found = members.together.find(rows, most=self.step.most)
+            found = members.together.find(rows, most=self.step.most, memory=self.step.memory)
             for place, some in groupby(found, key=itemgetter(0)):
                 rule = by_number[members.numbers[place]]
                 yield from self._given(rule, (matches for _, matches in some), rows[place], self.table)
@@ -212,13 +217,14 @@ class _Stratum:
         for rule in (rule for rule in self.rules if rule.number not in shared):
             table = self._counted(rule)
             own = rows_of(table, rule.kernel, rule.layout, None)
-            yield from self._given(rule, rule.kernel.find(own, most=self.step.most), own, table)
+            alone = rule.kernel.find(own, most=self.step.most, memory=self.step.memory)
+            yield from self._given(rule, alone, own, table)
 
     def _counted(self, rule: LiveRule) -> pa.Table:
         """The events that a rule sees: where positions count, those of its own types alone."""
         if not rule.counted:
             return self.table
-        own = integers(array_of(self.table, BITS)) & _flags(rule.counted) != 0
+        own = has_any(flags_of(self.table, self.step.packing), _bits(rule.counted))
         return self.table if own.all() else self.table.filter(pa.array(own)).combine_chunks()
 
     def _given(
@@ -241,9 +247,9 @@ class _Stratum:
             yield rule, gatherer.batch(portion, (one, other))
 
 
-def _flags(bits: Iterable[int]) -> int:
-    """Where the bits of rows have these flags."""
-    return reduce(or_, (1 << (FLAGS_AT + bit) for bit in bits))
+def _bits(flags: Iterable[int]) -> int:
+    """Flags as the bits of a number."""
+    return reduce(or_, (1 << flag for flag in flags))
 
 
 def _shown(rule: LiveRule, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,0 +1,203 @@
+"""Running the loops over links, and the words they find as matches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.algebra import nodes as alg
+from tocsin.errors import TocsinError
+from tocsin.kernels import compile, limits
+from tocsin.kernels.links.events import Linked, following, linked
+from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
+from tocsin.kernels.matches import take
+from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
+from tocsin.kernels.reach import Reach
+from tocsin.kernels.run import FEW_ROWS, MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
+from tocsin.kernels.search.function import DONE, FULL, TOO_LONG, TOO_MANY
+from tocsin.kernels.trends.machine import Machine
+from tocsin.language.ast import Output, Skip
+from tocsin.optimizer.choose import MOST_MEMORY
+
+# Entries that the table of earliest ends may have, at four bytes each; without it a walk may run into dead ends.
+MOST_ENTRIES = 1 << 26
+# Steps of plain Python between two looks at whether the compiled function pays, and words that it has room for.
+FEW_STEPS, LITTLE_ROOM = 50_000, 1 << 12
+Words = tuple[Integers, Integers, Integers]  # where each word ends in the lists; the states and the places of all
+
+
+@dataclass(frozen=True)
+class Walker:
+    """A search along links over the rows of one task.
+
+    Attributes
+    ----------
+    reach
+        The query, and what the task owns.
+    machine
+        Its words.
+    sources
+        Its variables.
+    most
+        How many matches one start may have.
+    jit
+        Whether to compile; None: when there are many rows.
+    decides
+        Whether every word is a match: no condition and no absence is left.
+    counts
+        Whether words count for `most`; otherwise whoever drops some of them counts the rest.
+    memory
+        How many bytes may be held for matches.
+    """
+
+    reach: Reach
+    machine: Machine
+    sources: tuple[Source, ...]
+    most: int
+    jit: bool | None = None
+    decides: bool = True
+    counts: bool = True
+    memory: int = MOST_MEMORY
+
+    def matches(self, rows: Rows) -> Iterator[Matches]:
+        """The matches of all groups, some at a time; none twice unless a letter has several elements."""
+        events = linked(rows, self.reach, self.machine, self.sources)
+        if len(events):
+            for words in self.words(events, rows):
+                matches = self._as_matches(events, rows, *words)
+                if len(matches):
+                    yield matches
+
+    @property
+    def limit(self) -> int:
+        """How many words one start may have."""
+        return self.most if self.counts else UNLIMITED
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether no match is found twice: a variable of several elements may take an event as part of each."""
+        return len(set(self.machine.letters)) == len(self.machine.letters)
+
+    @property
+    def iterated(self) -> list[str]:
+        """The variables that are iterated, for messages."""
+        return [name for name, kind in self.reach.query.variables.items() if kind.iterated]
+
+    def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
+        """The words of all starts."""
+        size, states = len(events), len(self.machine.entered)
+        after, lists = following(events, self.machine, self.reach.query.selection)
+        moves = sorted(self.machine.moves)
+        tables: list[NDArray[Any]] = [
+            np.concatenate(after).astype(np.int32),
+            np.concatenate(events.fits),
+            np.searchsorted([state for state, _, _ in moves], np.arange(states + 1)).astype(np.int32),
+            np.array([lists[letter] for _, letter, _ in moves], np.int32),
+            np.array([letter for _, letter, _ in moves], np.int32),
+            np.array([target for _, _, target in moves], np.int32),
+            np.array([state in self.machine.finals for state in range(states)], np.bool_),
+        ]
+        earliest = self._earliest(size, states, tables)
+        owned = np.ones(size, np.bool_) if self.reach.owns_by_end else events.owned
+        if len(earliest) and self._needs_first_only:
+            ends = self._first_ends(events, earliest)
+            goals = np.where(ends <= events.limits, ends, -1)
+            names = sorted(name for name, _ in self.machine.letters)
+            ranks = [names.index(self.machine.variable(state) or names[0]) for state in range(states)]
+            skips = self.reach.query.after_match.skip is Skip.PAST_LAST
+            given = [owned, goals, *tables, earliest, np.array(ranks, np.int32)]
+            return self._calls(FIRST, size, int(skips), given, (states, size + 3, states * size + 1, size + 2))
+        return self._calls(WALK, size, self.limit, [owned, events.limits, *tables, earliest], (size + 2,) * 3)
+
+    def _is_plain(self, text: str, size: int) -> bool:
+        if self.jit is None:
+            return size < FEW_ROWS and not compile.is_worth_compiling(text, size)
+        return not self.jit
+
+    def _earliest(self, size: int, states: int, tables: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
+        """The table of earliest ends; empty when it would be too large."""
+        found = np.full(states * size if states * size <= MOST_ENTRIES else 0, NEVER, np.int32)
+        if not len(found):
+            return found
+        if self._is_plain(TABLE, size):
+            filled = found.tolist()
+            compile.plain(TABLE)(size, *(table.tolist() for table in tables), filled)
+            return np.array(filled, np.int32)
+        compile.fast(TABLE)(size, *tables, found)
+        return found
+
+    @property
+    def _needs_first_only(self) -> bool:
+        """Whether only the first match of each start, in the order of R5, can be kept."""
+        query = self.reach.query
+        skips = query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT) and not query.output.is_chosen_per_start
+        return self.decides and (skips or query.output is Output.FIRST_PER_START)
+
+    def _first_ends(self, events: Linked, earliest: NDArray[np.int32]) -> Integers:
+        """The place where the first match of each start ends."""
+        size = len(events)
+        found = np.full(size, NEVER, np.int64)
+        for state, letter, target in self.machine.moves:
+            if state == 0:
+                ends = earliest[target * size : (target + 1) * size]
+                found = np.where(events.fits[letter], np.minimum(found, ends), found)
+        return found
+
+    def _calls(
+        self, text: str, size: int, option: int, given: Sequence[NDArray[Any]], stacks: Sequence[int]
+    ) -> Iterator[Words]:
+        """Call a function until it has visited every start."""
+        most_steps = max(MOST_STEPS, self.most * STEPS_PER_MATCH)
+        is_plain, room, begin, status = self._is_plain(text, size), LITTLE_ROOM, 0, FULL
+        arrays: list[Any] = [table.tolist() for table in given] if is_plain else list(given)
+        while status != DONE:
+            rents = is_plain and self.jit is None
+            allowed = min(FEW_STEPS, most_steps) if rents else most_steps
+            lengths = (*stacks, room, 8 * room, 8 * room)
+            works: list[Any] = [[0] * length if is_plain else np.zeros(length, np.int64) for length in lengths]
+            search = compile.plain(text) if is_plain else compile.fast(text)
+            began, before = time.perf_counter(), begin
+            status, begin, count, _ = map(int, search(size, begin, option, allowed, *arrays, *works))
+            if status == TOO_MANY or (status == TOO_LONG and allowed == most_steps):
+                raise self.too_many(status, most_steps)
+            if rents:
+                compile.note_plain(text, time.perf_counter() - began)
+            if rents and (status == TOO_LONG or (status == FULL and compile.is_worth_compiling(text, 0))):
+                is_plain, arrays, room = False, list(given), ROOM
+            elif status == FULL and begin == before:
+                room *= 2
+                limits.check_memory(8 * 17 * room, self.memory, self.iterated)
+            ends, states, places = (np.asarray(work, np.int64) for work in works[-3:])
+            total = int(ends[count - 1]) if count else 0
+            yield ends[:count], states[:total], places[:total]
+
+    def too_many(self, status: int, steps: int) -> TocsinError:
+        """The error for a start with too many matches, or one that takes too many steps."""
+        if status == TOO_MANY:
+            return limits.too_many_matches(self.most, self.iterated, self.reach.query.selection)
+        return limits.too_many_steps(steps, self.iterated)
+
+    def _as_matches(self, events: Linked, rows: Rows, ends: Integers, states: Integers, places: Integers) -> Matches:
+        begins = np.concatenate(([0], ends))[:-1].astype(np.int64, copy=False)
+        sizes = ends - begins
+        held = events.merged.rows[places]
+        letters = np.array(self.machine.entered, np.int64)[states]
+        word = np.repeat(np.arange(len(ends), dtype=np.int64), sizes)
+        bound: dict[str, Integers | Bag] = {}
+        for variable, kind in alg.variables_of(self.reach.query.core).items():
+            own = [number for number, (name, _) in enumerate(self.machine.letters) if name == variable]
+            slots = np.flatnonzero(np.isin(letters, own))
+            if kind.iterated:
+                counts = np.bincount(word[slots], minlength=len(ends))
+                bound[variable] = Bag(np.concatenate(([0], np.cumsum(counts))).astype(np.int64), held[slots])
+            else:
+                found = np.full(len(ends), -1, np.int64)
+                found[word[slots]] = held[slots]
+                bound[variable] = found
+        matches = Matches(rows.ts[held[begins]], rows.ts[held[ends - 1]], bound)
+        return take(matches, events.owned[places[ends - 1]]) if self.reach.owns_by_end else matches

@@ -1,0 +1,203 @@
+"""A search along links with conditions between events, which are tried on Python values while words grow.
+
+A condition that no further event can repair ends a word. Under `next` an event blocks the later ones when it makes TRUE
+what can be asked of it, given the word so far (R2); an event before it that does not may still be bound, where only the
+whole match decides.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from tocsin.kernels.expressions.interpret import holds
+from tocsin.kernels.links.events import Linked
+from tocsin.kernels.links.run import Walker, Words
+from tocsin.kernels.model import Integers, Rows
+from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
+from tocsin.kernels.search.function import TOO_LONG, TOO_MANY
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Selection
+
+# Events that may be tried from one start: some seconds of plain Python.
+MOST_TRIED = 1_000_000
+# Words that are given at a time.
+PORTION = 10_000
+Event = Mapping[str, Any]
+Bags = dict[str, list[Event]]
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """A conjunct, ready to be tried when one more event is bound to a variable that it mentions."""
+
+    test: Callable[[Mapping[str, Sequence[Event]]], bool]
+    variables: frozenset[str]
+    is_plain: bool  # every choice of events is asked by itself, so that only those with the new event are
+
+    @classmethod
+    def of(cls, conjunct: ex.Expression) -> _Condition:
+        is_plain = not needs_whole_bags(conjunct) and all(
+            reference.index is ex.Each.PLAIN for reference in ex.references_in(conjunct)
+        )
+        return cls(holds(conjunct), ex.variables_in(conjunct), is_plain)
+
+    def passes(self, bags: Bags, variable: str, event: Event) -> bool:
+        """Whether it holds with one more event, or speaks of a variable that is not bound yet."""
+        if not all(name == variable or name in bags for name in self.variables):
+            return True
+        earlier = [] if self.is_plain else bags.get(variable, [])
+        return self.test({**bags, variable: [*earlier, event]})
+
+
+@dataclass(frozen=True)
+class TestedWalker(Walker):
+    """A walker that tries conditions on the way.
+
+    Attributes
+    ----------
+    conjuncts
+        What words must make TRUE beyond what flags decide.
+    """
+
+    conjuncts: tuple[ex.Expression, ...] = ()
+
+    def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
+        """The words of all starts that make every conjunct TRUE."""
+        return _Walk(self, events, rows).words() if self.conjuncts else super().words(events, rows)
+
+
+class _Walk:
+    def __init__(self, walker: TestedWalker, events: Linked, rows: Rows) -> None:
+        self.walker, self.events, self.rows = walker, events, rows
+        self.machine, query = walker.machine, walker.reach.query
+        self.is_next = query.selection is Selection.NEXT
+        self.whole = [holds(conjunct) for conjunct in walker.conjuncts]
+        variables = list(dict.fromkeys(name for name, _ in self.machine.letters))
+        self.lasting = {
+            name: [
+                _Condition.of(conjunct)
+                for conjunct in walker.conjuncts
+                if name in ex.variables_in(conjunct) and not needs_whole_bags(conjunct)
+            ]
+            for name in variables
+        }
+        blocking = conditions_of_next(query, walker.sources) if self.is_next else {}
+        self.blocking = {name: list(map(_Condition.of, blocking.get(name, ()))) for name in variables}
+        self.fits = [held.tolist() for held in events.fits]
+        self.blocks = {name: held.tolist() for (name, _), held in zip(self.machine.letters, events.blocks, strict=True)}
+        self.candidates = {element: self._candidates(element) for element in set(self.machine.elements)}
+        self.neighbours = [] if self.is_next else events.neighbours().tolist()
+        self.after, self.limits = events.after.tolist(), events.limits.tolist()
+        # state → the elements that may follow, each with its letters and where they lead
+        self.moves: list[list[tuple[tuple[str, ...], list[tuple[int, int]]]]] = [[] for _ in self.machine.entered]
+        by_element = sorted(self.machine.moves, key=lambda move: (move[0], self.machine.elements[move[1]]))
+        for (state, element), moves in groupby(by_element, lambda move: (move[0], self.machine.elements[move[1]])):
+            self.moves[state].append((element, [(letter, target) for _, letter, target in moves]))
+        self.known: dict[int, Event] = {}
+        self.bags: Bags = {}
+        self.tried = 0
+
+    def words(self) -> Iterator[Words]:
+        ends: list[int] = []
+        states: list[int] = []
+        places: list[int] = []
+        owned = np.ones(len(self.events), np.bool_) if self.walker.reach.owns_by_end else self.events.owned
+        for start in np.flatnonzero(owned).tolist():
+            for word in self._from(start):
+                states += [state for state, _ in word]
+                places += [place for _, place in word]
+                ends.append(len(places))
+            if len(ends) >= PORTION:
+                yield _integers(ends), _integers(states), _integers(places)
+                ends, states, places = [], [], []
+        yield _integers(ends), _integers(states), _integers(places)
+
+    def _from(self, start: int) -> Iterator[list[tuple[int, int]]]:
+        """The words that begin with an event: a walk, one level per event."""
+        self.tried = found = 0
+        first = [move for _, moves in self.moves[0] for move in moves]
+        levels = [self._taken(first, start)]
+        word: list[tuple[int, int]] = []
+        while levels:
+            if not levels[-1]:
+                levels.pop()
+                if word:
+                    self._unbind(word.pop()[0])
+                continue
+            state, place = levels[-1].pop()
+            word.append((state, place))
+            self.bags.setdefault(self._variable(state), []).append(self._event(place))
+            if state in self.machine.finals and all(test(self.bags) for test in self.whole):
+                found += 1
+                if found > self.walker.limit:
+                    raise self.walker.too_many(TOO_MANY, MOST_TRIED)
+                yield word
+            levels.append(self._onwards(state, place, self.limits[start]))
+
+    def _onwards(self, state: int, place: int, limit: int) -> list[tuple[int, int]]:
+        """The links that a word may take: the states they lead to, and the events they bind."""
+        if not self.is_next:
+            other = self.neighbours[place]
+            moves = [move for _, moves in self.moves[state] for move in moves]
+            return self._taken(moves, other) if 0 <= other <= limit else []
+        found: list[tuple[int, int]] = []
+        for element, moves in self.moves[state]:
+            candidates = self.candidates[element]
+            for number in range(bisect_left(candidates, self.after[place]), len(candidates)):
+                other = candidates[number]
+                if other > limit:
+                    break
+                found += self._taken(moves, other)
+                if any(self._could_bind(name, other) for name in element):
+                    break
+        return found
+
+    def _taken(self, moves: Sequence[tuple[int, int]], place: int) -> list[tuple[int, int]]:
+        """The moves that may bind an event, as far as a word so short can say."""
+        self.tried += 1
+        if self.tried > MOST_TRIED:
+            raise self.walker.too_many(TOO_LONG, MOST_TRIED)
+        return [
+            (target, place)
+            for letter, target in moves
+            if self.fits[letter][place] and self._pass(self.lasting, self.machine.letters[letter][0], place)
+        ]
+
+    def _could_bind(self, variable: str, place: int) -> bool:
+        """Whether an event could have been bound to a variable, given the word so far (R2)."""
+        return bool(self.blocks[variable][place]) and self._pass(self.blocking, variable, place)
+
+    def _pass(self, conditions: Mapping[str, list[_Condition]], variable: str, place: int) -> bool:
+        event = self._event(place) if conditions[variable] else {}
+        return all(condition.passes(self.bags, variable, event) for condition in conditions[variable])
+
+    def _candidates(self, element: Sequence[str]) -> list[int]:
+        found = np.zeros(len(self.events), np.bool_)
+        for name in element:
+            found |= np.array(self.blocks[name])
+        return [int(place) for place in np.flatnonzero(found)]
+
+    def _unbind(self, state: int) -> None:
+        variable = self._variable(state)
+        self.bags[variable].pop()
+        if not self.bags[variable]:
+            del self.bags[variable]
+
+    def _variable(self, state: int) -> str:
+        return self.machine.letters[self.machine.entered[state]][0]
+
+    def _event(self, place: int) -> Event:
+        if place not in self.known:
+            assert self.rows.event is not None  # asked for when the kernel wants attributes
+            self.known[place] = self.rows.event(int(self.events.merged.rows[place]))
+        return self.known[place]
+
+
+def _integers(values: list[int]) -> Integers:
+    return np.array(values, np.int64)

@@ -1,0 +1,113 @@
+"""The longest match of each start of an iteration, without enumeration: O2 of paper 002.
+
+Under `any` an iteration `V{m,n} v` whose events are decided one by one has a match for every choice of events in the
+window, and `OUTPUT longest` reports one of them for each start: its event, and one event of each later instant of the
+window. The one of an instant is its first by position, and with at most n events the first n instants count, since
+matches of one length go by R5: the earliest last position, then the earliest positions. So a window is a range of a
+list of instants, and the work grows with the events and what is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tocsin.algebra import nodes as alg
+from tocsin.kernels.conditions import Conditions
+from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
+from tocsin.kernels.policies.after import chained
+from tocsin.kernels.reach import iteration_of
+from tocsin.language.ast import Skip
+
+# Events of matches that come at a time.
+AT_ONCE = 1 << 20
+
+
+def is_ranged(query: alg.Query, known: Conditions) -> bool:
+    """Whether the longest matches of a query are ranges: no condition speaks of several events."""
+    return iteration_of(query) is not None and not (known.tests or known.residual or known.residual_around)
+
+
+@dataclass(frozen=True)
+class _Instants:
+    """Candidates by group and position, and the instants they are of.
+
+    `number` is the instant of each candidate, `first` the first candidate of each instant, `ends` for each candidate
+    the first instant behind its window.
+    """
+
+    rows: Integers
+    number: Integers
+    first: Integers
+    ends: Integers
+
+
+def longest(query: alg.Query, source: Source, rows: Rows, span_us: int | None) -> Iterator[Matches]:
+    """The longest match of each start that the task owns, in order, as far as the after-match policy keeps them.
+
+    Parameters
+    ----------
+    query
+        The query, which `is_ranged`.
+    source
+        Its variable.
+    rows
+        The rows, with positions.
+    span_us
+        The window; None: everything of a partition.
+    """
+    repeat = iteration_of(query)
+    assert repeat is not None and rows.order is not None
+    events = merged(rows, np.flatnonzero(rows.flags & (1 << source.bit)).astype(np.int64, copy=False))
+    group = np.repeat(np.arange(len(events.group_from)), events.group_to - events.group_from)
+    instants = _instants(events, group, span_us)
+    sizes = instants.ends - instants.number
+    if repeat.most is not None:
+        sizes = np.minimum(sizes, repeat.most)
+    owned = (events.own_low[group] <= events.times) & (events.times <= events.own_high[group])
+    chosen = np.flatnonzero((sizes >= max(repeat.least, 1)) & owned)
+    lasts = np.where(sizes == 1, np.arange(len(sizes)), instants.first[instants.number + sizes - 1])
+    if query.after_match.skip in (Skip.PAST_LAST, Skip.TO_LAST):
+        places = rows.order[events.rows]
+        frontiers = places[lasts[chosen]] + (query.after_match.skip is Skip.PAST_LAST)
+        chosen = chosen[chained(group[chosen], places[chosen], frontiers)]
+    totals = np.cumsum(sizes[chosen])
+    begin = 0
+    while begin < len(chosen):
+        before = int(totals[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(totals, before + AT_ONCE, side="right")), begin + 1)
+        some = chosen[begin:end]
+        bag = _bag(instants, some, sizes[some])
+        yield Matches(rows.ts[events.rows[some]], rows.ts[events.rows[lasts[some]]], {source.variable: bag})
+        begin = end
+
+
+def _instants(events: Merged, group: Integers, span_us: int | None) -> _Instants:
+    rows, times = events.rows, events.times
+    is_first = np.ones(len(rows), np.bool_)
+    is_first[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
+    number = np.cumsum(is_first) - 1
+    first = np.flatnonzero(is_first)
+    ends = np.zeros(len(rows), np.int64)
+    if span_us is None:
+        ends = np.searchsorted(group[first], group, side="right")
+    else:
+        for begin, end in zip(events.group_from.tolist(), events.group_to.tolist(), strict=True):
+            own = slice(int(number[begin]), int(number[end - 1]) + 1)
+            # No further than the last instant, so that sums of a time and a window have 64 bits.
+            room = np.minimum(times[end - 1] - times[begin:end], span_us - 1)
+            within = times[begin:end] + room
+            ends[begin:end] = own.start + np.searchsorted(times[first[own]], within, side="right")
+    return _Instants(rows, number.astype(np.int64, copy=False), first, ends.astype(np.int64, copy=False))
+
+
+def _bag(instants: _Instants, chosen: Integers, sizes: Integers) -> Bag:
+    """The start and the first events of the instants behind its own."""
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    places = np.arange(offsets[-1]) + np.repeat(instants.number[chosen] - offsets[:-1], sizes)
+    held = instants.rows[instants.first[places]]
+    held[offsets[:-1]] = instants.rows[chosen]
+    return Bag(offsets, held)

@@ -1,0 +1,205 @@
+"""What workers keep of users' states: data comes back as it was; code is neither stored nor loaded."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import functools
+import os
+import pickle
+import subprocess
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.acer.definitions import Row
+from tests.acer.support import Event, named
+from tests.acer.test_shards import FAR, Shard, table
+
+from tocsin import errors
+from tocsin.acer.fast import Fold
+from tocsin.acer.stored import NotPlainError, classes_of, dumped, loaded
+from tocsin.acer.stream import Remembered
+from tocsin.acer.windows import Window
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=3)
+    | st.binary(max_size=3)
+    | st.decimals(allow_nan=False)
+    | st.fractions()
+    | st.datetimes(timezones=st.none() | st.sampled_from([dt.UTC, ZoneInfo("Europe/Rome")]))
+    | st.dates()
+    | st.timedeltas()
+    | st.uuids()
+    | st.builds(lambda ts, x: Event((ts, "p", x)), st.integers(), st.integers())
+)
+STATES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+        | st.builds(deque, st.lists(inner, max_size=3))
+        | st.builds(OrderedDict, st.dictionaries(st.integers(), inner, max_size=3))
+    ),
+    max_leaves=8,
+)
+
+
+@given(STATES)
+def test_plain_states_come_back(state: Any) -> None:
+    assert loaded(dumped(state)) == state
+
+
+def test_collections_arrays_and_windows_come_back() -> None:
+    counts: defaultdict[str, list[int]] = defaultdict(list)
+    counts["a"].append(1)
+    values = [counts, Counter("aab"), {1, 2}, frozenset({3}), np.float64(1.5), Window(("p",), 0, 9), Fraction(1, 3)]
+    assert loaded(dumped(values)) == values
+    assert loaded(dumped(np.arange(3))).tolist() == [0, 1, 2]
+    assert loaded(dumped((Decimal("1.10"), UUID(int=7)))) == (Decimal("1.10"), UUID(int=7))
+
+
+# --- classes of functions ---------------------------------------------------------------------------
+
+
+class Level(enum.Enum):
+    LOW, HIGH = 0, 1
+
+
+class Last(NamedTuple):
+    level: Level
+    time: int
+
+
+@dataclass
+class Seen:
+    last: Last | None = None
+    count: int = 0
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.times: list[int] = []
+
+
+def fresh() -> Plain:
+    return Plain()
+
+
+def annotated(state: Seen, event: Any) -> tuple[Seen, list[Any]]:
+    return replace(state or seen()(), count=1), []
+
+
+def seen() -> type:
+    return Seen
+
+
+def calling(state: Any, event: Any) -> Any:
+    state = state or fresh()
+    state.times.append(event.ts)
+    return state, [(str(state.times),)]
+
+
+def test_a_function_may_keep_objects_of_classes_that_it_is_written_with() -> None:
+    assert set(classes_of(annotated)) == {Seen, Last, Level}
+    assert classes_of(calling) == (Plain,)
+    assert classes_of(functools.partial(calling, None)) == (Plain,)
+    state = Seen(Last(Level.HIGH, 5), 2)
+    assert loaded(dumped(state, classes_of(annotated)), classes_of(annotated)) == state
+
+
+def test_classes_that_no_module_holds_come_back() -> None:
+    """As those of a notebook, which workers know by value."""
+
+    @dataclass
+    class Local:
+        n: int
+
+    def count(state: Any, event: Any) -> Any:
+        return Local(1), []
+
+    assert loaded(dumped(Local(3), classes_of(count)), classes_of(count)) == Local(3)
+
+
+def test_classes_of_other_modules_are_not_taken() -> None:
+    def run(state: Any, event: Any) -> Any:
+        return subprocess.Popen, Path, []
+
+    assert classes_of(run) == ()
+
+
+def shard(function: Any, *classes: type) -> Shard:
+    made = Shard(Fold(named(function, "state", "event")), 0)
+    made.step = replace(made.step, classes=classes)
+    return made
+
+
+def test_states_of_own_classes_go_from_batch_to_batch() -> None:
+    batches = [[Row(1, "p", 0)], [Row(2, "p", 0)], [Row(FAR, "end", 0)]]
+    told = shard(calling, *classes_of(calling)).told(batches)
+    assert [row[3] for batch in told for row in batch[:-1] if row[0] == "p"] == ["[1]", "[1, 2]"]
+
+
+def test_a_state_of_another_class_is_refused_where_it_is_made() -> None:
+    with pytest.raises(errors.UserFunctionError, match=r"key 'p' cannot be stored.*test_stored\.Plain` is not plain"):
+        shard(calling).told([[Row(1, "p", 0)], [Row(2, "q", 0)]])
+
+
+# --- what is planted --------------------------------------------------------------------------------
+
+
+class Planted:
+    def __init__(self, *call: Any) -> None:
+        self.call = call
+
+    def __reduce__(self) -> Any:
+        return self.call[0], self.call[1:]
+
+
+PLANTED = [
+    lambda trace: Planted(os.mkdir, trace),
+    lambda trace: Planted(eval, f"__import__('os').mkdir({trace!r})"),
+    lambda trace: Planted(getattr, "", "join"),
+    lambda trace: Planted(functools.partial, os.mkdir, trace),
+    lambda trace: Planted(subprocess.Popen, ["mkdir", trace]),
+    lambda trace: {(1, 0): ("p", 0, 1, False, b"")},
+    lambda trace: {(1, 0): Remembered(("p",), 0, 1, False, pickle.dumps(Planted(os.mkdir, trace)))},
+]
+
+
+@pytest.mark.parametrize("made", PLANTED)
+def test_a_planted_state_is_refused_before_it_runs(made: Any, tmp_path: Path) -> None:
+    one = shard(calling, *classes_of(calling))
+    state, *_ = one.step.run(one.step.begin(), [(1,)], [table([Row(1, "p", 0)])])
+    planted = pickle.dumps(made(str(tmp_path / "ran")))
+    with pytest.raises(errors.StateMismatchError, match="what your functions remember"):
+        one.step.run(replace(state, memory=planted), [(2,)], [table([Row(2, "p", 0)])])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("size", [1, 10, -1])
+def test_a_damaged_state_is_refused_by_name(size: int) -> None:
+    one = shard(calling, *classes_of(calling))
+    state, *_ = one.step.run(one.step.begin(), [(1,)], [table([Row(1, "p", 0)])])
+    with pytest.raises(errors.StateMismatchError, match="what your functions remember cannot be read"):
+        one.step.run(replace(state, memory=state.memory[:size]), [(2,)], [table([Row(2, "p", 0)])])
+
+
+def test_functions_are_not_stored() -> None:
+    for value in (print, len, os.mkdir, lambda: 0, functools.partial(print)):
+        with pytest.raises(NotPlainError):
+            dumped([value])

@@ -1,0 +1,254 @@
+"""No engine ignores an option: every option of `match` has an effect where it is accepted, or is refused by name.
+
+The walk is over every engine (local, batch, stream) × patterns and rules × every option × (valid, invalid). What a
+valid option changes is read off what reaches the engine: rows on the local engine; on Spark the plan, the functions
+that Python workers run, and warnings. Nothing runs on Spark.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+import tocsin
+from tocsin import errors, reference
+from tocsin.optimizer.statistics import Statistics
+from tocsin.options import BATCH, LOCAL, OPTIONS, STREAM
+from tocsin.physical import local
+
+SECOND = 1_000_000
+ANY = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 MINUTES")
+ORDERED = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 MINUTES SEMANTICS partition-contiguous")
+TEMPLATES = "template A { x : Integer  k : Integer }  template B { x : Integer  k : Integer }"
+RULE = "rule R where a : A  b : B { k = a.k } when b in a [0 seconds, 10 minutes]"
+RULES = tocsin.rules(f"{TEMPLATES} {RULE}")
+RULES_IN_ORDER = tocsin.rules(f"{TEMPLATES} {RULE} select contiguous")
+TIMES = (("A", 1, 2), ("B", 2, 10), ("B", 2, 9), ("A", 3, 1), ("B", 4, 0))  # as texts, 10 is before 9
+ROWS = [
+    {"type": kind, "kind": "BA"[kind == "B"], "ts": at * SECOND, "at": (at + 100) * SECOND, "seq": seq, "x": x, "k": 1}
+    for x, (kind, at, seq) in enumerate(TIMES)
+]
+
+# A value for every option that has an effect where it is accepted.
+VALID: dict[str, Any] = {
+    "time": "at",
+    "tie": ["seq"],
+    "type": "kind",
+    "id": "x",
+    "time_unit": "s",
+    "engine": "local",
+    "form": "compact",
+    "strategy": "aggregate",
+    "max_matches_per_start": 1,
+    "max_task_memory": "1KB",
+    "statistics": Statistics.of({"A": 1e9, "B": 1e9}, duration=3_600 * SECOND),
+    "rates": {"A": "1000000/s", "B": "1000000/s"},
+    "lateness": "3 minutes",
+    "shards": 7,
+    "emit": "watermark",
+    "heartbeats": ...,  # a stream of times, made where there is a session
+    "late": True,
+    "idle_timeout": "2 minutes",
+}
+INVALID: dict[str, list[Any]] = {
+    "time": [None, 5, "", ["ts"], "nope"],
+    "tie": [5, [5], "", "nope"],
+    "type": [None, 5, "nope"],
+    "id": [5, "", "nope"],
+    "time_unit": [5, "", "minutes", ["s"]],
+    "engine": [None, "sparc", ["local"]],
+    "form": [None, "compcat", {}],
+    "strategy": [None, "kernels", 5],
+    "max_matches_per_start": [None, 0, -5, True, 1.5, "many"],
+    "max_task_memory": [None, 0, -5, True, 1.5, "many", "1GB per key"],
+    "statistics": [5, {"A": 3}],
+    "rates": [5, {"A": "often"}],
+    "lateness": ["soon", -1, "-3 seconds", "99999999999999 weeks"],
+    "shards": [0, -1, "two", True],
+    "emit": [None, "xyz", 3],
+    "heartbeats": [5, {"A": 5}],
+    "late": [None, "stop", 1],
+    "idle_timeout": ["soon", 5],
+}
+FACES = ("pattern", "rules", "one rule")
+PLACES = (LOCAL, BATCH, STREAM)
+# A stream of rules emits its matches with the watermark anyway, and `form="compact"` is refused by rules.
+OF_PATTERNS = ("emit", "form")
+
+
+def asked(face: str, *, in_order: bool = False) -> Callable[..., Any]:
+    if face == "pattern":
+        return (ORDERED if in_order else ANY).match
+    program = RULES_IN_ORDER if in_order else RULES
+    if face == "rules":
+        return program.match
+    return lambda inputs, **options: program.matches("R", inputs, **options)
+
+
+def inputs_of(spark: SparkSession, place: str) -> Any:
+    """Rows with a type column, or a DataFrame of such."""
+    if place == LOCAL:
+        return ROWS
+    if place == BATCH:
+        return spark.createDataFrame(ROWS)
+    texts = {"type": "'A'", "kind": "'A'"}
+    stream = spark.readStream.format("rate").load()
+    return stream.selectExpr(*(f"{texts.get(name, 'value')} AS {name}" for name in ROWS[0]))
+
+
+def required(place: str) -> dict[str, Any]:
+    return {LOCAL: {"engine": "local"}, BATCH: {}, STREAM: {"lateness": "1 minute"}}[place]
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What Python workers are to run, in words; locally, whether windows are aggregated."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+    from pyspark.sql.pandas.group_ops import PandasGroupedOpsMixin
+
+    seen: list[str] = []
+    aggregated = local.aggregated
+    monkeypatch.setattr(local, "aggregated", lambda bound: (seen.append("aggregate"), aggregated(bound))[1])
+    for owner, name in ((Classic, "mapInArrow"), (PandasGroupedOpsMixin, "applyInPandasWithState")):
+        monkeypatch.setattr(owner, name, _recorded(getattr(owner, name), seen))
+    return seen
+
+
+def _recorded(original: Any, seen: list[str]) -> Any:
+    def recorded(this: Any, function: Any, *more: Any) -> Any:
+        seen.append(re.sub(r" at 0x[0-9a-f]+|start_ms=\d+", "", repr(function)))
+        return original(this, function, *more)
+
+    return recorded
+
+
+def outcome(face: str, inputs: Any, workers: list[str], option: str, options: dict[str, Any]) -> Any:
+    """All that an option can change."""
+    workers.clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            found = asked(face, in_order=option == "tie")(inputs, **options)
+        except (errors.TooManyMatchesError, errors.TooMuchMemoryError) as problem:
+            return str(problem)
+    if not isinstance(found, DataFrame):
+        return found.to_pylist(), list(workers)
+    plan = found._jdf.queryExecution().analyzed().toString()  # type: ignore[operator]
+    return re.sub(r"#\d+L?|@[0-9a-f]+", "", plan), list(workers), [str(one.message) for one in told]
+
+
+def test_the_table_has_every_option_with_its_default() -> None:
+    for method in (tocsin.Pattern.match, tocsin.Rules.match, tocsin.Rules.matches, tocsin.Rules.events):
+        parameters = inspect.signature(method).parameters.values()
+        options = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "rules"}
+        assert options == {name: option.default for name, option in OPTIONS.items()}, method
+    assert VALID.keys() == INVALID.keys() == OPTIONS.keys()
+    explained = inspect.signature(tocsin.Pattern.explain).parameters
+    assert {name for name, one in explained.items() if one.kind is one.KEYWORD_ONLY} - {"mode"} <= OPTIONS.keys()
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("face", FACES)
+def test_a_wrong_value_is_refused_by_name_on_every_engine(spark: SparkSession, face: str, place: str) -> None:
+    inputs = inputs_of(spark, place)
+    for option, values in INVALID.items():
+        for value in values:
+            with pytest.raises(errors.TocsinError) as refused:
+                asked(face)(inputs, **{**required(place), option: value})
+            # A column that is not there is named itself; so is an event type whose rate is none.
+            assert re.search(rf"`{option}\b|strategy `{value}`|`{value}`|rate of `A`", str(refused.value)), (
+                option,
+                value,
+            )
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("face", FACES)
+def test_a_right_value_has_an_effect_or_is_refused_by_name(
+    spark: SparkSession, workers: list[str], face: str, place: str
+) -> None:
+    inputs = inputs_of(spark, place)
+    beats = None if place == LOCAL else inputs_of(spark, STREAM)
+    for option, value in VALID.items():
+        if option == "engine":  # tables of another kind, which is another input
+            continue
+        wanted = beats if value is ... else value
+        options = {**required(place), option: wanted}
+        if place in OPTIONS[option].no_effect and wanted is not None:
+            with pytest.raises(errors.InvalidOptionError, match=f"`{option}=` has no effect"):
+                asked(face)(inputs, **options)
+        elif option == "form" and face != "pattern":
+            with pytest.raises(errors.InvalidOptionError, match='`form="compact"` is not for rules'):
+                asked(face)(inputs, **options)
+        elif wanted is not None:
+            plain = outcome(face, inputs, workers, option, required(place))
+            changed = outcome(face, inputs, workers, option, options)
+            assert changed != plain or (option == "emit" and face != "pattern"), option
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "join"}, "The strategy `join` is Spark's"),
+        ({"strategy": "count"}, "The strategy `count` is Spark's"),
+        ({"form": "compact", "max_matches_per_start": 5}, "`max_matches_per_start=` has no effect with `form="),
+        ({"form": "compact", "id": "x"}, "`id=` has no effect with `form="),
+        ({"strategy": "trend", "max_matches_per_start": 5}, "`max_matches_per_start=` has no effect with `strategy="),
+    ],
+)
+def test_options_that_have_no_effect_beside_others_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.InvalidOptionError, match=message):
+        ANY.match(ROWS, engine="local", **options)
+
+
+def test_a_type_column_is_for_one_input() -> None:
+    rows = {kind: [row for row in ROWS if row["type"] == kind] for kind in "AB"}
+    for face in FACES:
+        with pytest.raises(errors.InvalidOptionError, match="`type=` has no effect on one input for each event type"):
+            asked(face)(rows, engine="local", type="kind")
+
+
+@pytest.mark.parametrize("option", ["tie", "type", "id", "time_unit", "lateness", "emit"])
+def test_explain_without_inputs_refuses_what_is_said_of_inputs(option: str) -> None:
+    with pytest.raises(errors.InvalidOptionError, match=f"`{option}=` has no effect without `inputs`"):
+        ANY.explain(**{option: VALID[option]})
+    with pytest.raises(errors.InvalidOptionError, match="`mode=` has no effect without `inputs`"):
+        ANY.explain(mode="formatted")
+
+
+@pytest.mark.parametrize(
+    "options", [{"time": 5}, {"time": "nope"}, {"tie": 5}, {"tie": "nope"}, {"type": None}, {"type": "nope"}]
+)
+def test_the_reference_refuses_wrong_columns_too(options: dict[str, Any]) -> None:
+    for query in (ANY, RULES):
+        with pytest.raises(errors.TocsinError):
+            reference.evaluate(query, ROWS, **options)
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.text(max_size=3), st.lists(st.text(max_size=2)),
+    st.sampled_from([*VALID.values(), *(value for values in INVALID.values() for value in values)]),
+)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(st.dictionaries(st.sampled_from([*OPTIONS]), VALUES, max_size=4), st.sampled_from(FACES))
+def test_whatever_is_asked_of_the_local_engine_is_done_or_refused(options: dict[str, Any], face: str) -> None:
+    options["engine"] = "local"
+    idle = [
+        name for name, value in options.items() if LOCAL in OPTIONS[name].no_effect and OPTIONS[name].is_given(value)
+    ]
+    try:
+        asked(face)(ROWS, **options)
+    except errors.TocsinError as problem:
+        assert any(f"`{name}" in str(problem) or str(value) in str(problem) for name, value in options.items())
+    else:
+        assert not idle

@@ -1,0 +1,59 @@
+"""A damaged checkpoint is refused before Spark starts, with the file that is damaged and what to do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tocsin.cli.checkpoints import _named, check_checkpoint, damage_in
+from tocsin.errors import StateMismatchError
+
+KEPT = Path(__file__).parents[1] / "streaming" / "checkpoints" / "format-1"
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda written: b"",
+    "cut": lambda written: written[: len(written) // 2],
+    "overwritten": lambda written: b"\0" * len(written),
+    "garbage": lambda written: b"garbage",
+}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(KEPT / "keyed" / "checkpoint", tmp_path / "checkpoint"))
+
+
+@pytest.mark.parametrize("kept", sorted(KEPT.iterdir()), ids=lambda folder: folder.name)
+def test_a_checkpoint_that_is_whole_is_not_refused(kept: Path) -> None:
+    assert damage_in(kept / "checkpoint") is None
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["metadata", "offsets/2", "commits/1", "sources/0/1"])
+def test_a_damaged_file_is_named(checkpoint: Path, name: str, damage: str) -> None:
+    file = checkpoint / name
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    with pytest.raises(StateMismatchError) as caught:
+        check_checkpoint(str(checkpoint), None, {})
+    assert f"The checkpoint `{checkpoint}` cannot be used: its file `{name}` " in str(caught.value)
+    assert "Hint: start with a new checkpoint directory" in str(caught.value)
+
+
+def test_an_empty_file_of_the_state_is_named(checkpoint: Path) -> None:
+    (checkpoint / "state/0/1/2.delta").write_bytes(b"")
+    with pytest.raises(StateMismatchError, match=r"its file `state/0/1/2\.delta` is empty\."):
+        check_checkpoint(str(checkpoint), None, {})
+
+
+def test_a_new_checkpoint_is_fine(tmp_path: Path) -> None:
+    check_checkpoint(str(tmp_path / "new"), None, {})
+
+
+def test_a_file_that_spark_names_further_down_is_told(checkpoint: Path) -> None:
+    said = "Error reading a delta."
+    text = f"{said}\nCaused by: java.io.EOFException\n  while reading file:{checkpoint}/state/0/1/2.delta of a store"
+    named = _named(said, text, str(checkpoint))
+    assert named == "its file `state/0/1/2.delta` cannot be read. Spark says: Error reading a delta."
+    assert _named("A fault.", "A fault.", str(checkpoint)) == "A fault."

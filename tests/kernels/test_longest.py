@@ -1,0 +1,71 @@
+"""The longest matches of an iteration are read off windows (O2): the reference's, in any number per window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.physical.test_acel import assert_equal, tables_of
+from tests.physical.test_equals_reference import compiled
+
+import tocsin
+from tocsin import reference
+from tocsin.kernels.kernel import Kernel
+from tocsin.physical import local
+from tocsin.testing.streams import Streams, streams
+
+COPIES = st.sampled_from(["{2,}", "+", "{1,3}", "{3,}", "*", "{2}"])
+WHERE = st.sampled_from(["", "", "WHERE a.x > 0", "WHERE a.x > 0 AND a.v < 2", "WHERE a[i].x >= a[i-1].x"])
+PARTITIONS = st.sampled_from(["", "PARTITION BY k"])
+WITHIN = st.sampled_from(["WITHIN 3 SECONDS", "WITHIN 1 SECOND", "WITHIN 8 SECONDS", ""])
+AFTER = st.sampled_from(
+    ["", "", "AFTER MATCH SKIP PAST LAST", "AFTER MATCH SKIP TO NEXT", "AFTER MATCH SKIP TO LAST a"]
+)
+RETURN = st.sampled_from(["", "RETURN COUNT(a) AS n, SUM(a.x) AS s", "RETURN COUNT(*) AS n, SUM(a.x) AS s"])
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    clauses=st.tuples(COPIES, WHERE, PARTITIONS, WITHIN, AFTER, RETURN),
+    rows=streams(types=("A", "B", "C"), max_events=9),
+    tie=st.sampled_from([None, "x"]),
+)
+def test_they_are_those_of_the_reference(clauses: tuple[str, ...], rows: Streams, tie: str | None) -> None:
+    copies, *others = clauses
+    rows = {name: [*rows["A"], *rows["B"]] if name == "A" else rows[name] for name in rows}
+    pattern = compiled(f"PATTERN A{copies} a {' '.join(others)} OUTPUT longest")
+    found = local.match(pattern.query, tables_of(rows), tie=tie).to_pylist()
+    assert_equal(pattern, found, reference.evaluate(pattern.query, rows, tie=tie))
+
+
+def seconds(number: int) -> list[dict[str, Any]]:
+    return [{"ts": second * 1_000_000, "x": second} for second in range(number)]
+
+
+def test_a_window_may_have_thousands_of_events() -> None:
+    pattern = tocsin.pattern(
+        "PATTERN V{3,} v WHERE v.x % 2 = 0 WITHIN 10000 SECONDS AFTER MATCH SKIP PAST LAST "
+        "OUTPUT longest RETURN COUNT(v) AS n, AVG(v.x) AS m"
+    )
+    found = pattern.match({"V": seconds(25_000)}, engine="local").sort_by("start").to_pylist()
+    assert [(row["n"], row["m"]) for row in found] == [(5_000, 4_999.0), (5_000, 14_999.0), (2_500, 22_499.0)]
+    many = tocsin.pattern("PATTERN V{3,} v WITHIN 200 SECONDS OUTPUT longest RETURN COUNT(v) AS n, AVG(v.x) AS m")
+    counts = many.match({"V": seconds(400)}, engine="local").sort_by("start")["n"].to_pylist()
+    assert counts == [200] * 201 + list(range(199, 2, -1))
+
+
+def test_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kernel, "kept", lambda *_: pytest.fail("the search enumerates"))
+    found = tocsin.pattern("PATTERN V+ v WITHIN 1 HOUR OUTPUT longest").match({"V": seconds(60)}, engine="local")
+    assert found.num_rows == 60
+
+
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [("v.x > 1", "O2: read the longest match of each start off its window"), ("v[i].x > v[i-1].x", "search")],
+)
+def test_explain_names_it(where: str, line: str) -> None:
+    pattern = tocsin.pattern(f"PATTERN V{{3,}} v WHERE {where} WITHIN 1 HOUR OUTPUT longest")
+    assert f"  {line}, report longest" in str(pattern.explain())
