@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from tests.rules.support import compiled
 
 from tocsin.analysis.schema import bind
-from tocsin.kernels.expressions.prefixes import rounded_limbs
-from tocsin.kernels.gathered import _limbs
+from tocsin.kernels.expressions.prefixes import rounded_limbs, to_limbs
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Rows
 from tocsin.language import expressions as ex
@@ -35,7 +34,7 @@ def test_limbs_are_rounded_once(a: int, b: int, c: int, d: int) -> None:
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
 def test_doubles_are_the_limbs_that_stand_for_them(values: list[float]) -> None:
-    found = _limbs(np.array(values))
+    found = to_limbs(np.array(values))
     if found is None:
         return
     limbs, scale = found
@@ -46,7 +45,7 @@ def test_doubles_are_the_limbs_that_stand_for_them(values: list[float]) -> None:
 
 @given(st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=20))
 def test_amounts_of_cents_have_limbs(cents: list[int]) -> None:
-    assert _limbs(np.array([amount / 100 for amount in cents])) is not None
+    assert to_limbs(np.array([amount / 100 for amount in cents])) is not None
 
 
 TEXT = """

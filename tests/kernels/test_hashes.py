@@ -64,7 +64,8 @@ def fields_of(found: Matches, number: int, salt: int, digests: NDArray[np.int64]
             rows = held.rows[held.offsets[number] : held.offsets[number + 1]].tolist()
         else:
             rows = [int(held[number])] if held[number] >= 0 else []
-        fields += [len(rows), *(int(digests[row]) for row in rows)]
+        total = sum(int(digests[row]) for row in rows)
+        fields += [len(rows), *([(total + 2**63) % 2**64 - 2**63] if rows else [])]
     return fields
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -23,7 +24,17 @@ WITHIN = st.sampled_from(["WITHIN 3 SECONDS", "WITHIN 1 SECOND", "WITHIN 8 SECON
 AFTER = st.sampled_from(
     ["", "", "AFTER MATCH SKIP PAST LAST", "AFTER MATCH SKIP TO NEXT", "AFTER MATCH SKIP TO LAST a"]
 )
-RETURN = st.sampled_from(["", "RETURN COUNT(a) AS n, SUM(a.x) AS s", "RETURN COUNT(*) AS n, SUM(a.x) AS s"])
+RETURN = st.sampled_from(
+    [
+        "",
+        "RETURN COUNT(*) AS n, SUM(a.x) AS s",
+        # All that follow need no bags.
+        "RETURN COUNT(a) AS n, SUM(a.x) AS s",
+        "RETURN COUNT(a.x) AS n, AVG(a.x) AS m, MIN(a.x) AS low, MAX(a.v) AS high, RANGE(a.v) AS r",
+        "RETURN SUM(a.v) AS s, AVG(a.v) AS m, MIN(a.v) AS low, FIRST(a.k) AS f, a[last].x AS l, a[1].v AS o",
+        "RETURN RANGE(a.x) AS r, LAST(a.k) AS k HAVING COUNT(a.v) > 1",
+    ]
+)
 
 
 @settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
@@ -42,6 +53,24 @@ def test_they_are_those_of_the_reference(clauses: tuple[str, ...], rows: Streams
 
 def seconds(number: int) -> list[dict[str, Any]]:
     return [{"ts": second * 1_000_000, "x": second} for second in range(number)]
+
+
+def test_windows_of_thousands_of_events_cost_what_their_events_cost() -> None:
+    pattern = tocsin.pattern(
+        "PATTERN V{3,} v WHERE v.x >= 0 WITHIN 10000 SECONDS OUTPUT longest "
+        "RETURN COUNT(v) AS n, AVG(v.x) AS m, MAX(v.x) AS high, v[last].x AS l"
+    )
+    tracemalloc.start()
+    try:
+        found = pattern.match({"V": seconds(2_000)}, engine="local").sort_by("start").to_pylist()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    last = 1_999
+    assert [tuple(row[name] for name in ("n", "m", "high", "l")) for row in found] == [
+        (2_000 - first, (first + last) / 2, last, last) for first in range(1_998)
+    ]
+    assert most < 16_000_000  # bags would take 2,000 × 1,000 × 8 bytes
 
 
 def test_a_window_may_have_thousands_of_events() -> None:

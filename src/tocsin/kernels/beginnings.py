@@ -14,7 +14,7 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.conditions import Conditions
-from tocsin.kernels.hashes import Digests, differs, match_hashes
+from tocsin.kernels.hashes import Digests, differs, match_hashes, row_digests
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches
 from tocsin.kernels.search.absences import Closed, spoken_of
@@ -104,14 +104,14 @@ def with_timeouts(query: alg.Query, whole: Iterable[Matches], find: Find, rows: 
     """The matches, and behind them the time-outs; `find` finds those of a beginning among so many rows."""
     parts = parts_of(query)
     names = [alg.variables_of(part) for part in parts]
-    numbers = np.arange(rows)  # rows stand for themselves
+    digests = row_digests(rows)
 
     def bindings(matches: Matches, size: int) -> Digests:
         """Two numbers that tell which rows the variables of the first parts hold."""
         events = {name: matches.events[name] for part in names[:size] for name in part}
         # The interval follows from these, and is another for the longer match.
         nothing = np.zeros(len(matches), np.int64)
-        return match_hashes(Matches(nothing, nothing, events), (numbers, numbers))
+        return match_hashes(Matches(nothing, nothing, events), digests)
 
     # What an absence behind its last event has blocked has come all the same: only a search without it tells.
     waits = any(isinstance(bound.anchor, alg.Whole) for each in alg.absences_in(query.core) for bound in each.upper)

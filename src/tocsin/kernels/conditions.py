@@ -20,9 +20,10 @@ from tocsin.errors import TypeMismatchError
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.of_rules import alone
 from tocsin.kernels.expressions.slots import Families, Test, prepare
-from tocsin.kernels.hidden import aggregates_only
+from tocsin.kernels.hidden import aggregates_only, of_range
 from tocsin.kernels.interchange import in_order, interchangeable
 from tocsin.kernels.model import Carried, Held, Slot, Source
+from tocsin.kernels.reach import iteration_of
 from tocsin.language import expressions as ex
 from tocsin.optimizer.nulls import never_null
 
@@ -51,7 +52,10 @@ class Conditions:
     asked
         Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
     hidden
-        The gathered variables of which nothing else is asked: their bags are not built.
+        The variables of which nothing else is asked: their bags are not built.
+    ranged
+        The iterated variable whose longest matches are ranges of a list, of which the result has no more than
+        aggregates and the first and last events; None for other queries.
     """
 
     flags: Mapping[str, tuple[ex.Expression, ...]]
@@ -64,6 +68,7 @@ class Conditions:
     unordered: tuple[tuple[str, ...], ...] = ()
     asked: Mapping[ex.Expression, Test] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
+    ranged: str | None = None
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
@@ -114,7 +119,16 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     whole = [*residual, *(each.condition for each in residual_around if each.condition is not None)]
     spoken = frozenset[str]().union(late, *map(ex.variables_in, whole))
     shown = spoken if not unordered else frozenset(gathered)
-    asked = aggregates_only(bound.query.returns, gathered - shown, lambda part: prepare(part, environment, families))
+
+    def prepared_now(part: ex.Expression) -> Test | None:
+        return prepare(part, environment, families)
+
+    asked = aggregates_only(bound.query.returns, gathered - shown, prepared_now)
+    hidden = frozenset(fold.variable for test in asked.values() for fold in test.folds)
+    ranged = None if tests or residual or residual_around else _ranged(bound.query)
+    found = None if ranged is None else of_range(bound.query, ranged, prepared_now)
+    if found is not None:
+        asked, hidden = found
     tests_of_all = (*tests, *(test for some in around_tests.values() for test in some), *asked.values())
     slots = [slot for test in tests_of_all for slot in test.slots]
     carried, places = _columns(slots, types)
@@ -128,8 +142,18 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
         places,
         unordered,
         asked,
-        frozenset(fold.variable for test in asked.values() for fold in test.folds),
+        hidden,
+        ranged if found is not None else None,
     )
+
+
+def _ranged(query: alg.Query) -> str | None:
+    """The variable of an iteration whose longest matches have a RETURN of their own."""
+    repeat = iteration_of(query)
+    if repeat is None or not query.returns or query.over_all_matches:
+        return None
+    assert isinstance(repeat.part, alg.Event)
+    return repeat.part.variable
 
 
 def environment_of(bound: BoundQuery, core: alg.Node) -> Environment:

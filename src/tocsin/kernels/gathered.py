@@ -22,15 +22,12 @@ from numpy.typing import NDArray
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import SlotRef, Test
-from tocsin.kernels.expressions.prefixes import LIMB_BITS, LIMBS, SUMMED, Prefix
+from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, to_limbs
 from tocsin.kernels.layout import Lists
 from tocsin.kernels.model import Held, Integers, Rows, Source, is_flagged
 from tocsin.language import expressions as ex
 
 MOST_SUM = 2**62
-# A limb of 30 bits can be added so often that its sum is still a double without loss.
-MOST_ROWS = 2**22
-MOST_EXPONENT = 900
 Arrays = dict[str, NDArray[np.generic]]
 
 
@@ -123,7 +120,7 @@ def _prefixes(variable: str, found: Conditions, rows: Rows, chosen: Integers) ->
         own = values[chosen] if nulls is None else values[chosen][~nulls[chosen]]
         if slot.held is Held.INTEGER and _fits(own):
             known[column] = Prefix(is_double=False, is_nullable=nulls is not None)
-        elif slot.held is Held.FLOAT and _limbs(own) is not None:
+        elif slot.held is Held.FLOAT and to_limbs(own) is not None:
             known[column] = Prefix(is_double=True, is_nullable=nulls is not None)
     return known
 
@@ -134,31 +131,6 @@ def _fits(values: NDArray[np.generic]) -> bool:
         return True
     largest = max(abs(int(values.min())), abs(int(values.max())))
     return largest * len(values) < MOST_SUM
-
-
-def _limbs(values: NDArray[np.generic]) -> tuple[list[Integers], float] | None:
-    """Doubles as four integers each, the first counting units of a scale: None when these do not hold all of them.
-
-    Examples
-    --------
-    >>> limbs, scale = _limbs(np.array([3.0, -0.5]))
-    >>> sum(float(limb[1]) * scale * 2.0 ** (-LIMB_BITS * place) for place, limb in enumerate(limbs))
-    -0.5
-    """
-    finite = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
-    if len(finite) > MOST_ROWS:
-        return None
-    largest = float(np.abs(finite).max()) if len(finite) else 0.0
-    exponent = int(np.frexp(largest)[1])
-    if abs(exponent) > MOST_EXPONENT:
-        return None
-    scale = 2.0 ** (exponent - LIMB_BITS)
-    left, limbs = finite / scale, []
-    for _ in range(LIMBS):
-        limb = np.trunc(left)
-        limbs.append(limb.astype(np.int64))
-        left = (left - limb) * 2.0**LIMB_BITS
-    return None if np.any(left) else (limbs, scale)
 
 
 # --- lists ----------------------------------------------------------------------------------------
@@ -185,7 +157,7 @@ def _add_prefixes(
         arrays[f"sum_{name}"] = _before(values)
         return
     arrays[f"odd_{name}"] = _before(~np.isfinite(values))
-    found = _limbs(values)
+    found = to_limbs(values)
     assert found is not None  # as when it was asked whether there are any
     limbs, scale = found
     for place, limb in enumerate(limbs):

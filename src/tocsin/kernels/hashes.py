@@ -135,6 +135,12 @@ def match_hashes(matches: Matches, digests: Digests, made: Digests | None = None
     return first, second
 
 
+def row_digests(rows: int) -> Digests:
+    """Digests that depend on the number of a row alone, for comparisons within one task."""
+    first, second = (chain(np.full(rows, constant(salt), np.uint64), np.arange(rows)).view(np.int64) for salt in (1, 2))
+    return first, second
+
+
 def _gather(digests: Integers, of_made: Integers | None, made: Made | None) -> Gather:
     """From events to their digests."""
     if made is None or of_made is None:
@@ -181,15 +187,10 @@ def _with_event(found: Words, rows: Integers, digests: Gather) -> Words:
 
 
 def _with_bag(found: Words, bag: Bag, digests: Gather) -> Words:
-    sizes = np.diff(bag.offsets)
+    sizes = bag.sizes
     found = chain(found, sizes)
-    # One round per place in the bags: round k hashes the k-th event of every bag that has one.
-    still = np.flatnonzero(sizes)
-    place = 0
-    while len(still):
-        found[still] = chain(found[still], digests(bag.rows[bag.offsets[still] + place]))
-        place += 1
-        still = still[sizes[still] > place]
+    is_bound = sizes > 0
+    found[is_bound] = chain(found[is_bound], bag.sums(digests)[is_bound])
     return found
 
 
@@ -290,14 +291,10 @@ def holds_any(matches: Matches, marked: Mask) -> Mask:
         found |= marked[rows]
     if matches.made is not None:
         marked = np.append(marked, marked[matches.made.rows])
+    of_row = marked.astype(np.int64)
     for held in matches.events.values():
-        found |= _bag_holds(held, marked) if isinstance(held, Bag) else (held >= 0) & marked[held]
+        found |= held.sums(lambda rows: of_row[rows]) > 0 if isinstance(held, Bag) else (held >= 0) & marked[held]
     return found
-
-
-def _bag_holds(bag: Bag, marked: Mask) -> Mask:
-    counts = np.append(0, np.cumsum(marked[bag.rows]))
-    return np.diff(counts[bag.offsets]) > 0
 
 
 def match_halves(

@@ -1,4 +1,4 @@
-"""Which gathered bags need not be built: those of which the result asks for nothing but sums and numbers (D50)."""
+"""Bags that need not be built, because the result has only aggregates of them that sums and extremes give (D50)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.leaves import Test
 from tocsin.kernels.expressions.prefixes import SUMMED
+from tocsin.kernels.ranges import RANGED
 from tocsin.language import expressions as ex
 
 NUMBERS = (Kind.INTEGER, Kind.DOUBLE)
@@ -36,6 +37,32 @@ def aggregates_only(
     return found
 
 
+def of_range(
+    query: alg.Query, name: str, prepare: Callable[[ex.Expression], Test | None]
+) -> tuple[dict[ex.Expression, Test], frozenset[str]] | None:
+    """The aggregates of a variable whose bags are ranges of a list, and the variable unless its edges are shown too.
+
+    None when the result shows more than aggregates and the first or last event, so that bags are built.
+    """
+    outputs = [*(each.expression for each in query.returns), *([query.having] if query.having else [])]
+    spoken = dict.fromkeys(node for output in outputs for node in _mentions(output) if name in ex.variables_in(node))
+    tests = {node: _test(node, prepare, RANGED) for node in spoken if not _is_edge(node)}
+    known = {node: test for node, test in tests.items() if test is not None}
+    if len(known) < len(tests):
+        return None
+    return known, frozenset({name} if len(known) == len(spoken) else ())
+
+
+def _is_edge(node: ex.Expression) -> bool:
+    """Whether only the first or the last event of a bag is needed."""
+    match node:
+        case ex.Aggregate(function="first" | "last"):
+            return not node.distinct
+        case ex.Attribute(index=ex.Edge() | ex.Fixed(number=1)):
+            return True
+    return False
+
+
 def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:
     """The aggregates of an expression, and what it says of events outside them."""
     if isinstance(node, ex.Aggregate | ex.Attribute | ex.Variable):
@@ -45,8 +72,10 @@ def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:
         yield from _mentions(child)
 
 
-def _test(node: ex.Expression, prepare: Callable[[ex.Expression], Test | None]) -> Test | None:
-    if not isinstance(node, ex.Aggregate) or node.function not in SUMMED or node.distinct:
+def _test(
+    node: ex.Expression, prepare: Callable[[ex.Expression], Test | None], functions: frozenset[str] = SUMMED
+) -> Test | None:
+    if not isinstance(node, ex.Aggregate) or node.function not in functions or node.distinct:
         return None
     test = prepare(ex.Comparison("=", node, ex.Literal(0)))
     return test if test is not None and len(test.folds) == 1 and test.folds[0].kind in NUMBERS else None

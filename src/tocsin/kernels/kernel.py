@@ -107,7 +107,7 @@ class Kernel(Reach):
 
     def _found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
         if is_ranged(self.query, self.conditions):
-            found = longest(self.query, self.sources[0], rows, self.span_us)
+            found = longest(self.query, self.conditions, self.sources[0], rows, self.span_us)
             return found if self.stretch is None else map(self.stretch.matches, found)
         if self.walks:
             return self._walked(rows, most, memory, jit)

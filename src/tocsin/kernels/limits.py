@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin.analysis.sizes import format_bytes
 from tocsin.errors import TooManyMatchesError, TooMuchMemoryError, TooMuchSearchError
-from tocsin.kernels.model import Bag, Integers, Matches, Rows
+from tocsin.kernels.model import Bag, Integers, Matches, Ranges, Rows
 from tocsin.language.ast import Selection
 
 COPIES = 3  # a task holds its matches as found, as rows, and as results
@@ -65,8 +65,7 @@ def held_at_once(parts: Iterable[Matches], most: int, iterated: Sequence[str] = 
 
 def size_of(matches: Matches) -> int:
     """How many bytes matches take."""
-    held = (*matches.events.values(), *matches.floors.values())
-    events = sum(one.offsets.nbytes + one.rows.nbytes if isinstance(one, Bag) else one.nbytes for one in held)
+    events = sum(held.nbytes for held in (*matches.events.values(), *matches.floors.values()))
     return events + matches.start.nbytes + matches.end.nbytes
 
 
@@ -127,6 +126,8 @@ def first_rows(events: Mapping[str, Integers | Bag], rows: Rows) -> Integers:
 
 
 def _first(held: Integers | Bag) -> Integers:
+    if isinstance(held, Ranges):
+        return held.heads
     if not isinstance(held, Bag):
         return held
     begins, ends = held.offsets[:-1], held.offsets[1:]

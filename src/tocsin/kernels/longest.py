@@ -4,26 +4,32 @@ Under `any` an iteration `V{m,n} v` whose events are decided one by one has a ma
 window, and `OUTPUT longest` reports one of them for each start: its event, and one event of each later instant of the
 window. The one of an instant is its first by position, and with at most n events the first n instants count, since
 matches of one length go by R5: the earliest last position, then the earliest positions. So a window is a range of a
-list of instants, and the work grows with the events and what is reported.
+list of instants, and the work grows with the events and what is reported. Where the result has no more of a match than
+aggregates and its first and last events, these come from prefix sums: windows of any size cost the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.conditions import Conditions
+from tocsin.kernels.expressions.leaves import Fold
 from tocsin.kernels.layout import Merged, merged
-from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Ranges, Rows, Source
 from tocsin.kernels.policies.after import chained
+from tocsin.kernels.ranges import folded
 from tocsin.kernels.reach import iteration_of
 from tocsin.language.ast import Skip
 
-# Events of matches that come at a time.
+# Events of matches that come at a time, or matches that are ranges.
 AT_ONCE = 1 << 20
+RANGES_AT_ONCE = 1 << 16
 
 
 def is_ranged(query: alg.Query, known: Conditions) -> bool:
@@ -45,13 +51,13 @@ class _Instants:
     ends: Integers
 
 
-def longest(query: alg.Query, source: Source, rows: Rows, span_us: int | None) -> Iterator[Matches]:
+def longest(query: alg.Query, known: Conditions, source: Source, rows: Rows, span_us: int | None) -> Iterator[Matches]:
     """The longest match of each start that the task owns, in order, as far as the after-match policy keeps them.
 
     Parameters
     ----------
-    query
-        The query, which `is_ranged`.
+    query, known
+        The query, which `is_ranged`, and its conditions.
     source
         Its variable.
     rows
@@ -74,15 +80,34 @@ def longest(query: alg.Query, source: Source, rows: Rows, span_us: int | None) -
         places = rows.order[events.rows]
         frontiers = places[lasts[chosen]] + (query.after_match.skip is Skip.PAST_LAST)
         chosen = chosen[chained(group[chosen], places[chosen], frontiers)]
-    totals = np.cumsum(sizes[chosen])
+    listed = instants.rows[instants.first]
+    for some in _portions(chosen, sizes, in_ranges=known.ranged is not None):
+        begins = instants.number[some] + 1
+        bags = Ranges(instants.rows[some], begins, begins + sizes[some] - 1, listed)
+        values = tuple(folded(fold, bags, _column(known, fold, rows)) for fold in _folds(known))
+        held = bags if known.ranged is not None else Bag(bags.offsets, bags.rows)
+        start, end = (rows.ts[events.rows[which]] for which in (some, lasts[some]))
+        yield Matches(start, end, {source.variable: held}, values=values)
+
+
+def _portions(chosen: Integers, sizes: Integers, *, in_ranges: bool) -> Iterator[Integers]:
+    """The matches that come at a time."""
+    totals = np.arange(1, len(chosen) + 1) if in_ranges else np.cumsum(sizes[chosen])
+    most = RANGES_AT_ONCE if in_ranges else AT_ONCE
     begin = 0
     while begin < len(chosen):
         before = int(totals[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(totals, before + AT_ONCE, side="right")), begin + 1)
-        some = chosen[begin:end]
-        bag = _bag(instants, some, sizes[some])
-        yield Matches(rows.ts[events.rows[some]], rows.ts[events.rows[lasts[some]]], {source.variable: bag})
+        end = max(int(np.searchsorted(totals, before + most, side="right")), begin + 1)
+        yield chosen[begin:end]
         begin = end
+
+
+def _folds(known: Conditions) -> list[Fold]:
+    return [test.folds[0] for test in known.asked.values()]
+
+
+def _column(known: Conditions, fold: Fold, rows: Rows) -> tuple[NDArray[Any], Mask | None] | None:
+    return None if fold.slot is None else rows.columns[known.places[fold.variable, fold.slot.expression]]
 
 
 def _instants(events: Merged, group: Integers, span_us: int | None) -> _Instants:
@@ -102,12 +127,3 @@ def _instants(events: Merged, group: Integers, span_us: int | None) -> _Instants
             within = times[begin:end] + room
             ends[begin:end] = own.start + np.searchsorted(times[first[own]], within, side="right")
     return _Instants(rows, number.astype(np.int64, copy=False), first, ends.astype(np.int64, copy=False))
-
-
-def _bag(instants: _Instants, chosen: Integers, sizes: Integers) -> Bag:
-    """The start and the first events of the instants behind its own."""
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    places = np.arange(offsets[-1]) + np.repeat(instants.number[chosen] - offsets[:-1], sizes)
-    held = instants.rows[instants.first[places]]
-    held[offsets[:-1]] = instants.rows[chosen]
-    return Bag(offsets, held)

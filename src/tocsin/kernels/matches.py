@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, Ranges
 
 
 def take(matches: Matches, which: Integers | Mask) -> Matches:
@@ -146,7 +146,9 @@ def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
 def _taken(held: Mapping[str, Integers | Bag], indices: Integers) -> dict[str, Integers | Bag]:
     taken: dict[str, Integers | Bag] = {}
     for variable, values in held.items():
-        if isinstance(values, Bag):
+        if isinstance(values, Ranges):
+            taken[variable] = Ranges(values.heads[indices], values.begins[indices], values.ends[indices], values.listed)
+        elif isinstance(values, Bag):
             offsets, where = picked(values.offsets, indices)
             taken[variable] = Bag(offsets, values.rows[where])
         else:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,101 @@ class Bag:
 
     offsets: Integers
     rows: Integers
+
+    @property
+    def sizes(self) -> Integers:
+        """How many rows each match has."""
+        return np.diff(self.offsets)
+
+    @property
+    def shown(self) -> Bag:
+        """The rows that a result shows."""
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory."""
+        return self.offsets.nbytes + self.rows.nbytes
+
+    def sums(self, values: Callable[[Integers], Integers]) -> Integers:
+        """The sum of a value of rows for each match, modulo 2**64."""
+        totals = _before(values(self.rows))
+        return totals[self.offsets[1:]] - totals[self.offsets[:-1]]
+
+    def part(self, begin: int, end: int) -> Bag:
+        """The bags of successive matches."""
+        offsets = self.offsets[begin : end + 1]
+        return Bag(offsets - offsets[0], self.rows[offsets[0] : offsets[-1]])
+
+
+class Ranges(Bag):
+    """Bags that share one list: match i has the row `heads[i]`, then `listed[begins[i]:ends[i]]`.
+
+    Windows that overlap take no more room than their list. A result shows the first and the last row of each: all else
+    that it needs of them are aggregates. `offsets` and `rows` are there for those who ask, and take the room of all.
+    """
+
+    def __init__(self, heads: Integers, begins: Integers, ends: Integers, listed: Integers) -> None:
+        vars(self).update(heads=heads, begins=begins, ends=ends, listed=listed)
+
+    heads: Integers
+    begins: Integers
+    ends: Integers
+    listed: Integers
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """Where the bag of each match begins and ends in `rows`."""
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(self.sizes)))
+
+    @cached_property
+    def rows(self) -> Integers:
+        """The rows of all bags."""
+        sizes, firsts = self.sizes, self.offsets[:-1]
+        places = np.arange(self.offsets[-1]) + np.repeat(self.begins - 1 - firsts, sizes)
+        found = np.empty(len(places), np.int64)
+        is_listed = np.ones(len(places), np.bool_)
+        is_listed[firsts] = False
+        found[is_listed] = self.listed[places[is_listed]]
+        found[firsts] = self.heads
+        return found
+
+    @property
+    def sizes(self) -> Integers:
+        """How many rows each match has."""
+        return self.ends - self.begins + 1
+
+    @property
+    def shown(self) -> Bag:
+        """The first and the last row of each match, or its only one."""
+        is_longer = self.ends > self.begins
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(1 + is_longer)))
+        rows = np.empty(offsets[-1], np.int64)
+        rows[offsets[:-1]] = self.heads
+        rows[offsets[1:][is_longer] - 1] = self.listed[self.ends[is_longer] - 1]
+        return Bag(offsets, rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory."""
+        return 3 * self.heads.nbytes + self.listed.nbytes
+
+    def sums(self, values: Callable[[Integers], Integers]) -> Integers:
+        """The sum of a value of rows for each match, modulo 2**64."""
+        if not len(self.heads):
+            return np.empty(0, np.int64)
+        low = int(self.begins.min())
+        totals = _before(values(self.listed[low : int(self.ends.max())]))
+        return values(self.heads) + (totals[self.ends - low] - totals[self.begins - low])
+
+    def part(self, begin: int, end: int) -> Ranges:
+        """The bags of successive matches."""
+        return Ranges(self.heads[begin:end], self.begins[begin:end], self.ends[begin:end], self.listed)
+
+
+def _before(values: Integers) -> Integers:
+    """The sums of all values before each place, modulo 2**64."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ BIGINT. A list of names is written as the text of a JSON array without blanks: `
    xxhash64(s, names, nulls, values…) of its fields, sorted by name; arrays, maps and variants as the text of `to_json`
    with NULL fields kept, in UTC, a TIMESTAMP in them as `2026-01-31T23:59:59.000001Z`, a TIMESTAMP_NTZ without the `Z`,
    always with six digits after the point; everything else (decimals, dates, strings) as STRING.
-4. A match has two hashes, h1 and h2: h_s = xxhash64(s, names, start, end, then for each variable by name: n, and d_s of
-   each of its n events in order of position). The names are those of the variables, sorted; start and end are in
-   microseconds; n is 0 for an unbound variable. Where the pattern has PROJECT or NEXT, which hide events, d_s of the
-   match's first and last events follow `end`.
+4. A match has two hashes, h1 and h2: h_s = xxhash64(s, names, start, end, then for each variable by name: n, and where
+   n > 0 the sum of d_s of its n events modulo 2**64). The names are those of the variables, sorted; start and end are
+   in microseconds; n is 0 for an unbound variable. Where the pattern has PROJECT or NEXT, which hide events, d_s of
+   the match's first and last events follow `end`. A sum serves windows of thousands of events: that of a stretch is
+   the difference of two prefix sums.
 5. Equal rows make matches that are equal in all of this. They are numbered n = 0, 1, …; which is which does not matter,
    for nothing tells them apart. With an `id` column n is 0.
 6. match_id = hex(xxhash64(1, h1, h2, n)) then hex(xxhash64(2, h1, h2, n)), 16 digits each.
@@ -30,7 +31,7 @@ So an event's share is two numbers, made where it is read; `tocsin.kernels.hashe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -48,6 +49,7 @@ FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"
 ORDINAL = "__tocsin_ordinal"
 SALTS = (1, 2)
 NULLS_PER_WORD = 63
+LOW_HALF = (1 << 32) - 1
 # Spark's own formats keep milliseconds only, so that different rows would look alike.
 JSON_OPTIONS = {
     "ignoreNullFields": "false",
@@ -60,9 +62,9 @@ Typed = Mapping[str, tuple[Column, T.DataType]]
 
 @dataclass(frozen=True)
 class Digests:
-    """What a variable adds to the hashes of a match: how many events, and their digests d1 and d2.
+    """A variable's part in the hashes of a match: the number of its events, and the sums of their digests d1 and d2.
 
-    A digest is a BIGINT or an array of them; where it is NULL it adds nothing.
+    A sum is a BIGINT; where it is NULL it adds nothing.
     """
 
     count: Column
@@ -106,8 +108,13 @@ def at_most_one(first: Column, second: Column) -> Digests:
 
 
 def bag(first: Column, second: Column) -> Digests:
-    """An iterated variable: arrays of digests in order of position, NULL or empty where it is unbound."""
-    return Digests(F.coalesce(F.array_size(first), F.lit(0)).cast("bigint"), first, second)
+    """An iterated variable: arrays of digests, NULL or empty where it is unbound."""
+    return Digests(F.coalesce(F.array_size(first), F.lit(0)).cast("bigint"), _sum(first), _sum(second))
+
+
+def copies(first: Sequence[Column], second: Sequence[Column]) -> Digests:
+    """An iterated variable that holds so many events, one column for each digest."""
+    return Digests(F.bigint(len(first)), _sum_of(first), _sum_of(second))
 
 
 def absent() -> Digests:
@@ -147,6 +154,19 @@ def match_id(*, id: str | None = None) -> Column:
 def text(first: Column, second: Column) -> Column:
     """The `match_id` of its two halves, BIGINTs."""
     return F.concat(*(F.lpad(F.lower(F.hex(half)), 16, "0") for half in (first, second)))
+
+
+def _sum(digests: Column) -> Column:
+    """The sum of an array of BIGINTs modulo 2**64, NULL of an empty one."""
+    return F.when(F.array_size(digests) > 0, F.aggregate(digests, F.bigint(0), lambda *both: _sum_of(both)))
+
+
+def _sum_of(digests: Iterable[Column]) -> Column:
+    """The sum of BIGINTs modulo 2**64, in two halves: Spark's own `+` raises an error beyond 64 bits."""
+    some = list(digests)
+    low = reduce(Column.__add__, (one.bitwiseAND(LOW_HALF) for one in some))
+    high = reduce(Column.__add__, (F.shiftright(one, 32) for one in some))
+    return F.shiftleft(high + F.shiftright(low, 32), 32).bitwiseOR(low.bitwiseAND(LOW_HALF))
 
 
 def _listed(names: Iterable[str]) -> Column:

@@ -102,7 +102,9 @@ class Ids:
             fields += [self._digest(salt, match.first), self._digest(salt, match.last)]
         for name in names:
             events = match.bags.get(name, ())
-            fields += [len(events), *(self._digest(salt, event) for event in events)]
+            fields.append(len(events))
+            if events:
+                fields.append(_signed(sum(self._digest(salt, event) for event in events)))
         return hash_fields(fields)
 
     @cached_property
@@ -161,6 +163,12 @@ def hash_fields(fields: Iterable[Any], seed: int = 42) -> int:
     value = seed & MASK
     for one in fields:
         value = xxh64(_bytes(one), value)
+    return _signed(value)
+
+
+def _signed(value: int) -> int:
+    """A number modulo 2**64 as a signed 64-bit one."""
+    value &= MASK
     return value - (1 << 64) if value >> 63 else value
 
 

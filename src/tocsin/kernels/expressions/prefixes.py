@@ -8,10 +8,17 @@ value is no number, the events are added up one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.kernels.expressions.folds import INDENT
 
 LIMBS, LIMB_BITS = 4, 30
+# A limb of 30 bits can be added so often that its sum is still a double without loss.
+MOST_ROWS = 2**22
+MOST_EXPONENT = 900
 STEP = 2.0**-LIMB_BITS
 SUMMED = frozenset({"count", "sum", "avg"})  # the aggregates that sums tell
 
@@ -74,8 +81,35 @@ def stretch_statements(
     ]
 
 
-def rounded_limbs(a: int, b: int, c: int, d: int) -> tuple[float, bool]:
+def to_limbs(values: NDArray[np.generic]) -> tuple[list[NDArray[np.int64]], float] | None:
+    """Doubles as four integers each, the first counting units of a scale: None when these do not hold all of them.
+
+    Examples
+    --------
+    >>> limbs, scale = to_limbs(np.array([3.0, -0.5]))
+    >>> sum(float(limb[1]) * scale * 2.0 ** (-LIMB_BITS * place) for place, limb in enumerate(limbs))
+    -0.5
+    """
+    finite = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
+    if len(finite) > MOST_ROWS:
+        return None
+    largest = float(np.abs(finite).max()) if len(finite) else 0.0
+    exponent = int(np.frexp(largest)[1])
+    if abs(exponent) > MOST_EXPONENT:
+        return None
+    scale = 2.0 ** (exponent - LIMB_BITS)
+    left, limbs = finite / scale, []
+    for _ in range(LIMBS):
+        limb = np.trunc(left)
+        limbs.append(limb.astype(np.int64))
+        left = (left - limb) * 2.0**LIMB_BITS
+    return None if np.any(left) else (limbs, scale)
+
+
+def rounded_limbs(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
     """The double nearest to `a + b / 2**30 + c / 2**60 + d / 2**90`, and whether it surely is; none has over 53 bits.
+
+    Numbers, or arrays of them.
 
     Examples
     --------
@@ -84,8 +118,8 @@ def rounded_limbs(a: int, b: int, c: int, d: int) -> tuple[float, bool]:
     >>> rounded_limbs(1, 0, 2**7, 1)  # just beyond the middle between two doubles
     (1.0000000000000002, True)
     """
-    high, middle = float(a), float(b) * STEP
-    low, lowest = float(c) * STEP * STEP, float(d) * STEP * STEP * STEP
+    high, middle = a * 1.0, b * STEP
+    low, lowest = c * STEP * STEP, d * STEP * STEP * STEP
     # Each sum of two with what its rounding has lost, which is a double too.
     one = high + middle
     part = one - high
@@ -102,7 +136,7 @@ def rounded_limbs(a: int, b: int, c: int, d: int) -> tuple[float, bool]:
     part = total - both
     error = (both - (total - part)) + (left - part)
     doubt = (abs(left) + abs(tail)) * 2.0**-52
-    return total, total + (error + doubt) == total and total + (error - doubt) == total
+    return total, (total + (error + doubt) == total) & (total + (error - doubt) == total)
 
 
 HELPERS = {"rounded_limbs": rounded_limbs}

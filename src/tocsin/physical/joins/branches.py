@@ -126,9 +126,7 @@ class BranchFrame:
         for name, copies in self.branch.bags.items():
             first, second = ([F.col(self.sources[copy].name(digest)) for copy in copies] for digest in ("d1", "d2"))
             alone = len(copies) == 1
-            found[name] = (
-                identity.one(first[0], second[0]) if alone else identity.bag(F.array(*first), F.array(*second))
-            )
+            found[name] = identity.one(first[0], second[0]) if alone else identity.copies(first, second)
         return found
 
     @property

@@ -41,7 +41,7 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVEN
     """Matches in portions of at most `size`, whose bags hold about `events` events at most, if there are several."""
     if not len(matches):
         return
-    bags = [np.diff(held.offsets) for held in matches.events.values() if isinstance(held, Bag)]
+    bags = [held.shown.sizes for held in matches.events.values() if isinstance(held, Bag)]
     held = np.cumsum(sum(bags, np.zeros(len(matches), np.int64)))
     if len(matches) <= size and held[-1] <= events:
         yield matches
@@ -51,20 +51,16 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVEN
         before = held[begin - 1] if begin else 0
         fitting = int(np.searchsorted(held, before + events, side="right"))
         end = min(begin + size, max(fitting, begin + 1), len(matches))
-        part = {name: _part(held, begin, end) for name, held in matches.events.items()}
+        part = {
+            name: held.part(begin, end) if isinstance(held, Bag) else held[begin:end]
+            for name, held in matches.events.items()
+        }
         values = tuple((numbers[begin:end], nulls[begin:end]) for numbers, nulls in matches.values)
         missing = None if matches.missing is None else matches.missing[begin:end]
         edges = None if matches.edges is None else (matches.edges[0][begin:end], matches.edges[1][begin:end])
         times = matches.start[begin:end], matches.end[begin:end]
         yield Matches(*times, part, made=matches.made, values=values, missing=missing, edges=edges)
         begin = end
-
-
-def _part(held: Integers | Bag, begin: int, end: int) -> Integers | Bag:
-    if not isinstance(held, Bag):
-        return held[begin:end]
-    offsets = held.offsets[begin : end + 1]
-    return Bag(offsets - offsets[0], held.rows[offsets[0] : offsets[-1]])
 
 
 def types_of(schema: pa.Schema, layout: Layout) -> list[pa.DataType]:
@@ -109,7 +105,7 @@ class Gatherer:
             held = matches.events[one.name]
             made = matches.made
             found[variable(number)] = (
-                self._bag(one, held, made) if isinstance(held, Bag) else self._event(one, held, made)
+                self._bag(one, held.shown, made) if isinstance(held, Bag) else self._event(one, held, made)
             )
         for number, (numbers, nulls) in enumerate(matches.values):
             found[value(number)] = pa.array(numbers, mask=nulls)

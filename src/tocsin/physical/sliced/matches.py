@@ -225,8 +225,8 @@ def bindings_of(
 
 
 def _is_identified_after(kernel: AnyKernel, inputs: Inputs) -> bool:
-    """Whether the events' own ids make `match_id` after the search; not when a type must be known as well."""
-    if inputs.id is None or isinstance(kernel, RunKernel):
+    """Whether the events' own ids make `match_id` after the search: not without all events, nor where types count."""
+    if inputs.id is None or isinstance(kernel, RunKernel) or kernel.conditions.ranged is not None:
         return False
     return all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
 

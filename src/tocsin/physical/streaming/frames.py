@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from tocsin import errors
+from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel
@@ -325,12 +326,21 @@ def plan_of(step: Step, shipment: Shipment, shards: int, id: str | None) -> str:
     said = to_text(step.kernel.query), step.decisions.is_eager
     form: tuple[str, ...] = () if step.compacting is None else ("compact",)
     form += ("digests of all",) if hides_events(step.kernel) else ()
+    form += hashed_by([step.kernel.query])
     return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id), *form)
 
 
 def identified_by(id: str | None) -> tuple[str, ...]:
     """What the name of a plan says of a column that identifies events."""
     return () if id is None else ("id", id)
+
+
+def hashed_by(queries: Iterable[alg.Query]) -> tuple[str, ...]:
+    """Part of a plan's name: ids of matches with bags have changed, and a replayed micro-batch must repeat its ids."""
+    has_bags = any(
+        kind.iterated for query in queries if not query.over_all_matches for kind in query.variables.values()
+    )
+    return ("sums of digests",) if has_bags else ()
 
 
 def require_one_late(frame: DataFrame, with_late: bool) -> DataFrame:

@@ -229,7 +229,8 @@ class _Live:
             most=options.max_matches_per_start,
             memory=options.max_task_memory,
         )
-        identified = frames.identified_by(self.run.columns.id)
+        queries = [rule.query for rule in self.asked.rules]
+        identified = (*frames.identified_by(self.run.columns.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
         return frames.given_by(shard, shipment, shards, self.sources, options, schema)
