@@ -1,6 +1,6 @@
 """Draw the README's picture: four customers of the bundled stream, and the matches of the bundled pattern among them.
 
-`python tools/draw_timeline.py > docs/images/timeline.svg`; a test checks that the file is what this prints.
+`python -m tools.draw_timeline > docs/images/timeline.svg`; a test checks that the file is what this prints.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ import datetime as dt
 from importlib.resources import files
 from typing import Any
 
+from tools import bank
+
 import tocsin
 from tocsin.cli import picture
-from tocsin.datasets import bank
 
 USERS = ("chloe", "kaia", "jonas", "hana")
 FROM, TO = bank.MORNING + dt.timedelta(minutes=36), bank.MORNING + dt.timedelta(minutes=161)

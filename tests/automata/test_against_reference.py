@@ -21,6 +21,7 @@ from tests.automata.formulas import (
     formulas,
     stream,
 )
+from tests.automata.run import run
 from tests.kernels.expression_strategies import BAGS, CONJUNCTS, OBJECT_CONJUNCTS, Bags, as_events
 
 from tocsin import automata, errors
@@ -144,6 +145,6 @@ def test_a_conjunct_is_decided_from_registers_as_from_bags(conjunct: ex.Expressi
     node = alg.Filter(alg.Sequence(parts, POSITION), conjunct)
     assume(automata.refusal(node) is None)
     read = [Reading(name.upper(), 0, row) for name in "abc" for row in bags[name]]
-    matches = automata.run(automata.automaton(node), read)
+    matches = run(automata.automaton(node), read)
     expected = all(holds(one, as_events(bags)) for one in ex.conjuncts(conjunct))
     assert bool(matches) == expected

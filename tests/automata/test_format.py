@@ -7,7 +7,7 @@ from tests.automata.test_paper_examples import example_6
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
-from tocsin.automata.format import to_dot, to_mermaid, to_text
+from tocsin.automata.format import to_mermaid, to_text
 from tocsin.language import expressions as ex
 
 # Figure 2 has the same states: one before each part of the sequence, and the end; the iteration waits where the last
@@ -43,23 +43,6 @@ PAIR = alg.Filter(
     alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")), POSITION),
     ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Attribute("b", ("x",))),
 )
-
-
-def test_dot() -> None:
-    assert (
-        to_dot(automata.automaton(PAIR))
-        == """\
-digraph automaton {
-  rankdir=LR;
-  node [shape=circle];
-  0;
-  1;
-  2 [shape=doublecircle];
-  0 -> 1 [label="type = 'A'\\n| a.x := x\\n/ a: event"];
-  1 -> 1 [label="any event"];
-  1 -> 2 [label="type = 'B' and `a.x` < x\\n/ b: event"];
-}"""
-    )
 
 
 def test_mermaid() -> None:

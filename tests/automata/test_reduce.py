@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.automata.formulas import POSITION
+from tests.automata.run import run
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
@@ -53,7 +54,7 @@ def test_states_that_differ_in_updates_only_stay_apart() -> None:
             automata.Reading(kind, second, {"x": x})
             for second, (kind, x) in enumerate([(first, 1), ("A", 5), ("B", 0)])
         ]
-        found = automata.run(automata.automaton(total), events)
+        found = run(automata.automaton(total), events)
         assert [match.bindings["M"][0].values for match in found] == [(("s", value),)]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
+from tools import bank
 
 import tocsin
 from tocsin import datasets, errors
-from tocsin.datasets import bank
 
 
 def test_the_bundled_file_is_what_the_generator_writes() -> None:

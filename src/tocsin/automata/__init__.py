@@ -6,6 +6,5 @@ from tocsin.automata.construct import automaton, refusal
 from tocsin.automata.evaluate import Reading
 from tocsin.automata.length import most_events
 from tocsin.automata.model import Automaton
-from tocsin.automata.run import ComplexEvent, run
 
-__all__ = ["Automaton", "ComplexEvent", "Reading", "automaton", "most_events", "refusal", "run"]
+__all__ = ["Automaton", "Reading", "automaton", "most_events", "refusal"]

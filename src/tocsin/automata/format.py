@@ -1,4 +1,4 @@
-"""Automata in writing: text to read, DOT and Mermaid to draw. The same automaton always reads the same.
+"""Automata as text and as Mermaid diagrams. Equal automata have equal texts.
 
 A transition is written `guard | updates / outputs`; one that does nothing and asks nothing is `any event`. An update
 whose register starts anew is written with `:=`, one that folds a value into it with the name of the aggregate.
@@ -52,18 +52,6 @@ def _role(state: int, automaton: Automaton) -> str:
     if state == START:
         return " (start)"
     return " (end)" if state in automaton.finals else ""
-
-
-def to_dot(automaton: Automaton) -> str:
-    """A digraph for Graphviz; tests are written out, for a picture has no list of them."""
-    lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
-    for state in range(automaton.number_of_states):
-        shape = " [shape=doublecircle]" if state in automaton.finals else ""
-        lines.append(f"  {state}{shape};")
-    for one in automaton.transitions:
-        text = "\\n".join(part.replace("\\", "\\\\").replace('"', '\\"') for part in label(one, automaton))
-        lines.append(f'  {one.source} -> {one.target} [label="{text}"];')
-    return "\n".join([*lines, "}"])
 
 
 def to_mermaid(automaton: Automaton) -> str:

@@ -6,11 +6,11 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.language.partelang import programs
 
 from tocsin.errors import QueryErrors, QuerySyntaxError
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.sase.messages.situation import pieces_of
-from tocsin.testing import programs
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|IDENT|_[A-Z]{2,}")
 INTRUDERS = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hypothesis import given
+from tests.language.partelang import programs
 
 from tocsin.language.partelang import ast, parse, print_program
-from tocsin.testing import programs
 
 
 @given(programs.any_programs())

@@ -4,7 +4,7 @@ Most of it is everyday noise. Three accounts are taken over: somebody logs in fr
 sets a new password and sends a large amount, all within a quarter of an hour. Four other customers come close and are
 innocent: one is travelling, one sends too little, one takes too long, one changes the password first.
 
-`python -m tocsin.datasets.bank > bank.csv` writes the file that is bundled.
+`python tools/bank.py > src/tocsin/datasets/bank.csv` writes the bundled file.
 """
 
 from __future__ import annotations
