@@ -86,7 +86,7 @@ def pattern(
     QuerySyntaxError
         When the text is not a query; it shows the place and what was expected there.
     QueryBindingError
-        When names or clauses do not fit together.
+        When names or clauses do not fit together. Attributes need schemas: `check` and `match` compare them.
 
     Warns
     -----

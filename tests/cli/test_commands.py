@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,31 @@ def test_a_mistake_in_a_pattern_is_shown_with_file_and_line(tmp_path: Path) -> N
     shown = refused("check", str(path))
     assert "[UNKNOWN_VARIABLE]" in shown
     assert f"at {path}:2:7" in shown
+
+
+def test_wrong_variables_and_wrong_attributes_are_reported_together() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE c.x > 1 AND a.nope > c.y AND b.k > 1 WITHIN 1 HOUR"
+    shown = refused("check", "-", *SCHEMA, stdin=text)
+    conditions = re.findall(r"^\[([A-Z_]+)\]", shown, re.MULTILINE)
+    assert conditions == ["UNKNOWN_VARIABLE", "UNKNOWN_ATTRIBUTE", "UNKNOWN_VARIABLE", "TYPE_MISMATCH"]
+    formula = "(A ; B) FILTER c[x > 1] AND A[nope > 1]"
+    shown = refused("check", "-", "--language", "acel", *SCHEMA, stdin=formula)
+    assert "binds no variable `c`" in shown
+    assert "has no attribute `nope`" in shown
+
+
+def test_a_wrong_variable_and_a_missing_file_are_reported_together(tmp_path: Path) -> None:
+    missing = f"A={tmp_path / 'none.csv'}"
+    for command in ("run", "check", "explain"):
+        shown = refused(command, "-", "--input", missing, stdin="PATTERN A a WHERE c.x > 1 WITHIN 1 HOUR")
+        assert "The pattern has no variable `c`." in shown
+        assert f"There is no file or directory `{tmp_path / 'none.csv'}`." in shown
+
+
+def test_an_event_type_is_described_once(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.cli.check.input_frames", lambda query, inputs: dict.fromkeys("AB"))
+    shown = refused("check", pattern, *SCHEMA, "--input", "A=a.csv", "--input", "B=b.csv")
+    assert "`--schema` and `--input` both describe the event type `A`." in shown
 
 
 def test_a_pattern_can_come_from_stdin() -> None:

@@ -249,6 +249,23 @@ def test_check_and_explain_look_at_files(spark: SparkSession) -> None:
     assert "PushedFilters" in shown
 
 
+@pytest.mark.parametrize("command", ["run", "check", "explain"])
+def test_wrong_variables_and_columns_that_a_file_has_not_are_reported_together(
+    command: str, pair: tuple[str, str]
+) -> None:
+    pattern, events = pair
+    Path(pattern).write_text("PATTERN SEQ(A a, B b) WHERE c.note = 'x' AND a.nope = 'y' WITHIN 10 US\n")
+    shown = tocsin(command, pattern, "--input", events)
+    assert shown.exit_code == 1
+    assert "[UNKNOWN_VARIABLE] The pattern has no variable `c`." in shown.stderr
+    assert "[UNKNOWN_ATTRIBUTE] Event type `A` has no attribute `nope`." in shown.stderr
+
+
+def test_check_requires_the_type_column_of_a_single_file(pair: tuple[str, str]) -> None:
+    pattern, events = pair
+    assert "`kind`" in tocsin("check", pattern, "--input", events, "--type-column", "kind").stderr
+
+
 def test_the_demo_of_the_bank_draws_three_matches(spark: SparkSession) -> None:
     shown = done("demo", "bank").stdout
     assert "  PATTERN SEQ(Login l, PasswordChange p, Transfer t)" in shown.splitlines()

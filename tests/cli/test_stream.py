@@ -215,6 +215,13 @@ def test_a_pattern_without_a_bound_or_without_room_is_refused(spark: SparkSessio
     assert "`RETURN … AS …`" in refused(shop.run(*shop.written), "INVALID_INPUT")
 
 
+def test_wrong_variables_and_wrong_columns_are_reported_together(spark: SparkSession, shop: Shop) -> None:
+    shop.add("1.json", LOGIN, TRANSFER)
+    shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) WHERE x.user = 'ada' AND l.nope = 1 WITHIN 1 MINUTE")
+    shown = refused(shop.run("--once"), "UNKNOWN_VARIABLE")
+    assert "[UNKNOWN_ATTRIBUTE] Event type `Login` has no attribute `nope`." in shown
+
+
 def test_a_late_event_stops_a_strict_stream(spark: SparkSession, shop: Shop) -> None:
     shop.add("1.json", TRANSFER)
     assert shop.run(*shop.written, "--once", "--strict").exit_code == 0

@@ -14,6 +14,9 @@ from tests.physical.support import light_settings
 from tests.streaming.queries import settings
 
 from tocsin import errors
+from tocsin.algebra.nodes import Query, event_types
+from tocsin.analysis.compile import LANGUAGES
+from tocsin.explain.check import problems_with_schemas
 from tocsin.testing.cases import Case
 
 REFUSED = [case for case in CASES if case.error is not None]
@@ -58,6 +61,19 @@ def test_a_refused_pattern_is_refused_for_its_reason(case: Case) -> None:
     found = refusal.value
     conditions = [one.condition for one in found.errors] if isinstance(found, errors.QueryErrors) else [found.condition]
     assert conditions == [case.error]
+
+
+@pytest.mark.parametrize("case", [case for case in REFUSED if case.language in LANGUAGES], ids=str)
+def test_a_refused_pattern_is_still_compared_with_schemas(case: Case) -> None:
+    def schemas(query: Query) -> dict[str, dict[str, str]]:
+        return {name: {"ts": "bigint"} for name in event_types(query.pattern)}
+
+    found = problems_with_schemas(case.pattern, case.language, "p", schemas, time="ts", type="type")
+    try:
+        compiled(case)
+    except errors.TocsinError as refusal:
+        names = refusal.errors if isinstance(refusal, errors.QueryErrors) else (refusal,)
+        assert {one.condition for one in names} <= {one.condition for one in found}
 
 
 def _type_name(values: list[object]) -> str:

@@ -18,9 +18,15 @@ LANGUAGES = ("sase", "acel")
 
 
 def compiled(
-    query: str | Draft | ast.Query, language: str, name: str, monoids: Monoids, max_text: int = LONGEST_TEXT
+    query: str | Draft | ast.Query,
+    language: str,
+    name: str,
+    monoids: Monoids,
+    max_text: int = LONGEST_TEXT,
+    *,
+    is_partial: bool = False,
 ) -> tuple[str, ast.Query | acel.Query, Translation]:
-    """A query as text, its tree and its meaning; see `tocsin.pattern`."""
+    """A query as text, its tree and its meaning; see `tocsin.pattern`, and `translate` for `is_partial`."""
     if not isinstance(query, str):
         if monoids:
             raise errors.InvalidOptionError(
@@ -32,13 +38,13 @@ def compiled(
                 f"A pattern is a text or a query made with `tocsin.builder`, not a {type(query).__name__}.",
                 hint="write `tocsin.pattern('PATTERN SEQ(A a, B b) WITHIN 10 MINUTES')`.",
             )
-        return print_query(tree), tree, translate(tree)
+        return print_query(tree), tree, translate(tree, is_partial=is_partial)
     if language == "acel":
         formula = parse_acel(query, name, monoids, max_text=max_text)
-        return query, formula, translate_acel(formula)
+        return query, formula, translate_acel(formula, is_partial=is_partial)
     if language != "sase":
         raise errors.InvalidOptionError(
             f"There is no language `{language}`.", hint=errors.did_you_mean(str(language), LANGUAGES, "languages")
         )
     tree = parse(query, name, monoids, max_text=max_text)
-    return query, tree, translate(tree)
+    return query, tree, translate(tree, is_partial=is_partial)

@@ -22,14 +22,20 @@ LONGEST_WINDOW_US = 100_000 * 365 * 24 * 3600 * 1_000_000
 
 @dataclass(frozen=True)
 class Translation:
-    """A query of the algebra, and what its author may want to know."""
+    """A query of the algebra, what its author may want to know, and what is wrong with it."""
 
     query: alg.Query
     warnings: tuple[errors.TocsinWarning, ...] = ()
+    problems: tuple[errors.TocsinError, ...] = ()
 
 
-def translate(tree: ast.Query) -> Translation:
+def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     """The meaning of a syntax tree.
+
+    Parameters
+    ----------
+    is_partial
+        Return what is wrong outside the pattern as `problems`: attributes can still be compared with schemas.
 
     Raises
     ------
@@ -38,9 +44,10 @@ def translate(tree: ast.Query) -> Translation:
     """
     window_us = tree.within.size_us if tree.within is not None else None
     problems = check_names(tree)
-    problems += window_problems(tree.within, tree.every)
     structure = Structure(window_us, problems)
     core = structure.node(tree.pattern)
+    is_partial = is_partial and not problems
+    problems += window_problems(tree.within, tree.every)
     if core is None:
         errors.raise_all(in_order(problems))
         raise errors.InternalError("A pattern without nodes and without errors.", where=tree.where)
@@ -51,7 +58,8 @@ def translate(tree: ast.Query) -> Translation:
     outputs = translate_outputs(tree, references)
     _check_after_match(tree, variables, problems)
     _check_timeouts(tree, core, outputs, problems)
-    errors.raise_all(in_order(problems))
+    if not is_partial:
+        errors.raise_all(in_order(problems))
 
     pattern = core
     if conditions.positive:
@@ -74,6 +82,8 @@ def translate(tree: ast.Query) -> Translation:
     )
     returns, renamed = renamed_columns(query, {event.variable: event.where for event in ast.events_in(tree.pattern)})
     query = replace(query, returns=query.returns or returns)
+    if problems:
+        return Translation(query, problems=tuple(in_order(problems)))
     return Translation(query, (*_warnings(tree, query), *renamed))
 
 

@@ -11,11 +11,10 @@ from typing import Any
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import check_unit
-from tocsin.api import EXPLAIN_MODES, Pattern
+from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules, is_program, show
-from tocsin.cli.run import check_types, compiled
-from tocsin.cli.session import start
+from tocsin.cli.run import compiled, input_frames
 from tocsin.explain.check import Demands, reported
 from tocsin.physical.claims import check_strategy
 from tocsin.reports import CheckReport
@@ -62,18 +61,32 @@ def check(
             format,
         )
         return
-    pattern = compiled(file, language)
-    if inputs:
-        given |= input_frames(pattern, inputs)
+
+    def known(query: alg.Query) -> Any:
+        return _described(given, input_frames(query, inputs)) if inputs else given
+
+    is_known = bool(inputs or given)
+    pattern = compiled(file, language, known if is_known else None, time=time, type_column=type_column)
     report: CheckReport
-    if not given:
+    if not is_known:
         check_unit(time_unit)
         report = reported(StructureReport, pattern.query, demands, (), [], clock=time, warnings=pattern.warnings)
         if format == "text":
             terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
     else:
-        report = pattern.check(given, time=time, time_unit=time_unit, **vars(demands))
+        columns: dict[str, Any] = {"time": time, "type": type_column, "time_unit": time_unit}
+        report = pattern.check(known(pattern.query), **columns, **vars(demands))
     show(report, format)
+
+
+def _described(schemas: Mapping[str, Any], frames: Any) -> Any:
+    """The schemas of event types and those of files; each type is described once."""
+    twice = next((name for name in schemas if not isinstance(frames, dict) or name in frames), None)
+    if twice is not None:
+        raise errors.InvalidOptionError(
+            f"`--schema` and `--input` both describe the event type `{twice}`.", hint="give one of them."
+        )
+    return frames if not schemas else {**schemas, **frames}
 
 
 NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
@@ -112,29 +125,14 @@ def explain(
         raise errors.InvalidOptionError(
             f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
         )
-    pattern = compiled(file, language)
-    frames: Any = None
-    if inputs:
-        frames = input_frames(pattern, inputs)
-        frames = frames.get("", frames)
+
+    def known(query: alg.Query) -> Any:
+        return input_frames(query, inputs)
+
+    pattern = compiled(file, language, known if inputs else None, time=time, type_column=type_column)
+    frames = known(pattern.query) if inputs else None
     report = pattern.explain(frames, mode=mode, time=time, time_unit=time_unit, type=type_column, strategy=strategy)
     terminal.out().print(str(report), markup=False)
-
-
-def input_frames(pattern: Pattern, inputs: list[str]) -> dict[str, Any]:
-    """The inputs as DataFrames; a single one stands for every type, and is also called by the empty name."""
-    paths = files.input_paths(inputs)
-    for path in [paths] if isinstance(paths, str) else paths.values():
-        files.check_exists(path)
-    check_types(pattern, paths)
-    steps = terminal.Steps()
-    with steps.step("Starting Spark"):
-        spark = start()
-    with steps.step("Reading"):
-        if isinstance(paths, str):
-            frame = files.read(spark, paths)
-            return dict.fromkeys(("", *alg.event_types(pattern.query.pattern)), frame)
-        return {name: files.read(spark, path) for name, path in paths.items()}
 
 
 # --- schemas --------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,13 @@ from tocsin.cli.run_rules import run_rules
 from tocsin.cli.session import start, task_progress
 from tocsin.errors import (
     InvalidOptionError,
+    QueryBindingError,
     TocsinWarning,
     UnknownEventTypeError,
     did_you_mean,
     raise_all,
 )
+from tocsin.explain.check import problems_with_schemas
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.physical.claims import check_strategy, counts_other_types, unsupported
 
@@ -117,7 +119,7 @@ def job(
     return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
 
 
-def check_types(pattern: tocsin.Pattern, paths: Mapping[str, str] | str) -> None:
+def check_types(query: alg.Query, paths: Mapping[str, str] | str) -> None:
     """Refuse a pattern whose types have no input, before Spark starts."""
     if isinstance(paths, str):
         return
@@ -127,10 +129,25 @@ def check_types(pattern: tocsin.Pattern, paths: Mapping[str, str] | str) -> None
                 f"The pattern names the event type `{name}`, and no `--input` has it.",
                 hint=did_you_mean(name, paths, "inputs") + f" Add `--input {name}=PATH`.",
             )
-            for name in alg.event_types(pattern.query.pattern)
+            for name in alg.event_types(query.pattern)
             if name not in paths
         ]
     )
+
+
+def input_frames(query: alg.Query, inputs: list[str]) -> DataFrame | dict[str, DataFrame]:
+    """The inputs as DataFrames: one, or one for each type."""
+    paths = files.input_paths(inputs)
+    for path in [paths] if isinstance(paths, str) else paths.values():
+        files.check_exists(path)
+    check_types(query, paths)
+    steps = terminal.Steps()
+    with steps.step("Starting Spark"):
+        spark = start()
+    with steps.step("Reading"):
+        if isinstance(paths, str):
+            return files.read(spark, paths)
+        return {name: files.read(spark, path) for name, path in paths.items()}
 
 
 def as_text(frame: DataFrame) -> DataFrame:
@@ -207,14 +224,14 @@ def run(
         return
     if tables:
         raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
-    pattern = compiled(file, language)
+    pattern = compiled(file, language, lambda query: input_frames(query, inputs), time=time, type_column=type_column)
     refusal = unsupported(pattern.query)
     if refusal is not None:
         raise refusal
     paths = files.input_paths(inputs)
     for path in [paths] if isinstance(paths, str) else paths.values():
         files.check_exists(path)
-    check_types(pattern, paths)
+    check_types(pattern.query, paths)
     if out is not None:
         files.check_output(out, mode, paths)
     steps = terminal.Steps()
@@ -250,11 +267,26 @@ def run(
         terminal.err().print(f"Written to {out} as {format}.")
 
 
-def compiled(file: str, language: str | None) -> tocsin.Pattern:
-    """The pattern of a file; its warnings are shown, not raised."""
+def compiled(
+    file: str,
+    language: str | None,
+    schemas: Callable[[alg.Query], Any] | None = None,
+    *,
+    time: str = "ts",
+    type_column: str = "type",
+) -> tocsin.Pattern:
+    """The pattern of a file; its warnings are shown, not raised.
+
+    Where its names are wrong and `schemas` are there to be found, the error lists wrong attributes too.
+    """
     text, name, language = files.read_pattern(file, language)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TocsinWarning)
-        pattern = tocsin.pattern(text, language=language, name=name)
+        try:
+            pattern = tocsin.pattern(text, language=language, name=name)
+        except QueryBindingError:
+            if schemas is not None:
+                raise_all(problems_with_schemas(text, language, name, schemas, time=time, type=type_column))
+            raise
     terminal.warn(pattern.warnings)
     return pattern

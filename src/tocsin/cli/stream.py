@@ -93,16 +93,21 @@ def stream(asked: Asked) -> None:
     given_tables = files.named_values(asked.tables, "--table", "registered=recipients.csv")
     for path in given_tables.values():
         files.check_exists(path)
-    query = _compiled(asked, paths, None if given_tables else {})
+    kept = asked.checkpoint if asked.checkpoint is not None and not files.is_remote(asked.checkpoint) else None
+
+    def known(query: alg.Query) -> DataFrame | dict[str, DataFrame]:
+        check_types(query, paths)
+        before = {} if kept is None else checkpoints.schemas_in(kept)
+        return _inputs(start(), asked, paths, {**before, **schemas}, list(alg.event_types(query.pattern)))
+
+    query = _compiled(asked, paths, None if given_tables else {}, known)
     out = None if asked.shows else asked.out
     for place in filter(None, (out, asked.late)):
         files.check_output(place, "append", paths)
     if asked.checkpoint is not None:
         checkpoints.check_checkpoint(asked.checkpoint, out, paths)
-    fixed: dict[str, str] = {}
-    if asked.checkpoint is not None and not files.is_remote(asked.checkpoint):
-        fixed = checkpoints.settings_of(asked.checkpoint)
-        schemas = {**checkpoints.schemas_in(asked.checkpoint), **schemas}
+    fixed = {} if kept is None else checkpoints.settings_of(kept)
+    schemas = schemas if kept is None else {**checkpoints.schemas_in(kept), **schemas}
     settings = _settings(asked, fixed)
     steps = terminal.Steps()
     with steps.step("Starting Spark"):
@@ -111,7 +116,8 @@ def stream(asked: Asked) -> None:
         stack.enter_context(_configured(spark, settings))
         with steps.step("Reading"):
             if query is None:
-                query = _compiled(asked, paths, {name: table_rows(spark, at) for name, at in given_tables.items()})
+                rows = {name: table_rows(spark, at) for name, at in given_tables.items()}
+                query = _compiled(asked, paths, rows, known)
                 assert query is not None
             inputs = _inputs(spark, asked, paths, schemas, _wanted(query, paths))
             first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
@@ -178,18 +184,21 @@ def _check(asked: Asked) -> None:
 
 
 def _compiled(
-    asked: Asked, paths: Mapping[str, str] | str, tables: Mapping[str, Any] | None
+    asked: Asked,
+    paths: Mapping[str, str] | str,
+    tables: Mapping[str, Any] | None,
+    schemas: Callable[[alg.Query], Any],
 ) -> tocsin.Pattern | tocsin.Rules | None:
     """The pattern or program, unless it cannot run; None while the tables that a program asks are not read."""
     if is_program(asked.file, asked.language):
         return None if tables is None else checked_rules(compiled_rules(asked.file, [], tables=tables), paths)
     if asked.tables:
         raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
-    pattern = compiled(asked.file, asked.language)
+    pattern = compiled(asked.file, asked.language, schemas, time=asked.time, type_column=asked.type_column)
     refusal = refused_on_streams(pattern.query, "auto")
     if refusal is not None:
         raise refusal
-    check_types(pattern, paths)
+    check_types(pattern.query, paths)
     return pattern
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,11 +11,12 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.clocks import check_clock
+from tocsin.analysis.compile import compiled
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.limits import parse_limit, require_within
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.schema import bind
+from tocsin.analysis.schema import bind, in_order
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.analysis.variables import MISSING, STATUS
@@ -75,6 +76,38 @@ def checked(
         schemas=known,
         warnings=warnings,
     )
+
+
+def problems_with_schemas(
+    text: str, language: str, name: str, schemas: Callable[[alg.Query], Any], *, time: str, type: str
+) -> list[errors.TocsinError]:
+    """Everything that is wrong with a text: its names and structure, and its attributes against schemas.
+
+    Parameters
+    ----------
+    text, language, name
+        As for `tocsin.pattern`.
+    schemas
+        Finds the schemas, as for `Pattern.check`, once the event types are known. What it raises is a problem too.
+    time, type
+        As for `Pattern.check`.
+    """
+    problems: list[errors.TocsinError] = []
+    with collecting(problems):
+        translation = compiled(text, language, name, {}, is_partial=True)[2]
+        problems.extend(translation.problems)
+        query, unfit = translation.query, list[errors.TocsinError]()
+        with collecting(unfit):
+            bind(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time=time)
+        # A name that is wrong has no attributes, and one mistake is reported once.
+        places = [problem.where for problem in problems]
+        problems += [
+            problem
+            for problem in unfit
+            if problem.where is None
+            or not (isinstance(problem, errors.UnknownVariableError) or problem.where in places)
+        ]
+    return in_order(problems)
 
 
 def reported(

@@ -17,8 +17,8 @@ from tocsin.language.acel import ast
 from tocsin.source import Where
 
 
-def translate(tree: ast.Query) -> Translation:
-    """The meaning of a syntax tree.
+def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
+    """The meaning of a syntax tree; `is_partial` as for SASE+.
 
     Raises
     ------
@@ -31,7 +31,8 @@ def translate(tree: ast.Query) -> Translation:
     places = _places(tree.formula)
     problems += [reserved_prefix(name, where) for name, where in places.items() if name.startswith(RESERVED_PREFIX)]
     outputs = translate_outputs(tree, References(variables, problems))
-    errors.raise_all(in_order(problems))
+    if not is_partial:
+        errors.raise_all(in_order(problems))
     if tree.within is not None:
         pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
     query = alg.Query(
@@ -46,6 +47,8 @@ def translate(tree: ast.Query) -> Translation:
     )
     returns, renamed = renamed_columns(query, places)
     query = replace(query, returns=query.returns or returns)
+    if problems:
+        return Translation(query, problems=tuple(in_order(problems)))
     return Translation(
         query, (*window_warnings(tree.within), *null_warnings(pattern), *_empty_intersections(pattern), *renamed)
     )
