@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import warnings
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.physical.support import light_settings
 
@@ -117,13 +119,66 @@ def bare(value: Any) -> Any:
 
 
 @settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
-@given(**formulas.cases(max_events=7))
-def test_random_formulas(query: ast.Query, rows: Streams) -> None:
+@given(**formulas.cases(max_events=7), unit=st.sampled_from(["us", "ns"]))
+def test_random_formulas(query: ast.Query, rows: Streams, unit: str) -> None:
     pattern = acel(print_query(query))
     assume(refused_compact(pattern.query) is None)
     tables = {name: pa.Table.from_pylist(rows[name], schema=SCHEMA) for name in TYPES}
-    found = pattern.match(tables, engine="local", form="compact").to_pylist()
-    assert_same_rows(map(bare, listed(pattern, found)), map(bare, reference.evaluate(pattern.query, rows)))
+    found = pattern.match(tables, engine="local", form="compact", time_unit=unit).to_pylist()
+    expected = reference.evaluate(pattern.query, rows, time_unit=unit)
+    assert_same_rows(map(bare, listed(pattern, found)), map(bare, expected))
+
+
+# --- units of time (R42) --------------------------------------------------------------------------
+
+BREAKS = """
+    PATTERN SEQ(Login l, Try+ t)
+    WHERE t.ts - l.ts < 4 SECONDS AND t.due - l.due > 1 SECOND AND t[i].ts - t[i-1].ts <= 1 SECOND
+    WITHIN 1 MINUTE
+    RETURN l.ts, COUNT(t) AS tries, t[last].ts - l.ts >= 3 SECONDS AS is_long, l.due + 1 SECOND AS due
+"""
+TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def timed(unit: str) -> dict[str, list[dict[str, Any]]]:
+    """Integer times of a unit beside a timestamp."""
+    began = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    return {
+        name: [{"ts": at * TICKS[unit], "due": began + dt.timedelta(seconds=2 * at)} for at in places]
+        for name, places in {"Login": (0, 5), "Try": range(1, 9)}.items()
+    }
+
+
+def found_by_the_reference(pattern: tocsin.Pattern, unit: str) -> list[dict[str, Any]]:
+    found = reference.evaluate(pattern, timed(unit), time_unit=unit)
+    return [{**row, "start": row["start"], "end": row["end"]} for row in found]
+
+
+@pytest.mark.parametrize("unit", TICKS)
+def test_durations_are_of_the_unit_that_the_row_was_made_with(unit: str) -> None:
+    pattern = tocsin.pattern(BREAKS)
+    found = pattern.match(timed(unit), engine="local", form="compact", time_unit=unit).to_pylist()
+    expected = found_by_the_reference(pattern, unit)
+    assert {row["is_long"] for row in expected} == {True, False}
+    assert_same_rows(listed(pattern, found), expected)
+
+
+def test_a_row_of_another_unit_and_pattern_is_refused() -> None:
+    (row, *_) = tocsin.pattern(BREAKS).match(timed("s"), engine="local", form="compact", time_unit="s").to_pylist()
+    with pytest.raises(errors.InvalidInputError, match="of another pattern"):
+        list(tocsin.pattern("PATTERN SEQ(Login l, Try+ t) WITHIN 10 MS").enumerate(row))
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_spark_gives_rows_of_the_unit(spark: SparkSession, unit: str) -> None:
+    pattern, rows = tocsin.pattern(BREAKS), timed(unit)
+    with light_settings(spark) as session:
+        frames = {
+            name: session.createDataFrame([tuple(row.values()) for row in events], "ts bigint, due timestamp")
+            for name, events in rows.items()
+        }
+        found = pattern.match(frames, form="compact", time_unit=unit).toArrow().to_pylist()
+    assert_same_rows(listed(pattern, found), found_by_the_reference(pattern, unit))
 
 
 TEXTS = (

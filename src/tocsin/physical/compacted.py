@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.units import Unit
 from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.expressions import interpret
-from tocsin.kernels.runs.compact import fingerprint, matches_in, unpacked
+from tocsin.kernels.runs.compact import Graph, matches_in, of_another_pattern, unpacked
 from tocsin.kernels.runs.kernel import run_kernel, tables_of
 from tocsin.language import expressions as ex
 from tocsin.physical.claims import refused_by_automata
@@ -71,11 +73,21 @@ def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:
             f"This is no compact row: it has no column `{missing[0]}`.",
             hint='give a row of `match(…, form="compact")` with all its columns.',
         )
+    graph = unpacked(given["graph"])
+    query = _converted(query, graph)
     found = tables_of(query)
-    graph = unpacked(given["graph"], fingerprint(found))
+    graph.require(found)
     events = [(kind, event) for kind in sorted(given["events"]) for event in given["events"][kind] or ()]
     for start, bags in matches_in(graph, found, given["starts"], events):
         yield _row(query, start, given["end"], bags)
+
+
+def _converted(query: alg.Query, graph: Graph) -> alg.Query:
+    """The query in the unit of the times that the graph was made of."""
+    try:
+        return graph.unit.query(query)
+    except errors.TocsinError:  # its durations are no whole numbers of that unit
+        raise of_another_pattern() from None
 
 
 def _row(query: alg.Query, start: Any, end: Any, bags: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -98,10 +110,10 @@ def _value(query: alg.Query, node: ex.Expression, bags: Mapping[str, list[Mappin
     return interpret.value(node)(bags)
 
 
-def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[str]) -> pa.Table:
+def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[str], unit: Unit) -> pa.Table:
     """The compact rows of events in this process, with the columns that Spark would give."""
     by_type = {group.type: group for group in events}
-    kernel = run_kernel(bound)
+    kernel = replace(run_kernel(bound), unit=unit)
     schemas = {name: by_type[name].table.schema for name in kernel.types}
     kernel = kernel.as_graphs({name: schema.names for name, schema in schemas.items()})
     table, layout = shipped(kernel, events, {}, ties=ties, id=None)

@@ -264,8 +264,8 @@ class Prepared:
         refusal = refused_compact(query, strategy=self.options.strategy)
         if refusal is not None:
             raise refusal
-        ordered = ordered_by_ties(query) if self.inputs.ties else query
-        kernel = run_kernel(replace(self.bound, query=ordered))
+        ordered = self.unit.query(ordered_by_ties(query) if self.inputs.ties else query)
+        kernel = replace(run_kernel(replace(self.bound, query=ordered)), unit=self.unit)
         if self.inputs.is_streaming:
             self.distances.require_bounded()
             return streams.compact(kernel, self.inputs, self.distances, self._asked_of_stream(kept_alike=True))

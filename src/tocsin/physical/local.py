@@ -116,7 +116,7 @@ def match(
     require_columns({name: by_type[name].table for name in named}, ties, id)
     clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
     if is_compact:
-        return compact_table(bound, events, ties)
+        return compact_table(bound, events, ties, unit)
     if strategy in ("auto", "trend") and refused_by_trends(query) is None:
         counting = trend(bound)
         if counting is not None:

@@ -1,13 +1,16 @@
 """A graph as bytes, and back: what a compact row holds beside its events, and the matches that come out of it.
 
-Bytes, little-endian: `TCG1`, a fingerprint of the automaton (8 bytes), the number of nodes and the root (4 each), then
-three columns of 4-byte integers: steps, events and the nodes before, as in `graphs`. A leaf's event is the place of its
-start in the row's list of starts; a kept step's is the place of its event among the row's events.
+Bytes, little-endian: `TCG2`, a fingerprint of the automaton (8 bytes), the number of nodes, the root and the length of
+the unit (4 each), then three columns of 4-byte integers: steps, events and the nodes before, as in `graphs`. A leaf's
+event is the place of its start in the row's list of starts; a kept step's is the place of its event among the row's
+events. Last comes the unit that durations were converted to, with the attributes that are times, as JSON; it is empty
+for microseconds.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.automata.evaluate import Reading
 from tocsin.automata.format import to_text
 from tocsin.automata.model import DerivedEvent, TheEvent
@@ -24,8 +28,8 @@ from tocsin.kernels.runs.graphs import ways
 from tocsin.kernels.runs.plain import Replay
 from tocsin.kernels.runs.tables import WHOLE, Tables
 
-MAGIC = b"TCG1"
-HEADER = struct.Struct("<4s8sii")
+MAGIC = b"TCG2"
+HEADER = struct.Struct("<4s8siii")
 Row = Mapping[str, Any]
 Event = tuple[str, Row]  # its type and its attributes
 
@@ -35,10 +39,20 @@ def fingerprint(tables: Tables) -> bytes:
     return hashlib.sha256(to_text(tables.automaton).encode()).digest()[:8]
 
 
-def packed(mark: bytes, steps: Integers, events: Integers, before: Integers, root: int) -> bytes:
+def packed_unit(unit: Unit) -> bytes:
+    """A unit as bytes."""
+    return b"" if unit.name == MICROSECONDS.name else json.dumps([unit.name, *sorted(unit.times)]).encode()
+
+
+def _unit(data: bytes) -> Unit:
+    name, *times = json.loads(data) if data else (MICROSECONDS.name,)
+    return Unit(name, frozenset(times))
+
+
+def packed(mark: bytes, unit: bytes, steps: Integers, events: Integers, before: Integers, root: int) -> bytes:
     """A graph as bytes."""
     columns = (np.ascontiguousarray(column, np.dtype("<i4")).tobytes() for column in (steps, events, before))
-    return HEADER.pack(MAGIC, mark, len(steps), root) + b"".join(columns)
+    return HEADER.pack(MAGIC, mark, len(steps), root, len(unit)) + b"".join(columns) + unit
 
 
 @dataclass(frozen=True)
@@ -49,15 +63,30 @@ class Graph:
     events: list[int]
     before: list[int]
     root: int
+    mark: bytes
+    unit: Unit
+
+    def require(self, tables: Tables) -> None:
+        """Refuse the automaton of another pattern."""
+        if self.mark != fingerprint(tables):
+            raise of_another_pattern()
 
 
-def unpacked(data: bytes, mark: bytes) -> Graph:
+def of_another_pattern() -> InvalidInputError:
+    """The error for a row that another pattern made."""
+    return InvalidInputError(
+        "The row is of another pattern than this one, or of another version of it.",
+        hint="enumerate a compact row with the pattern that made it.",
+    )
+
+
+def unpacked(data: bytes) -> Graph:
     """A graph from its bytes.
 
     Raises
     ------
     InvalidInputError
-        When they are of another pattern, or none.
+        When they hold none.
     """
     data = bytes(data)
     if len(data) < HEADER.size or data[:4] != MAGIC:
@@ -65,14 +94,9 @@ def unpacked(data: bytes, mark: bytes) -> Graph:
             "The column `graph` holds no graph of matches.",
             hint='give a row of `match(…, form="compact")` as it came out.',
         )
-    _, found, size, root = HEADER.unpack_from(data)
-    if found != mark:
-        raise InvalidInputError(
-            "The row is of another pattern than this one, or of another version of it.",
-            hint="enumerate a compact row with the pattern that made it.",
-        )
+    _, mark, size, root, length = HEADER.unpack_from(data)
     flat = np.frombuffer(data, np.dtype("<i4"), 3 * size, HEADER.size).reshape(3, size).tolist()
-    return Graph(flat[0], flat[1], flat[2], root)
+    return Graph(flat[0], flat[1], flat[2], root, mark, _unit(data[len(data) - length :]))
 
 
 def matches_in(

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.automata.evaluate import Reading
 from tocsin.kernels.instants import apart
 from tocsin.kernels.layout import Merged, merged
@@ -59,6 +60,8 @@ class RunKernel(Reach):
         How its letters are read.
     search, graphing, replaying
         The generated functions, where all registers are numbers: matches one by one, as graphs, and derived events.
+    unit
+        The unit that the query has been converted to; a graph keeps it, for what enumerates its matches.
     """
 
     sources: tuple[Source, ...]
@@ -70,6 +73,7 @@ class RunKernel(Reach):
     search: Search | None = None
     graphing: Search | None = None
     replaying: Replaying | None = None
+    unit: Unit = MICROSECONDS
 
     @property
     def templates(self) -> tuple[Template, ...]:

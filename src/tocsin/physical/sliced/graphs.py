@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.runs.arena import LEAF, UNION
-from tocsin.kernels.runs.compact import fingerprint, packed
+from tocsin.kernels.runs.compact import fingerprint, packed, packed_unit
 from tocsin.kernels.runs.graphs import Graphs
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.physical.sliced.layout import END, START, Layout, member, variable
@@ -54,9 +54,9 @@ class Compacting:
         events = some.events.copy()
         events[is_kept], events[is_leaf] = event_of, start_of
         assert UNION < LEAF < 0
-        mark = fingerprint(self.kernel.tables)
+        mark, unit = fingerprint(self.kernel.tables), packed_unit(self.kernel.unit)
         graphs = [
-            packed(mark, some.steps[begin:end], events[begin:end], some.before[begin:end], root)
+            packed(mark, unit, some.steps[begin:end], events[begin:end], some.before[begin:end], root)
             for begin, end, root in zip(
                 some.offsets[:-1].tolist(), some.offsets[1:].tolist(), some.roots.tolist(), strict=True
             )
