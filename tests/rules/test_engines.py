@@ -117,6 +117,33 @@ def test_random_repetitions_have_the_matches_of_the_reference(text: str, stream:
     assert_as_the_reference(program, stream)
 
 
+@given(st.integers(0, 2**32).map(drawn_repetition), streams(max_events=8))
+def test_repetitions_are_ordered_by_tie_columns(text: str, stream: Streams) -> None:
+    try:
+        program = compiled(text)
+    except errors.ContradictoryDistancesError:
+        return
+    (rule,) = program.program.rules
+    (wanted,) = evaluate(program, stream, tie="x").values()
+    tables = tables_of(stream)
+    for found in (program.match, lambda given, **options: program.matches(rule.name, given, **options)):
+        shown = found(tables, engine="local", tie="x")
+        assert sorted(shown["match_id"].to_pylist()) == sorted(row["match_id"] for row in wanted)
+
+
+def test_a_repetition_of_emitted_events_with_ties_is_refused() -> None:
+    program = compiled(
+        """template A { x : Integer }  template E { x : Integer }
+        rule R where a : A then emit E at a.timestamp with { x = a.x }
+        rule S where e : E+ when e in e [0 s, 2 s]"""
+    )
+    stream = {"A": [{"ts": 1, "x": 2}, {"ts": 1, "x": 1}]}
+    assert program.matches("R", stream, engine="local", tie="x").num_rows == 2
+    for found in (program.match, lambda given, **options: program.matches("S", given, **options)):
+        with pytest.raises(errors.UnsupportedError, match="A repetition on emitted events does not run with `tie=`"):
+            found(stream, engine="local", tie="x")
+
+
 def drawn_program(seed: int) -> str:
     """Two random rules, of which the first emits a C for the second to read, and one over what both emit."""
     choose = Random(seed)

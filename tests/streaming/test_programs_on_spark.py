@@ -135,6 +135,22 @@ def test_requirement_46_a_stream_gives_the_matches_of_the_batch_over_a_restart(
     assert sum(one["late"] for one in told) == 0
 
 
+def test_repetitions_are_ordered_by_tie_columns(spark: SparkSession, tmp_path: Path) -> None:
+    asked = program(TEMPLATES + "rule Rise where a : A b : B+ { k = a.k } when b in a [0 s, 4 s]")
+    rows = [{"type": "A", "ts": 0, "k": "p", "x": 0}]
+    rows += [{"type": "B", "ts": 1, "k": "p", "x": x} for x in (2, 0, 1)]
+    with settings(spark, partitions=1):
+        folder = Folder(spark, tmp_path, COLUMNS)
+        folder.add(rows)
+        folder.add([{"type": "clock", "ts": FAR}])
+        folder.run(asked.match(folder.read(), lateness="0 seconds", tie="x"))
+        found = folder.written()
+        batch = asked.match(_whole(spark, rows), tie="x").count()
+    wanted = reference.evaluate(asked, by_type(rows), tie="x")["Rise"]
+    assert len(wanted) == batch == 7
+    assert ids(found) == {"Rise": sorted(row["match_id"] for row in wanted)}
+
+
 def _whole(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     return spark.createDataFrame([tuple(row.values()) for row in rows], COLUMNS)
 

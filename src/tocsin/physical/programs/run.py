@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
+from tocsin.algebra.ties import compares_ties, ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.clocks import Schemas, unit_of
 from tocsin.analysis.durations import counting
@@ -102,9 +103,11 @@ class Run(Generic[Frame]):
     found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
 
     def __post_init__(self) -> None:
-        """Bound every rule, and call time as the data does."""
+        """Bound every rule, order its repetitions by tie columns (R41), and call time as the data does."""
         selected = self.search.strategy == "aggregate"
-        rules = tuple(replace(rule, query=bounded(rule.query, selected=selected)) for rule in self.program.rules)
+        rules = tuple(
+            replace(rule, query=bounded(self._ordered(rule), selected=selected)) for rule in self.program.rules
+        )
         self.program = replace(self.program, rules=rules).timed(self.columns.time)
 
     def matches(self, name: str) -> Frame:
@@ -143,12 +146,16 @@ class Run(Generic[Frame]):
         """Whether a rule is searched for together with others of its stratum."""
         return self.search.strategy == "auto" and is_shared(rule)
 
+    def _ordered(self, rule: Rule) -> alg.Query:
+        return ordered_by_ties(rule.query) if self.columns.tie else rule.query
+
     def check(self, wanted: Sequence[Rule]) -> None:
         """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
         rules = self.needed(wanted)
         errors.raise_all(
             [reason for rule in rules if (reason := refused(rule, self.engine.name, self.search.strategy))]
         )
+        errors.raise_all([reason for rule in rules if (reason := self._untied(rule)) is not None])
         derived = self.program.emitted
         reads = dict.fromkeys(name for rule in rules for name in rule.reads if name not in derived)
         problems: list[errors.TocsinError] = [
@@ -162,6 +169,20 @@ class Run(Generic[Frame]):
         emitted = dict.fromkeys(emit.type for rule in rules for emit in rule.emits)
         problems += [problem for name in emitted if (problem := self._clash(name)) is not None]
         errors.raise_all(problems)
+
+    def _untied(self, rule: Rule) -> errors.UnsupportedError | None:
+        """Why a rule does not run with tie columns, which emitted events have not; None when it does."""
+        is_selected = rule.query.selection is not Selection.ANY
+        if not self.columns.tie or not self.reads_derived(rule):
+            return None
+        if not is_selected and not compares_ties(rule.query.pattern):
+            return None
+        what = f"`select {rule.query.selection.value}`" if is_selected else "A repetition"
+        return errors.UnsupportedError(
+            f"{what} on emitted events does not run with `tie=` yet.",
+            where=rule.where,
+            hint="leave out `tie=`.",
+        )
 
     def _emitting(self, types: Sequence[str]) -> list[Rule]:
         return [rule for rule in self.program.rules if any(emit.type in types for emit in rule.emits)]
@@ -183,14 +204,7 @@ class Run(Generic[Frame]):
         if rule.name in self.found:
             return self.found[rule.name](query.returns)
         if self.reads_derived(rule):
-            # They are known by their values.
-            if query.selection is not Selection.ANY and columns.tie:
-                raise errors.UnsupportedError(
-                    f"`select {query.selection.value}` on emitted events does not run with `tie=` yet.",
-                    where=rule.where,
-                    hint="leave out `tie=`.",
-                )
-            columns = replace(columns, id=None, tie=())
+            columns = replace(columns, id=None, tie=())  # they are known by their values
         elif self.engine.whole is not None and query.selection not in CONTIGUOUS:
             return self.engine.match(query, self.engine.whole, columns, self.search)
         return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns, self.search)

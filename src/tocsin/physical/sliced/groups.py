@@ -16,7 +16,7 @@ Key = tuple[str, ...]
 def is_joint(query: alg.Query) -> bool:
     """Whether a query's matches can be searched for beside those of others: in time slices, without positions."""
     reach = reach_of(query)
-    is_alone = reach.needs_order or reach.counts_every_event or query.over_all_matches
+    is_alone = reach.needs_order or reach.compares_ties or reach.counts_every_event or query.over_all_matches
     return not is_alone and width_us(reach) is not None
 
 

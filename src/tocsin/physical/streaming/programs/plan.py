@@ -12,6 +12,7 @@ import pyarrow as pa
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.algebra.text import to_text
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import network
@@ -156,7 +157,8 @@ class Plan:
         """When the matches of a rule are decided."""
         written = self.asked.program.rule(self.asked.rules[number].name)
         assert written is not None
-        distances = network(written.query, TIMESTAMP)
+        is_tied = self.kernels[number].compares_ties
+        distances = network(ordered_by_ties(written.query) if is_tied else written.query, TIMESTAMP)
         distances.require_bounded()
         return decisions(self.kernels[number], distances, eager=False)
 
@@ -242,8 +244,9 @@ class Plan:
     def _together(
         self, numbers: Sequence[int], layouts: Sequence[Layout], places: Sequence[tuple[int, ...]]
     ) -> tuple[Members, ...]:
-        """The rules that can be searched for together; where positions matter, each is alone."""
-        own = [number for number in numbers if not self.kernels[number].needs_order and not self.asked.is_aggregate]
+        """The rules that can be searched for together; where the order of one instant matters, each is alone."""
+        alone = [kernel.needs_order or kernel.compares_ties or self.asked.is_aggregate for kernel in self.kernels]
+        own = [number for number in numbers if not alone[number]]
         return members_of(
             self.sources,
             [self.kernels[number] for number in own],

@@ -207,7 +207,7 @@ class _Live:
         options, shipper = self.asked_of_streams, self.shipper
         layouts = [
             shipper.ordered(layout, () if self.run.twin.reads_derived(rule) else self.run.columns.tie)
-            if kernel.needs_order
+            if kernel.needs_order or kernel.compares_ties
             else layout
             for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
         ]
