@@ -38,6 +38,7 @@ from tocsin.options import (
     check_options,
     check_rates,
     collecting,
+    names_of,
     options_in,
 )
 from tocsin.physical.claims import unsupported
@@ -278,6 +279,7 @@ class Pattern:
         inputs: DataFrame | Mapping[str, DataFrame],
         *,
         time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
         type: str = "type",
         time_unit: str | None = None,
         sample: float = 0.05,
@@ -286,7 +288,7 @@ class Pattern:
 
         Parameters
         ----------
-        inputs, time, type, time_unit
+        inputs, time, tie, type, time_unit
             As for `match`.
         sample
             The share of the rows by which the heaviest key is found.
@@ -297,8 +299,9 @@ class Pattern:
             Counts, rates, how many events pass each variable's own conditions, keys and their skew, and whether the
             input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
         """
-        check_columns(time=time, type=type)
-        made = prepared(self.query, inputs, {"time": time, "type": type, "time_unit": time_unit})
+        given = options_in(locals())
+        check_options(given, inputs)
+        made = prepared(self.query, inputs, given)
         from tocsin.physical.analyze import analyze
 
         return analyze(made.query, made.inputs, sample=sample).times(made.unit.microseconds)
@@ -309,6 +312,7 @@ class Pattern:
         rates: Mapping[str, Any] | None = None,
         *,
         time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
         type: str = "type",
         time_unit: str | None = None,
         lateness: str | dt.timedelta | None = None,
@@ -325,7 +329,7 @@ class Pattern:
             column, whose columns every event type then has.
         rates
             Events per second of each type, `{"Login": "100/s"}`: then the report says how much a live query remembers.
-        time, type, time_unit
+        time, tie, type, time_unit
             As for `match`.
         lateness
             How late events may come, `"10 seconds"` or a timedelta; they are remembered that much longer.
@@ -357,6 +361,7 @@ class Pattern:
             schemas,
             Demands(rates, lateness, streaming, max_state, live_keys),
             time=time,
+            ties=names_of(tie),
             clock=self._clock(time),
             type=type,
             time_unit=time_unit,

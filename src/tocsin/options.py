@@ -204,6 +204,19 @@ _OF_ENGINES = ("strategy", "max_matches_per_start", "statistics", "shards", "emi
 _UNLIMITED = ("join", "sliding-window", "count", "trend")
 
 
+def names_of(tie: Any) -> tuple[str, ...]:
+    """The columns of `tie=`.
+
+    Raises
+    ------
+    InvalidOptionError
+        When they are no names.
+    """
+    given = options_in({"tie": tie})["tie"]
+    OPTIONS["tie"].check("tie", given)
+    return (given,) if isinstance(given, str) else given or ()
+
+
 def options_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The options among the arguments of a method; columns that order events as a tuple."""
     given = {name: value for name, value in arguments.items() if name in OPTIONS}

@@ -22,7 +22,15 @@ from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.registered import Function, functions_of, tables_of
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, expected_explosion
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import MOST_TASK_MEMORY, check_columns, check_max_text, check_options, collecting, options_in
+from tocsin.options import (
+    MOST_TASK_MEMORY,
+    check_columns,
+    check_max_text,
+    check_options,
+    collecting,
+    names_of,
+    options_in,
+)
 from tocsin.reports import Report, sections
 
 if TYPE_CHECKING:
@@ -363,6 +371,7 @@ class Rules:
         rates: Mapping[str, Any] | None = None,
         *,
         time: str | Mapping[str, str] = "ts",
+        tie: str | Iterable[str] | None = None,
         type: str = "type",
         time_unit: str | None = None,
         lateness: str | dt.timedelta | None = None,
@@ -380,7 +389,7 @@ class Rules:
         rates
             Events per second of each type from outside, `{"Transfer": "100/s"}`: then the report says how much a live
             program remembers.
-        time, type, time_unit, lateness
+        time, tie, type, time_unit, lateness
             As for `Pattern.check`.
         streaming
             Refuse a program whose state has no bound that is known before it starts.
@@ -413,6 +422,7 @@ class Rules:
             schemas,
             rates,
             time=time,
+            ties=names_of(tie),
             type=type,
             time_unit=time_unit,
             lateness=lateness,

@@ -143,6 +143,32 @@ def test_an_event_type_is_described_once(pattern: str, tmp_path: Path, monkeypat
     assert "`--schema` and `--input` both describe the event type `A`." in shown
 
 
+def test_check_and_explain_take_tie_columns(pattern: str) -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE a.ts = b.ts WITHIN 1 SECOND"
+    assert "[CONTRADICTORY_DISTANCES]" in refused("check", "-", stdin=text)
+    for schema in ([], SCHEMA):
+        shown = tocsin("check", "-", *schema, "--tie", "x", stdin=text)
+        assert shown.exit_code == 0, shown.output
+    assert "Choose one with `--tie`." in refused("check", "-", *SCHEMA, "--tie", "seq", stdin=text)
+    assert "`tie=` has no effect without `inputs`" in refused("explain", pattern, "--tie", "x")
+
+
+@pytest.mark.parametrize(
+    "options", [("--input", "A=a.csv"), ("--mode", "cost"), ("--time", "at"), ("--tie", "x"), ("--strategy", "join")]
+)
+def test_explain_of_a_program_refuses_what_is_said_of_inputs(tmp_path: Path, options: tuple[str, str]) -> None:
+    path = tmp_path / "p.parte"
+    path.write_text("template A { x : Integer } rule R where a : A { x > 5 }")
+    assert f"`{options[0]}` has no effect on a program" in refused("explain", str(path), *options)
+
+
+def test_options_of_check_and_explain_without_effect_are_refused(pattern: str) -> None:
+    shown = refused("check", pattern, *SCHEMA, "--type-column", "kind")
+    assert "`--type-column` has no effect without a single `--input`" in shown
+    for command in ("check", "explain"):
+        assert "`--function` has no effect on a pattern" in refused(command, pattern, "--function", "f=boolean")
+
+
 def test_a_pattern_can_come_from_stdin() -> None:
     assert "<stdin>:1:9" in refused("check", "-", stdin="PATTERN QES(A a)")
 

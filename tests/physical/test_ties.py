@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from typing import Any
 
@@ -212,3 +213,55 @@ def test_tie_columns_of_two_types_are_refused_on_spark(spark: SparkSession) -> N
     }
     with pytest.raises(errors.TypeMismatchError, match="The columns of `tie` cannot be compared between inputs"):
         compiled(PAIR).match(frames, tie="r")
+
+
+# --- what is known before anything runs -----------------------------------------------------------
+
+AT_ONCE = "PATTERN SEQ(A a, B b) WHERE a.ts = b.ts WITHIN 1 SECOND"
+
+
+def schemas(**kinds: str) -> dict[str, dict[str, str]]:
+    """The attribute `n` of each event type."""
+    return {name: {"ts": "bigint", "m": "bigint", "n": kind} for name, kind in kinds.items()}
+
+
+def test_check_orders_events_of_one_instant_by_ties() -> None:
+    pattern = compiled(AT_ONCE)
+    with pytest.raises(errors.ContradictoryDistancesError):
+        pattern.check(schemas(A="int", B="int"))
+    for tie in ("n", ["n"], iter(["n"])):
+        assert "a     b   0 s    0 s" in str(pattern.check(schemas(A="int", B="int"), tie=tie).network)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "tie", "problem"),
+    [
+        ({"A": "int", "B": "int"}, "seq", "There is no column `seq` in the input of `A`"),
+        ({"A": "array<bigint>", "B": "int"}, "n", "`tie` names `n`, whose values have no order: array<bigint>"),
+        ({"A": "int", "B": "string"}, "n", "cannot be compared between inputs: `n` is an integer in `A` and a string"),
+        ({"A": "int", "B": "int"}, 5, "`tie=5` is not the name of a column"),
+    ],
+)
+def test_check_refuses_the_tie_columns_that_match_refuses(kinds: dict[str, str], tie: Any, problem: str) -> None:
+    program = tocsin.rules(
+        """template A { m : Integer }  template B { m : Integer }
+        rule R where a : A  b : B when b in a [0 seconds, 1 second]"""
+    )
+    with pytest.raises(errors.TocsinError, match=re.escape(problem)):
+        compiled(PAIR).check(schemas(**kinds), tie=tie)
+    with pytest.raises(errors.TocsinError, match=re.escape(problem)):
+        program.check(schemas(**kinds), tie=tie)
+
+
+def test_rules_are_checked_with_their_ties() -> None:
+    program = tocsin.rules("template F { n : Integer }  rule R where f : F[2] when f in f [0 seconds, 1 second]")
+    assert program.check({"F": {"ts": "bigint", "n": "bigint"}}, tie="n").rules
+
+
+def test_analyze_orders_events_of_one_instant_by_ties(spark: SparkSession) -> None:
+    frames = {name: spark.createDataFrame([(1, number)], "ts bigint, n bigint") for number, name in enumerate("AB")}
+    with pytest.raises(errors.ContradictoryDistancesError):
+        compiled(AT_ONCE).analyze(frames)
+    assert compiled(AT_ONCE).analyze(frames, tie="n").types["A"].count == 1
+    with pytest.raises(errors.TocsinError, match="There is no column `seq`"):
+        compiled(AT_ONCE).analyze(frames, tie="seq")

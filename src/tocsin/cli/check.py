@@ -10,16 +10,23 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import check_unit
 from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules, is_program, show
 from tocsin.cli.run import compiled, input_frames
 from tocsin.explain.check import Demands, reported
+from tocsin.options import OPTIONS
 from tocsin.physical.claims import check_strategy
 from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")
+TIME, TYPE_COLUMN = OPTIONS["time"].default, OPTIONS["type"].default
+
+
+def _without_effect(option: str, why: str) -> errors.InvalidOptionError:
+    return errors.InvalidOptionError(f"`{option}` has no effect {why}.", hint="leave it out.")
 
 
 def check(
@@ -31,6 +38,7 @@ def check(
     time: str,
     time_unit: str | None,
     type_column: str,
+    tie: list[str],
     lateness: str | None,
     streaming: bool,
     max_state: str | None,
@@ -48,6 +56,8 @@ def check(
         name: read_schema(name, text)
         for name, text in files.named_values(schemas, "--schema", "'Login=ts timestamp, user string'").items()
     }
+    if type_column != TYPE_COLUMN and (len(inputs) != 1 or not isinstance(files.input_paths(inputs), str)):
+        raise _without_effect("--type-column", "without a single `--input`: it names the type column of one")
     per_type = files.named_values(rates, "--rate", "Login=100/s") or None
     demands = Demands(per_type, lateness, streaming, max_state, live_keys)
     if is_program(file, language):
@@ -57,10 +67,14 @@ def check(
                 hint="compare them with the columns of a file by `--schema`.",
             )
         show(
-            compiled_rules(file, functions).check(given or None, time=time, time_unit=time_unit, **vars(demands)),
+            compiled_rules(file, functions).check(
+                given or None, time=time, tie=tie, time_unit=time_unit, **vars(demands)
+            ),
             format,
         )
         return
+    if functions:
+        raise _without_effect("--function", "on a pattern: it declares a function that rules call")
 
     def known(query: alg.Query) -> Any:
         return _described(given, input_frames(query, inputs)) if inputs else given
@@ -70,11 +84,12 @@ def check(
     report: CheckReport
     if not is_known:
         check_unit(time_unit)
-        report = reported(StructureReport, pattern.query, demands, (), [], clock=time, warnings=pattern.warnings)
+        query = ordered_by_ties(pattern.query) if tie else pattern.query
+        report = reported(StructureReport, query, demands, (), [], clock=time, warnings=pattern.warnings)
         if format == "text":
             terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
     else:
-        columns: dict[str, Any] = {"time": time, "type": type_column, "time_unit": time_unit}
+        columns: dict[str, Any] = {"time": time, "tie": tie, "type": type_column, "time_unit": time_unit}
         report = pattern.check(known(pattern.query), **columns, **vars(demands))
     show(report, format)
 
@@ -112,15 +127,29 @@ def explain(
     time: str,
     time_unit: str | None,
     type_column: str,
+    tie: list[str],
     strategy: str,
     language: str | None,
     functions: list[str],
 ) -> None:
     """Print how a pattern is understood and planned."""
     if is_program(file, language):
+        for name, is_given in {
+            "--input": bool(inputs),
+            "--mode": mode != EXPLAIN_MODES[0],
+            "--time": time != TIME,
+            "--time-unit": time_unit is not None,
+            "--type-column": type_column != TYPE_COLUMN,
+            "--tie": bool(tie),
+            "--strategy": strategy != "auto",
+        }.items():
+            if is_given:
+                raise _without_effect(name, "on a program, which is explained without inputs")
         terminal.out().print(str(compiled_rules(file, functions).explain()), markup=False)
         return
     check_strategy(strategy)
+    if functions:
+        raise _without_effect("--function", "on a pattern: it declares a function that rules call")
     if mode not in EXPLAIN_MODES:
         raise errors.InvalidOptionError(
             f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
@@ -131,7 +160,8 @@ def explain(
 
     pattern = compiled(file, language, known if inputs else None, time=time, type_column=type_column)
     frames = known(pattern.query) if inputs else None
-    report = pattern.explain(frames, mode=mode, time=time, time_unit=time_unit, type=type_column, strategy=strategy)
+    columns: dict[str, Any] = {"time": time, "tie": tie or None, "type": type_column, "time_unit": time_unit}
+    report = pattern.explain(frames, mode=mode, strategy=strategy, **columns)
     terminal.out().print(str(report), markup=False)
 
 

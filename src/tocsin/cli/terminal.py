@@ -68,6 +68,7 @@ OPTIONS_OF_THE_LIBRARY = {
     "`time=`": "`--time`",
     "`type=`": "`--type-column`",
     "`tie= and id=`": "`--tie` and `--id`",
+    "`tie=`": "`--tie`",
     "`time_unit=`": "`--time-unit`",
 }
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.clocks import check_clock
 from tocsin.analysis.compile import compiled
+from tocsin.analysis.holdings import differing
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.limits import parse_limit, require_within
@@ -19,11 +22,13 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind, in_order
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
+from tocsin.analysis.types import DataType, common_type, from_spark_name
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.optimizer.pipeline import optimize
 from tocsin.options import check_live_keys, check_rates, collecting, microseconds, schemas_of
 from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import refused_by_kernels, unsupported
+from tocsin.physical.wording import missing, unordered
 from tocsin.reports import CheckReport
 
 R = TypeVar("R", bound=CheckReport)
@@ -50,11 +55,13 @@ def checked(
     clock: str,
     type: str,
     warnings: tuple[errors.TocsinWarning, ...],
+    ties: Sequence[str] = (),
     time_unit: str | None = None,
 ) -> CheckReport:
     """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any."""
+    query = ordered_by_ties(query) if ties else query
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
-    problems: list[errors.TocsinError] = []
+    problems = [*tie_problems(ties, given, alg.event_types(query.pattern))]
     columns: tuple[tuple[str, str], ...] = ()
     is_integer = False
     known: Mapping[str, Schema] = {}
@@ -76,6 +83,29 @@ def checked(
         schemas=known,
         warnings=warnings,
     )
+
+
+def tie_problems(
+    ties: Sequence[str], schemas: Mapping[str, Mapping[str, Any]], types: Collection[str]
+) -> Iterator[errors.TocsinError]:
+    """What is wrong with tie columns: every event type has them, and their values have an order."""
+    for name in ties:
+        found: dict[str, DataType] = {}
+        for kind in (kind for kind in types if kind in schemas):
+            if name not in schemas[kind]:
+                yield missing(name, schemas[kind], f"the input of `{kind}`", "tie=", "column")
+                continue
+            with contextlib.suppress(errors.InvalidOptionError):  # no type at all: binding reports it
+                given = schemas[kind][name]
+                found[kind] = from_spark_name(given) if isinstance(given, str) else given
+        without_order = [known for known in found.values() if not known.is_ordered]
+        if without_order:
+            yield unordered("tie", name, str(without_order[0]))
+        elif common_type(found.values()) is None:
+            yield errors.TypeMismatchError(
+                f"The columns of `tie` cannot be compared between inputs: `{name}` is {differing(found)}.",
+                hint="`tie=` names columns that have one type in all inputs.",
+            )
 
 
 def problems_with_schemas(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tocsin import errors
+from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
 from tocsin.algebra.text import to_text
+from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import check_unit
 from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.clocks import check_clock
@@ -29,6 +31,7 @@ from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.explain.check import tie_problems
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, collecting, microseconds, schemas_of
 from tocsin.physical.programs.claims import refusals
@@ -196,6 +199,7 @@ def checked_program(
     rates: Mapping[str, Any] | None,
     *,
     time: str | Mapping[str, str],
+    ties: Sequence[str],
     type: str,
     time_unit: str | None,
     lateness: Any,
@@ -206,6 +210,7 @@ def checked_program(
     warnings: tuple[errors.TocsinWarning, ...],
 ) -> RulesReport:
     """Check a program against schemas and rates; see `Rules.check`."""
+    program = _ordered(program) if ties else program
     problems: list[errors.TocsinError] = []
     with collecting(problems):
         check_unit(time_unit)
@@ -213,6 +218,7 @@ def checked_program(
         with collecting(problems):
             given = schemas_of(schemas, list(sources(program)), type)
             _check_schemas(program, given, time, problems)
+            problems.extend(tie_problems(ties, given, list(sources(program))))
             check_clock(time_unit, given, time, [rule.query for rule in program.rules])
     late_us, known, limit = 0, {}, None
     with collecting(problems):
@@ -234,6 +240,16 @@ def checked_program(
     if not known:
         return RulesReport(program, tuple(replace(each, sizes=None) for each in reports), {}, None, warnings)
     return RulesReport(program, reports, derived, state, warnings)
+
+
+def _ordered(program: Program) -> Program:
+    """The program with events of one instant ordered by tie columns, which emitted events have not."""
+
+    def query(rule: Rule) -> alg.Query:
+        reads_emitted = any(name in program.emitted for name in rule.reads)
+        return rule.query if reads_emitted else ordered_by_ties(rule.query)
+
+    return replace(program, rules=tuple(replace(rule, query=query(rule)) for rule in program.rules))
 
 
 SMALLER = (
