@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tools import find_java
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from tocsin.api import EXPLAIN_MODES
@@ -21,6 +22,7 @@ from tocsin.cli.app import app
 from tocsin.cli.check import read_schema
 from tocsin.cli.shown import coloured
 from tocsin.errors import JavaNotFoundError
+from tocsin.options import BATCH, OPTIONS
 
 SCHEMA = ["--schema", "A=ts timestamp, k string, x int", "--schema", "B=ts timestamp, k string, x int"]
 
@@ -60,6 +62,35 @@ def test_help_shows_one_example_per_line(command: str, monkeypatch: pytest.Monke
     # Nothing is broken by the width: an example that goes on says so.
     after = [lines[lines.index(example) + 1] for example in examples]
     assert all(example.endswith("\\") == bool(follows) for example, follows in zip(examples, after, strict=True))
+
+
+# Options of `match` by another name on the command line, and those that are not there.
+FLAGS = {"type": "--type-column", "rates": "--rate", "heartbeats": "--heartbeat", "late": "--late --strict"}
+OF_PYTHON = {
+    "engine": "the commands run on Spark",
+    "form": "compact rows are enumerated in Python",
+    "statistics": "a value of Python's",
+}
+
+
+def test_every_option_of_match_has_a_flag() -> None:
+    flags = {command: options_of(command) for command in ("run", "stream")}
+    for name, option in OPTIONS.items():
+        wanted = set(FLAGS.get(name, f"--{name.replace('_', '-')}").split())
+        assert (wanted <= flags["stream"]) == (name not in OF_PYTHON), name
+        assert (wanted <= flags["run"]) == (name not in OF_PYTHON and BATCH not in option.no_effect), name
+
+
+def options_of(command: str) -> set[str]:
+    found = get_command(app).commands[command].params
+    return {flag for one in found for flag in one.opts}
+
+
+@pytest.mark.parametrize("command", ["run", "stream"])
+@pytest.mark.parametrize("size", ["many", "0GB", "1GB per key"])
+def test_a_memory_that_is_none_is_refused_before_spark_starts(command: str, size: str, pattern: str) -> None:
+    shown = refused(command, pattern, "--input", "A=a.csv", "--max-task-memory", size)
+    assert f"`--max-task-memory='{size}'`" in shown
 
 
 def test_help_of_explain_names_every_mode() -> None:

@@ -337,6 +337,18 @@ def test_a_limit_stops_a_pattern_that_explodes(tmp_path: Path, spark: SparkSessi
         "[TOO_MANY_MATCHES] From one event on, the iteration of `a` has more than 100 matches"
     )
     assert "`--max-matches-per-start` moves the limit" in result.stderr
+    result = tocsin("run", str(pattern), "--input", f"A={events}", "--max-task-memory", "1kB", "--time-unit", "us")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("[TOO_MUCH_MEMORY]"), result.stderr
+    assert "`--max-task-memory` moves the limit" in result.stderr
+
+
+def test_rates_reach_the_choice_of_a_plan(tmp_path: Path, spark: SparkSession) -> None:
+    pattern, events = tmp_path / "p.sase", tmp_path / "a.csv"
+    pattern.write_text("PATTERN A+ a WITHIN 1 SECOND")
+    events.write_text("ts\n1\n")
+    shown = done("run", str(pattern), "--input", f"A={events}", "--rate", "A=1000000/s")
+    assert "[EXPLOSION_EXPECTED]" in shown.stderr
 
 
 def test_contiguity_counts_the_events_of_every_input(tmp_path: Path, spark: SparkSession) -> None:

@@ -62,6 +62,12 @@ def test_rules_and_templates_have_a_folder_each_and_there_is_a_summary(
     assert spark.catalog.listTables() == []
 
 
+def test_the_memory_of_a_task_is_limited(spark: SparkSession, options: list[str]) -> None:
+    result = tocsin("run", *options, "--max-task-memory", "1B", "--time-unit", "us")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("[TOO_MUCH_MEMORY]"), result.stderr
+
+
 def test_without_out_the_matches_are_counted(spark: SparkSession, options: list[str]) -> None:
     result = tocsin("run", *options)
     assert result.exit_code == 0, result.output

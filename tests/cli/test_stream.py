@@ -215,6 +215,14 @@ def test_a_pattern_without_a_bound_or_without_room_is_refused(spark: SparkSessio
     assert "`RETURN … AS …`" in refused(shop.run(*shop.written), "INVALID_INPUT")
 
 
+def test_the_memory_of_a_task_is_limited(spark: SparkSession, shop: Shop) -> None:
+    shop.add("1.json", LOGIN, TRANSFER)
+    refused(shop.run("--once", "--max-task-memory", "1B"), "TOO_MUCH_MEMORY")
+    assert "nothing to watch" in refused(shop.run("--once", "--strategy", "join"), "INVALID_OPTION")
+    by_automaton = shop.run("--once", "--strategy", "automaton")
+    assert "; 0 matches; " in by_automaton.stderr, by_automaton.output  # it waits for the watermark
+
+
 def test_wrong_variables_and_wrong_columns_are_reported_together(spark: SparkSession, shop: Shop) -> None:
     shop.add("1.json", LOGIN, TRANSFER)
     shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) WHERE x.user = 'ada' AND l.nope = 1 WITHIN 1 MINUTE")

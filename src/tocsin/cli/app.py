@@ -11,7 +11,9 @@ from tocsin.cli import terminal
 from tocsin.cli.programs import module_folders
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.options import MOST_TASK_MEMORY
 from tocsin.physical.claims import STRATEGIES
+from tocsin.physical.streaming.claims import STRATEGIES as STRATEGIES_ON_STREAMS
 
 
 def _show_version(asked: bool) -> None:
@@ -74,12 +76,22 @@ Strategy = Annotated[
     str,
     typer.Option("--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` tells what auto takes."),
 ]
+LIVE_STRATEGIES = tuple(name for name in STRATEGIES_ON_STREAMS if name != "join")  # whose state Tocsin has
+LiveStrategy = Annotated[str, typer.Option("--strategy", help=f"How to run it: {', '.join(LIVE_STRATEGIES)}.")]
 Tie = Annotated[
     list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")
 ]
 Id = Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")]
 MostMatches = Annotated[
     int, typer.Option("--max-matches-per-start", metavar="NUMBER", help="Stop when one event begins more matches.")
+]
+MaxTaskMemory = Annotated[
+    str,
+    typer.Option(
+        "--max-task-memory",
+        metavar="SIZE",
+        help="Stop a task whose matches need more memory, as in `2GB`; as many tasks run at once as there are cores.",
+    ),
 ]
 Tables = Annotated[
     list[str] | None,
@@ -122,7 +134,9 @@ def run(
     tie: Tie = None,
     id: Id = None,
     strategy: Strategy = "auto",
+    rate: Rates = None,
     max_matches_per_start: MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: MaxTaskMemory = MOST_TASK_MEMORY,
     table: Tables = None,
     language: Language = None,
 ) -> None:
@@ -139,6 +153,11 @@ def run(
     All rules of a program in one run, each with a folder of its own, as has each template that they emit:
 
         tocsin run bank.parte --input all.csv --table known=known.csv --out found
+
+    Let the matches of one event, and of one task, be more than usual:
+
+        tocsin run takeover.sase --input events.parquet --out matches \
+                                 --max-matches-per-start 1000000 --max-task-memory 2GB
 
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """
@@ -157,7 +176,9 @@ def run(
         id=id,
         language=language,
         strategy=strategy,
+        rates=rate or [],
         most=max_matches_per_start,
+        memory=max_task_memory,
         tables=table or [],
     )
 
@@ -215,10 +236,12 @@ def stream(
     state_store: Annotated[
         str | None, typer.Option("--state-store", help="default (in memory) or rocksdb (on disk).")
     ] = None,
+    strategy: LiveStrategy = "auto",
     rate: Rates = None,
     max_state: MaxState = None,
     live_keys: LiveKeys = None,
     max_matches_per_start: MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: MaxTaskMemory = MOST_TASK_MEMORY,
     table: Tables = None,
     language: Language = None,
 ) -> None:
@@ -272,11 +295,13 @@ def stream(
             trigger=trigger,
             shards=shards,
             state_store=state_store,
+            strategy=strategy,
             rates=rate or [],
             max_state=max_state,
             live_keys=live_keys,
             tables=table or [],
             most=max_matches_per_start,
+            memory=max_task_memory,
             language=language,
         )
     )

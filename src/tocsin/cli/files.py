@@ -199,10 +199,21 @@ def read(spark: SparkSession, path: str) -> DataFrame:
 # What hints call arguments of Python, on the command line.
 OPTIONS = {
     "`max_matches_per_start=`": "`--max-matches-per-start`",
+    "`max_task_memory=`": "`--max-task-memory`",
     '`strategy="clustered"`': "`--strategy clustered`",
     '`late="fail"`': "`--strict`",
     "`lateness=`": "`--lateness`",
 }
+OF_WORKERS = (
+    errors.TooManyMatchesError,
+    errors.TooMuchSearchError,
+    errors.TooMuchMemoryError,
+    errors.NumberTooLargeError,
+    errors.UserFunctionError,
+    errors.NotTimeClusteredError,
+    errors.StateMismatchError,
+    errors.LateEventsError,
+)
 # What Spark says of a file that it cannot read, and of a place it cannot write to.
 UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
 UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
@@ -227,12 +238,7 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
         return
     text = str(error)
     # Raised on a worker, of which only the text is left.
-    for kind in (
-        errors.TooManyMatchesError,
-        errors.NotTimeClusteredError,
-        errors.StateMismatchError,
-        errors.LateEventsError,
-    ):
+    for kind in OF_WORKERS:
         told = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
         if told is not None:
             hint = told[2]

@@ -24,6 +24,7 @@ from tocsin.errors import (
 )
 from tocsin.explain.check import problems_with_schemas
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.options import MOST_TASK_MEMORY, OPTIONS
 from tocsin.physical.claims import check_strategy, counts_other_types, unsupported
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
+RATE = "Login=100/s"  # how one is written
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def job(
     tie: list[str],
     id: str | None,
     strategy: str = "auto",
+    rates: Mapping[str, str] | None = None,
     most: int = MOST_MATCHES_PER_START,
+    memory: str = MOST_TASK_MEMORY,
     time_unit: str | None = None,
 ) -> Job:
     """Read the inputs and plan the match; nothing runs yet but what Spark needs to know the columns."""
@@ -113,8 +117,9 @@ def job(
         wanted = paths if counts_other_types(pattern.query) else needed
         inputs = {name: counted(files.read(spark, paths[name])) for name in wanted}
     options: dict[str, Any] = {"time": time, "time_unit": time_unit, "type": type_column, "tie": tie or None, "id": id}
+    options |= {"strategy": strategy, "rates": rates, "max_matches_per_start": most, "max_task_memory": memory}
     with terminal.showing_warnings():
-        matches = pattern.match(inputs, **options, strategy=strategy, max_matches_per_start=most)
+        matches = pattern.match(inputs, **options)
     output = Observation("matches")
     return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
 
@@ -189,7 +194,9 @@ def run(
     id: str | None,
     language: str | None,
     strategy: str = "auto",
+    rates: list[str] | None = None,
     most: int = MOST_MATCHES_PER_START,
+    memory: str = MOST_TASK_MEMORY,
     tables: list[str] | None = None,
     time_unit: str | None = None,
 ) -> None:
@@ -205,6 +212,8 @@ def run(
         raise InvalidOptionError(
             f"`--max-matches-per-start {most}` allows no match.", hint="write a number from 1 on, or leave it out."
         )
+    OPTIONS["max_task_memory"].check("--max-task-memory", memory)
+    per_type = files.named_values(rates or [], "--rate", RATE) or None
     if is_program(file, language):
         run_rules(
             file,
@@ -218,7 +227,9 @@ def run(
             tie=tie,
             id=id,
             strategy=strategy,
+            rates=per_type,
             most=most,
+            memory=memory,
             time_unit=time_unit,
         )
         return
@@ -249,7 +260,9 @@ def run(
             tie=tie,
             id=id,
             strategy=strategy,
+            rates=per_type,
             most=most,
+            memory=memory,
             time_unit=time_unit,
         )
     with steps.step("Matching", progress), files.running(all_paths, writes=out):

@@ -35,7 +35,9 @@ def run_rules(
     tie: list[str],
     id: str | None,
     strategy: str,
+    rates: Mapping[str, str] | None,
     most: int,
+    memory: str,
     time_unit: str | None = None,
 ) -> None:
     """Everything that can be refused is refused before Spark starts, but for what needs the rows of a table."""
@@ -60,7 +62,7 @@ def run_rules(
         options: dict[str, Any] = {"time": time, "type": type_column, "tie": tie or None, "id": id}
         options |= {"strategy": strategy, "max_matches_per_start": most, "time_unit": time_unit}
         with terminal.showing_warnings():
-            found = program.match(frames, **options)
+            found = program.match(frames, **options, rates=rates, max_task_memory=memory)
             events = _events(program, frames, found, options)
     # Kept while it is written in several places, and given up after that: this session is nobody else's.
     found.persist()

@@ -19,13 +19,13 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import sources
 from tocsin.cli import checkpoints, files, live_inputs, terminal
 from tocsin.cli.programs import compiled_rules, is_program
-from tocsin.cli.run import check_types, compiled
+from tocsin.cli.run import RATE, check_types, compiled
 from tocsin.cli.run_rules import checked_rules, table_rows
 from tocsin.cli.session import start
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import FAIL, microseconds
-from tocsin.physical.claims import counts_other_types
+from tocsin.options import FAIL, MOST_TASK_MEMORY, OPTIONS, microseconds
+from tocsin.physical.claims import check_strategy, counts_other_types
 from tocsin.physical.streaming.claims import refused_on_streams
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 STREAM_FORMATS = ("parquet", "json")
 CONSOLE = "-"
-RATE = "Login=100/s"  # how one is written
 PATIENCE_S = 10.0  # for what Spark tells of the last micro-batch
 
 
@@ -71,7 +70,9 @@ class Asked:
     max_state: str | None = None
     live_keys: int | None = None
     tables: list[str] = field(default_factory=list)
+    strategy: str = "auto"
     most: int = MOST_MATCHES_PER_START
+    memory: str = MOST_TASK_MEMORY
     language: str | None = None
 
     @property
@@ -123,7 +124,7 @@ def stream(asked: Asked) -> None:
             first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
             _require_room(query, asked, inputs)
             with terminal.showing_warnings():
-                matches = query.match(inputs, **_options(asked, spark, first, settings))
+                matches = query.match(inputs, **_options(asked, spark, first))
             if not asked.shows:
                 sinks.check_columns(
                     matches, hint="call it something else: `RETURN … AS …`, or another name of the rule."
@@ -179,6 +180,13 @@ def _check(asked: Asked) -> None:
     ):
         if number is not None and number < 1:
             raise InvalidOptionError(f"`--{name} {number}` is no number from 1 on.", hint="leave it out.")
+    check_strategy(asked.strategy)
+    if asked.strategy == "join":
+        raise InvalidOptionError(
+            "`--strategy join` leaves the state to Spark, and there is nothing to watch.",
+            hint='leave it out; in Python, `match(…, strategy="join")` runs joins of streams.',
+        )
+    OPTIONS["max_task_memory"].check("--max-task-memory", asked.memory)
     microseconds(asked.trigger)
     microseconds(asked.lateness)
 
@@ -195,7 +203,7 @@ def _compiled(
     if asked.tables:
         raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
     pattern = compiled(asked.file, asked.language, schemas, time=asked.time, type_column=asked.type_column)
-    refusal = refused_on_streams(pattern.query, "auto")
+    refusal = refused_on_streams(pattern.query, asked.strategy)
     if refusal is not None:
         raise refusal
     check_types(pattern.query, paths)
@@ -241,14 +249,15 @@ def _require_room(query: tocsin.Pattern | tocsin.Rules, asked: Asked, inputs: An
     """Refuse what has no bound, or may keep more than there is room for."""
     rates = files.named_values(asked.rates, "--rate", RATE) or None
     demands: dict[str, Any] = {"max_state": asked.max_state, "live_keys": asked.live_keys, "lateness": asked.lateness}
+    columns: dict[str, Any] = {"time": asked.time, "tie": asked.tie, "type": asked.type_column}
     if isinstance(query, tocsin.Rules):
         if rates or asked.max_state is not None:
-            query.check(None, rates, time=asked.time, type=asked.type_column, streaming=True, **demands)
+            query.check(None, rates, **columns, time_unit=asked.time_unit, streaming=True, **demands)
         return
-    query.check(inputs, rates, time=asked.time, type=asked.type_column, streaming=True, **demands)
+    query.check(inputs, rates, **columns, time_unit=asked.time_unit, streaming=True, **demands)
 
 
-def _options(asked: Asked, spark: SparkSession, first: DataFrame, settings: Mapping[str, str]) -> dict[str, Any]:
+def _options(asked: Asked, spark: SparkSession, first: DataFrame) -> dict[str, Any]:
     """What `match` is asked for."""
     return {
         "time": asked.time,
@@ -260,10 +269,12 @@ def _options(asked: Asked, spark: SparkSession, first: DataFrame, settings: Mapp
         "idle_timeout": asked.idle_timeout,
         "heartbeats": live_inputs.beats(spark, asked.time, first, asked.time_unit) if asked.heartbeat else None,
         "late": FAIL if asked.strict else asked.late is not None,
-        "shards": int(settings[checkpoints.PARTITIONS]),
+        "shards": asked.shards,
         "rates": files.named_values(asked.rates, "--rate", RATE) or None,
         "emit": asked.emit,
+        "strategy": asked.strategy,
         "max_matches_per_start": asked.most,
+        "max_task_memory": asked.memory,
     }
 
 
