@@ -123,33 +123,35 @@ def _expanded(node: alg.Node) -> list[alg.Node]:
 
 
 class _Cutter:
+    """Cuts parts into tables. `iterated` is whether a part is one copy of an iteration, at any depth."""
+
     def __init__(self, made: Program, tests: tuple[Test, ...]) -> None:
         self.made = made
         self.tests = tests
 
-    def part(self, node: alg.Node) -> alg.Node:
+    def part(self, node: alg.Node, *, iterated: bool = False) -> alg.Node:
         match node:
             case alg.Event() | Line() | Pick():
                 return node
             case alg.Sequence() | alg.All():
-                return self._several(node)
+                return self._several(node, iterated=iterated)
             case alg.Around():
-                return replace(node, part=self.part(node.part))
+                return replace(node, part=self.part(node.part, iterated=iterated))
             case alg.Repeat(part=alg.Event()):
                 return node
             case alg.Repeat():
                 least = 0 if may_be_empty(node.part) else node.least
-                return replace(node, part=self._table(node.part, iterated=node.most != 1), least=least)
+                return replace(node, part=self._table(node.part, iterated=iterated or node.most != 1), least=least)
             case alg.Any():
-                pick = self._table(node, iterated=False)
+                pick = self._table(node, iterated=iterated)
                 return alg.Repeat(pick, 0, 1) if may_be_empty(node) else pick
         raise TypeError(f"{type(node).__name__} has no search")
 
-    def _several(self, node: alg.Sequence | alg.All) -> alg.Node:
+    def _several(self, node: alg.Sequence | alg.All, *, iterated: bool) -> alg.Node:
         """The parts, the first ones as a table while there are more loops than one function may nest."""
         is_long = sum(map(_loops, node.parts)) > MOST_LOOPS
         originals = _lined(node.parts) if is_long and isinstance(node, alg.Sequence) else list(node.parts)
-        parts = [self.part(part) for part in originals]
+        parts = [self.part(part, iterated=iterated) for part in originals]
         while sum(map(_loops, parts)) > MOST_LOOPS:
             number, loops = 1, _loops(parts[0])
             while loops + _loops(parts[number]) <= MOST_LOOPS:
@@ -157,14 +159,16 @@ class _Cutter:
                 number += 1
             # One part by itself gains nothing: the next one then makes the table on its own.
             first = replace(node, parts=tuple(originals[:number])) if number > 1 else originals[0]
-            pick = self._table(first, iterated=False)
+            pick = self._table(first, iterated=iterated)
             parts[:number] = [alg.Repeat(pick, 0, 1) if may_be_empty(first) else pick]
             originals[:number] = [first]
         return replace(node, parts=tuple(parts))
 
     def _table(self, node: alg.Node, *, iterated: bool) -> Pick:
         branches = node.parts if isinstance(node, alg.Any) else (node,)
-        searches = tuple(Search(self.part(branch), self._within(branch, iterated)) for branch in branches)
+        searches = tuple(
+            Search(self.part(branch, iterated=iterated), self._within(branch, iterated)) for branch in branches
+        )
         waiting = tuple(absence for absence in alg.absences_in(node) if not is_settled_within(absence, node, iterated))
         _refuse_lists_of_windows(waiting, node)
         self.made.tables.append(Table(node, searches, waiting))
