@@ -39,6 +39,7 @@ from tocsin.language import expressions as ex
 __all__ = ["condition_code", "fold_statements", "ranks_that_meet", "true_code", "value_code"]
 
 Texts = tuple[str, str | None]
+MOST_NESTED = 90
 
 
 def true_code(test: Test, value: Callable[[SlotRef], Texts], fold: Callable[[Fold], Texts]) -> str:
@@ -69,9 +70,8 @@ def ranks_that_meet(tree: ex.Expression) -> list[tuple[Slot, Slot]]:
         When it cannot be written with numbers.
     """
     pairs: list[tuple[Slot, Slot]] = []
-    _Writer(lambda leaf: ("0", None), lambda leaf: ("0", None), lambda left, right: pairs.append((left, right))).truth(
-        tree
-    )
+    writer = _Writer(lambda leaf: ("0", None), lambda leaf: ("0", None), lambda one, other: pairs.append((one, other)))
+    require_shallow(writer.truth(tree).true)
     return pairs
 
 
@@ -80,7 +80,7 @@ Unite = Callable[[Slot, Slot], None]
 
 def condition_code(tree: ex.Expression, unite: Unite) -> str:
     """The same as `true_code` for a condition whose leaves are `Text`s; `unite` is told of the ranks that meet."""
-    return _Writer(_no_leaf, _no_leaf, unite).truth(tree).true
+    return require_shallow(_Writer(_no_leaf, _no_leaf, unite).truth(tree).true)
 
 
 def value_code(tree: ex.Expression, unite: Unite) -> Text:
@@ -93,7 +93,26 @@ def value_code(tree: ex.Expression, unite: Unite) -> Text:
     '(int(x[i]) + 1)'
     """
     found = _Writer(_no_leaf, _no_leaf, unite).value(tree)
+    require_shallow(found.null)
+    require_shallow(found.text)
     return Text(found.text, None if found.null == "False" else found.null, found.kind, found.ranks)
+
+
+def require_shallow(text: str) -> str:
+    """The text, if Python can parse it: its parser gives up on deeply nested brackets.
+
+    Raises
+    ------
+    NotNumbers
+        When it cannot; Python values decide the condition then.
+    """
+    depth = deepest = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    if deepest > MOST_NESTED:
+        raise NotNumbers
+    return text
 
 
 def _no_leaf(leaf: ex.Expression) -> Texts:

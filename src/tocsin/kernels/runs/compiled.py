@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tocsin.analysis.types import Kind
 from tocsin.kernels import compile
+from tocsin.kernels.expressions.code import require_shallow
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.model import Integers, Mask
@@ -219,7 +220,7 @@ def _grow(arrays: Arrays, names: tuple[str, ...]) -> None:
 
 def search_of(code: SearchCode) -> Search:
     """The search that code writes."""
-    text = code.text()
+    text = require_shallow(code.text())
     return Search(
         text,
         tuple(code.parameters),
@@ -232,5 +233,5 @@ def search_of(code: SearchCode) -> Search:
 
 def replay_of(code: ReplayCode) -> Replaying:
     """The replay that code writes."""
-    text = code.text()
+    text = require_shallow(code.text())
     return Replaying(text, tuple((*output, code.kinds.get(output, Kind.NULL)) for output in code.outputs))
