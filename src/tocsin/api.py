@@ -205,6 +205,7 @@ class Pattern:
             number and what they share, however many they are; `enumerate` lists them.
         shards
             How many parts the keys of a stream are spread over; by default as many as Spark has shuffle partitions.
+            Without a key there is one part, and more are refused.
         emit
             When a stream emits matches: as soon as nothing can change them (`"auto"`), or in order (`"watermark"`).
         heartbeats

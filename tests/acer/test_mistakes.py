@@ -106,6 +106,14 @@ def test_options(df: DataFrame, number: int) -> None:
         call(df, **options)
 
 
+def test_shards_of_a_stream_without_a_key_are_refused(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("value AS ts", "'p' AS k")
+    assert counted(stream, watermark="1 second", key="k", shards=3).isStreaming
+    assert counted(stream, watermark="1 second", key=None, shards=1).isStreaming
+    with pytest.raises(errors.InvalidOptionError, match="`shards=3` has no effect on this stream: no key splits"):
+        counted(stream, watermark="1 second", key=None, shards=3)
+
+
 def test_what_is_no_dataframe() -> None:
     with pytest.raises(errors.InvalidInputError, match="The input is list, not a Spark DataFrame"):
         counted([])  # type: ignore[arg-type]

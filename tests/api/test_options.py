@@ -209,6 +209,33 @@ def test_options_that_have_no_effect_beside_others_are_refused(options: dict[str
         ANY.match(ROWS, engine="local", **options)
 
 
+@pytest.mark.filterwarnings("ignore:.*PARTITION_CONTIGUITY")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("PATTERN SEQ(A a, B b) WITHIN 10 MINUTES", "no key splits its events"),
+        (
+            "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10 MINUTES SEMANTICS contiguous",
+            "`SEMANTICS contiguous` counts the events of all keys",
+        ),
+        ("PATTERN SEQ(A a, B b) WITHIN 10 MINUTES RETURN COUNT(*) AS n EVERY 1 HOUR", "no key splits its events"),
+        (
+            f"{TEMPLATES} rule R where a : A  b : B when b in a [0 seconds, 10 minutes]",
+            "no attribute is the same in all events of rule R",
+        ),
+        (f"{TEMPLATES} {RULE} select contiguous", "`select contiguous` of rule R looks at events of all keys"),
+    ],
+    ids=["no key", "contiguous", "counted", "rules", "rules in order"],
+)
+def test_shards_are_refused_where_there_is_one(spark: SparkSession, text: str, reason: str) -> None:
+    query = tocsin.rules(text) if text.startswith("template") else tocsin.pattern(text)
+    stream = inputs_of(spark, STREAM)
+    for shards in (None, 1):
+        assert query.match(stream, lateness="1 minute", shards=shards).isStreaming
+    with pytest.raises(errors.InvalidOptionError, match=f"`shards=7` has no effect on this stream: {reason}"):
+        query.match(stream, lateness="1 minute", shards=7)
+
+
 def test_a_type_column_is_for_one_input() -> None:
     rows = {kind: [row for row in ROWS if row["type"] == kind] for kind in "AB"}
     for face in FACES:

@@ -223,6 +223,12 @@ def test_the_memory_of_a_task_is_limited(spark: SparkSession, shop: Shop) -> Non
     assert "; 0 matches; " in by_automaton.stderr, by_automaton.output  # it waits for the watermark
 
 
+def test_shards_without_a_key_are_refused(spark: SparkSession, shop: Shop) -> None:
+    shop.add("1.json", LOGIN, TRANSFER)
+    shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) WITHIN 1 MINUTE")
+    assert "`--shards 2` has no effect on this stream" in refused(shop.run("--once", "--shards", "2"), "INVALID_OPTION")
+
+
 def test_wrong_variables_and_wrong_columns_are_reported_together(spark: SparkSession, shop: Shop) -> None:
     shop.add("1.json", LOGIN, TRANSFER)
     shop.pattern.write_text("PATTERN SEQ(Login l, Transfer t) WHERE x.user = 'ada' AND l.nope = 1 WITHIN 1 MINUTE")

@@ -194,7 +194,7 @@ class Operator:
             shipped, (*self._columns(), *STREAMED), self._digests_of_key() if self.source.key != () else ()
         )
         partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = streams.shards_of(options, partitions) if parcels.keys else 1
+        shards = streams.shards_of(options, partitions, "" if parcels.keys else streams.NO_KEY)
         step = OperatorStep(
             self.machine,
             self._incoming(),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tocsin import errors
+from tocsin.cli import terminal
 from tocsin.language.grammars import LONGEST_TEXT
 
 if TYPE_CHECKING:
@@ -196,14 +197,6 @@ def read(spark: SparkSession, path: str) -> DataFrame:
         return spark.read.format(kind).options(**READ[kind], mode="FAILFAST").load(path)
 
 
-# What hints call arguments of Python, on the command line.
-OPTIONS = {
-    "`max_matches_per_start=`": "`--max-matches-per-start`",
-    "`max_task_memory=`": "`--max-task-memory`",
-    '`strategy="clustered"`': "`--strategy clustered`",
-    '`late="fail"`': "`--strict`",
-    "`lateness=`": "`--lateness`",
-}
 OF_WORKERS = (
     errors.TooManyMatchesError,
     errors.TooMuchSearchError,
@@ -241,9 +234,7 @@ def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
     for kind in OF_WORKERS:
         told = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
         if told is not None:
-            hint = told[2]
-            for argument, option in OPTIONS.items():
-                hint = hint.replace(argument, option)
+            hint = terminal.as_flags(told[2].replace('`late="fail"`', "`--strict`"))
             raise kind(told[1], hint=hint) from error
     if any(word in text for word in UNREADABLE):
         raise _unreadable(paths, error) from error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -21,7 +22,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.errors import MissingColumnError, QueryErrors, TimeTypeError, TocsinError, TocsinWarning
+from tocsin.errors import (
+    InvalidOptionError,
+    MissingColumnError,
+    QueryErrors,
+    TimeTypeError,
+    TocsinError,
+    TocsinWarning,
+)
+from tocsin.options import OPTIONS
 
 P = ParamSpec("P")
 
@@ -64,12 +73,13 @@ TIMES_OF_FILES = (
     "`2026-01-31T08:00:00.123456Z` (a blank for the T is fine, seconds and zone may be missing, no zone is UTC). "
     "Choose the column with `--time`."
 )
-OPTIONS_OF_THE_LIBRARY = {
-    "`time=`": "`--time`",
-    "`type=`": "`--type-column`",
-    "`tie= and id=`": "`--tie` and `--id`",
-    "`tie=`": "`--tie`",
-    "`time_unit=`": "`--time-unit`",
+# Options of `match` that have another name on the command line, or none.
+OTHER_FLAGS = {"type": "--type-column", "rates": "--rate", "heartbeats": "--heartbeat"}
+OF_PYTHON = ("engine", "form", "statistics")
+FLAGS = {
+    name: OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
+    for name in (*OPTIONS, "max_state", "live_keys")
+    if name not in OF_PYTHON
 }
 
 
@@ -78,9 +88,25 @@ def _in_words_of_the_shell(error: TocsinError) -> None:
     for each in error.errors if isinstance(error, QueryErrors) else (error,):
         if isinstance(each, TimeTypeError):
             each.hint = TIMES_OF_FILES
-        elif isinstance(each, MissingColumnError) and each.hint:
-            for ours, theirs in OPTIONS_OF_THE_LIBRARY.items():
-                each.hint = each.hint.replace(ours, theirs)
+        elif isinstance(each, MissingColumnError | InvalidOptionError):
+            each.message = as_flags(each.message)
+            each.hint = None if each.hint is None else as_flags(each.hint)
+
+
+def as_flags(text: str) -> str:
+    """A text in which options of Python are those of the shell.
+
+    Examples
+    --------
+    >>> print(as_flags('`shards=7` has no effect with `strategy="join"`. Choose one with `tie= and id=`.'))
+    `--shards 7` has no effect with `--strategy join`. Choose one with `--tie` and `--id`.
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1], found[2].strip("'\"")
+        return found[0] if name not in FLAGS else f"`{FLAGS[name]}{' ' * bool(value)}{value}`"
+
+    return re.sub(r"`(\w+)=([^`]*)`", flag, text.replace("`tie= and id=`", "`tie=` and `id=`"))
 
 
 def _report(error: TocsinError) -> None:

@@ -306,13 +306,38 @@ def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness
 
 def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions: int) -> int:
     """How many shards there are: one without a key, or where matches depend on events of several keys."""
-    if not shipment.keys or kernel.crosses_partitions:
+    if kernel.crosses_partitions:
+        return shards_of(options, partitions, "`SEMANTICS contiguous` counts the events of all keys")
+    return shards_of(options, partitions, "" if shipment.keys else NO_KEY)
+
+
+NO_KEY = "no key splits its events"
+
+
+def shards_of(options: Options, partitions: int, reason: str = "") -> int:
+    """How many shards keys are spread over.
+
+    Parameters
+    ----------
+    options
+        The options of the stream.
+    partitions
+        The number of Spark's shuffle partitions.
+    reason
+        Why there is only one shard; empty when there may be several.
+
+    Raises
+    ------
+    InvalidOptionError
+        When several are asked for, and there is only one.
+    """
+    if reason and options.shards not in (None, 1):
+        raise errors.InvalidOptionError(
+            f"`shards={options.shards}` has no effect on this stream: {reason}.",
+            hint="leave out `shards=`, or split the events by a key, as `PARTITION BY` does.",
+        )
+    if reason:
         return 1
-    return shards_of(options, partitions)
-
-
-def shards_of(options: Options, partitions: int) -> int:
-    """How many shards keys are spread over."""
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 

@@ -17,7 +17,7 @@ from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import parse_rate
-from tocsin.analysis.rules.sharding import sharding
+from tocsin.analysis.rules.sharding import Sharding, sharding
 from tocsin.analysis.rules.state import most_events
 from tocsin.physical.compat import is_dataframe, make_ready_for_python, schema_of
 from tocsin.physical.engine import Options, stream_options
@@ -211,13 +211,14 @@ class _Live:
             else layout
             for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
         ]
-        key = tuple(F.col(shipper.key(name)) for name in self._key())
+        split = self._sharding()
+        key = tuple(F.col(shipper.key(name)) for name in split.key)
         stream = WITH_EVENTS if options.with_late else WITH_CLOCK
         frame = shipper.streamed(stream, frames.rated(options))
         make_ready_for_python(frame)
         shipment = Shipment(frame, tuple(shipper.columns(stream)), layouts[0], shipper.micros, key)
         partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = frames.shards_of(options, partitions) if key else 1
+        shards = frames.shards_of(options, partitions, split.reason)
         step = self.plan.step(
             layouts,
             [member.needs for member in self.members],
@@ -235,9 +236,9 @@ class _Live:
         shard = Shard(step, plan, options.guard)
         return frames.given_by(shard, shipment, shards, self.sources, options, schema)
 
-    def _key(self) -> tuple[str, ...]:
+    def _sharding(self) -> Sharding:
         schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
-        return sharding(self.asked.timed, self.asked.rules, schemas).key
+        return sharding(self.asked.timed, self.asked.rules, schemas)
 
     # --- the result -------------------------------------------------------------------------------
 
