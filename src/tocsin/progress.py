@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from tocsin.algebra.units import Unit
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -50,7 +53,7 @@ class Progress:
     remembered, largest, bytes
         Events in the state afterwards, events in its largest shard, and its size.
     watermark
-        How far time has come, in microseconds; None when an input has told nothing yet.
+        How far time has come, in microseconds whatever integer times count; None when an input has told nothing yet.
     duration_ms
         How long the micro-batch took.
     events_per_second
@@ -104,12 +107,12 @@ class Progress:
             return None
         told = row.asDict(recursive=True)
         duration_ms = int(progress.durationMs.get("triggerExecution", 0))
-        watermark = told["watermark"]
+        watermark, tick = told["watermark"], Unit(told.get("time_unit", "us")).microseconds
         return cls(
             query=progress.name or str(progress.id),
             batch=progress.batchId,
             **{name: told[name] for name in COUNTED},
-            watermark=None if watermark is None or watermark == NO_TIME else watermark,
+            watermark=None if watermark is None or watermark == NO_TIME else math.floor(watermark * tick),
             duration_ms=duration_ms,
             events_per_second=told["seen"] / max(duration_ms, 1) * 1000,
             bound=told.get("bound"),

@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.cli import terminal
 from tocsin.cli.watching import Watch
 from tocsin.progress import Progress
@@ -32,11 +33,13 @@ FIRST = Progress(
 SECOND = Progress(**{**vars(FIRST), "batch": 4, "watermark": None, "over": {}, "bound": None, "remembered": 12})
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, *, on_terminal: bool, has_clock_times: bool = True) -> tuple[str, Watch]:
+def watched(
+    monkeypatch: pytest.MonkeyPatch, *, on_terminal: bool, has_clock_times: bool = True, unit: Unit = MICROSECONDS
+) -> tuple[str, Watch]:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=on_terminal, width=200, soft_wrap=True, color_system=None)
     monkeypatch.setattr(terminal, "err", lambda: console)
-    watch = Watch(has_clock_times=has_clock_times)
+    watch = Watch(has_clock_times=has_clock_times, unit=unit)
     with watch.shown():
         watch.told(FIRST)
         watch.warn("too fast")
@@ -85,6 +88,7 @@ def test_on_a_terminal_a_table_stays_and_adds_up(monkeypatch: pytest.MonkeyPatch
     assert "too fast" in text
 
 
-def test_times_that_are_numbers_are_shown_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    text, _ = watched(monkeypatch, on_terminal=False, has_clock_times=False)
-    assert "watermark 1772438400000000  took" in text
+@pytest.mark.parametrize(("unit", "shown"), [("s", 1_772_438_400), ("us", 1_772_438_400_000_000)])
+def test_times_that_are_numbers_are_shown_as_numbers(monkeypatch: pytest.MonkeyPatch, unit: str, shown: int) -> None:
+    text, _ = watched(monkeypatch, on_terminal=False, has_clock_times=False, unit=Unit(unit))
+    assert f"watermark {shown}  took" in text

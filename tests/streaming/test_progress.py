@@ -64,6 +64,33 @@ def test_a_listener_follows_the_streams_that_tocsin_matches(spark: SparkSession,
     assert third.lag_seconds == pytest.approx(time.time(), rel=0.01)
 
 
+RULE = """template A { k : String }  template B { k : String }
+    rule R where a : A  b : B { k = a.k } when b in a [0 seconds, 1 minute]"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "is_program"), [("s", False), ("ms", False), ("ms", True), ("us", False), ("ns", False)]
+)
+def test_the_watermark_is_in_microseconds_whatever_times_count(
+    spark: SparkSession, tmp_path: Path, unit: str, is_program: bool
+) -> None:
+    query = tocsin.rules(RULE) if is_program else tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 1 MINUTE")
+    ticks = {"s": 1, "ms": 1_000, "us": SECOND, "ns": 1_000 * SECOND}[unit]
+    now = int(time.time())
+    listener = tocsin.TocsinListener()
+    with settings(spark, partitions=1), listening(spark, listener):
+        folder = Folder(spark, tmp_path)
+        folder.add([{"type": "A", "ts": now * ticks, "k": "p"}])
+        folder.run(query.match(folder.read(), lateness="10 seconds", time_unit=unit))
+        wait_for(listener, 1)
+        folder.add([{"type": "A", "ts": (now - 11) * ticks, "k": "p"}])
+        strict = query.match(folder.read(), lateness="10 seconds", time_unit=unit, late="fail")
+        with pytest.raises(Exception, match=f"before {(now - 10) * ticks} {unit.replace('u', 'µ')}"):
+            folder.run(strict)
+    assert listener.recent[0].watermark == (now - 10) * SECOND
+    assert 9 < (listener.recent[0].lag_seconds or 0) < 600
+
+
 def test_nothing_is_known_of_time_before_every_input_has_spoken(spark: SparkSession, tmp_path: Path) -> None:
     listener = tocsin.TocsinListener()
     with settings(spark), listening(spark, listener):

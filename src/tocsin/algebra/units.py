@@ -43,6 +43,11 @@ class Unit:
         """How long a tick is."""
         return Fraction(NANOSECONDS[self.name], NANOSECONDS["us"])
 
+    @property
+    def symbol(self) -> str:
+        """Its name after a number: `µs` for microseconds."""
+        return self.name.replace("u", "µ")
+
     def ticks(self, us: int) -> int:
         """A duration in microseconds as ticks.
 

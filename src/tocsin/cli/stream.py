@@ -17,6 +17,7 @@ import tocsin
 from tocsin import sinks
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import sources
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.cli import checkpoints, files, live_inputs, terminal
 from tocsin.cli.programs import compiled_rules, is_program
 from tocsin.cli.run import RATE, check_types, compiled
@@ -134,6 +135,7 @@ def stream(asked: Asked) -> None:
         watch = Watch(
             has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"),
             rates=files.named_values(asked.rates, "--rate", RATE) or None,
+            unit=Unit(asked.time_unit or MICROSECONDS.name),
         )
         checkpoint = asked.checkpoint or stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-checkpoint-"))
         if not files.is_remote(checkpoint):

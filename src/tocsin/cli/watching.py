@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.sizes import format_bytes
 from tocsin.cli import terminal
@@ -42,8 +44,10 @@ class Watch:
         What the last micro-batch told.
     """
 
-    def __init__(self, *, has_clock_times: bool, rates: Mapping[str, str] | None = None) -> None:
-        self.has_clock_times, self.rates = has_clock_times, rates
+    def __init__(
+        self, *, has_clock_times: bool, rates: Mapping[str, str] | None = None, unit: Unit = MICROSECONDS
+    ) -> None:
+        self.has_clock_times, self.rates, self.unit = has_clock_times, rates, unit
         self.recent: deque[Progress] = deque(maxlen=KEPT)
         self.last: Progress | None = None
         self.batches = self.seen = self.bad = self.late = self.matches = self.most = 0
@@ -148,11 +152,11 @@ class Watch:
     def _watermark(self, progress: Progress) -> str:
         if progress.watermark is None:
             return "none yet"
+        if not self.has_clock_times:
+            return f"{math.floor(progress.watermark / self.unit.microseconds)}"
         try:
             at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=progress.watermark)
         except OverflowError:  # beyond the years that Python knows
-            return f"{progress.watermark}"
-        if not self.has_clock_times:
             return f"{progress.watermark}"
         lag = progress.lag_seconds or 0.0
         behind = f" ({about(lag)} behind)" if lag >= 0 else ""

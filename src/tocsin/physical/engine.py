@@ -101,6 +101,8 @@ class Options:
         After how long by the clock on the wall a silent stream holds time back no more.
     rates
         What was declared of the rates of event types; a stream is held to it.
+    unit
+        The unit of integer times, in which all of this counts.
     """
 
     strategy: str = "auto"
@@ -116,6 +118,7 @@ class Options:
     is_strict: bool = False
     idle_us: int | None = None
     rates: Mapping[str, Rate] = field(default_factory=dict)
+    unit: Unit = MICROSECONDS
 
     def __post_init__(self) -> None:
         """Refuse what cannot be, also where no user has asked."""
@@ -134,6 +137,7 @@ class Options:
             lateness_us=None if self.lateness_us is None else unit.ticks(self.lateness_us),
             rates={name: rate.counting(unit) for name, rate in self.rates.items()},
             statistics=None if self.statistics is None else self.statistics.times(1 / unit.microseconds),
+            unit=unit,
         )
 
 
@@ -149,6 +153,7 @@ def stream_options(asked: Options, inputs: Inputs) -> streams.Options:
         asked.is_strict,
         None if asked.idle_us is None else max(asked.idle_us // 1000, 1),
         max_task_memory=asked.max_task_memory,
+        unit=asked.unit,
     )
 
 

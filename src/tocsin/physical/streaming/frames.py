@@ -25,6 +25,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.trends.trend import Trend
@@ -94,6 +95,8 @@ class Options:
         After how long a silent input holds time back no more.
     guard, bound
         What was declared of the rates of event types, and how many events the state may hold by them.
+    unit
+        The unit of integer times, in which all of this counts.
     """
 
     lateness_us: dict[str, int] = field(default_factory=dict)
@@ -107,6 +110,7 @@ class Options:
     guard: Guard | None = None
     bound: int | None = None
     max_task_memory: int = MOST_MEMORY
+    unit: Unit = MICROSECONDS
 
 
 def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
@@ -239,7 +243,7 @@ def given_by(
             "with `spark.readStream` for the second.",
         )
     guard = shard.guard
-    shard = replace(shard, is_strict=options.is_strict)
+    shard = replace(shard, is_strict=options.is_strict, unit=options.unit)
     if options.idle_ms is not None:
         shard = replace(shard, start_ms=int(time.time() * 1000))
     shipped = shipment.frame
@@ -262,7 +266,7 @@ def given_by(
         "append",
         GroupStateTimeout.NoTimeout if options.idle_ms is None else GroupStateTimeout.ProcessingTimeTimeout,
     )
-    told = steps.observe(NAME, *map(spark.expr, observed(guard, options.bound)))
+    told = steps.observe(NAME, *map(spark.expr, observed(guard, options.bound, options.unit)))
     found = select(where(told, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
     if options.with_late:
         schema = schema.add(names.EVENT, T.StringType())

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tocsin import errors
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.guard import Guard
@@ -71,6 +72,8 @@ class Shard:
         When the query was made, by the clock on the wall: no input has been silent for longer.
     is_strict
         Whether an event that comes too late stops the stream.
+    unit
+        The unit of integer times.
     """
 
     step: Steps
@@ -78,6 +81,7 @@ class Shard:
     guard: Guard | None = None
     start_ms: int = 0
     is_strict: bool = False
+    unit: Unit = MICROSECONDS
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
@@ -98,7 +102,7 @@ class Shard:
         if self.is_strict and report.late:
             raise errors.LateEventsError(
                 f"{report.late} event{'s'[: report.late > 1]} came too late: all had been told of the time before "
-                f"{before.clocks.watermark} µs.",
+                f"{before.clocks.watermark} {self.unit.symbol}.",
                 hint='the micro-batch is not committed. Go on without `late="fail"`, and late events are counted; with '
                 "a larger `lateness=` others will not be late.",
             )

@@ -10,7 +10,8 @@ matches      matches that were given, before HAVING
 remembered   events in the state afterwards
 growing      keys whose state grows with the number of events: of `tocsin.acer.rule_cer`, whose state is the user's
 bytes        the size of the state afterwards
-watermark    how far time has come, in microseconds
+watermark    how far time has come, as the time column counts it; timestamps count microseconds
+time_unit    what integer times count, where it is not microseconds
 largest      events in the state of the largest shard
 bound        the most events that may be in the state, by the declared rates; where they are known
 over         for each type with a declared rate, events beyond it; where there are any
@@ -18,12 +19,13 @@ over         for each type with a declared rate, events beyond it; where there a
 
 from __future__ import annotations
 
+from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.physical.streaming import grouped
 from tocsin.physical.streaming.guard import Guard
 
 NAME = "tocsin"
 LARGEST_NUMBER = 2**63 - 1
-LARGEST, BOUND, OVER = "largest", "bound", "over"
+LARGEST, BOUND, OVER, TIME_UNIT = "largest", "bound", "over", "time_unit"
 SUMS = (
     grouped.SEEN,
     grouped.BAD,
@@ -42,7 +44,7 @@ OBSERVED = (
 )
 
 
-def observed(guard: Guard | None = None, bound: int | None = None) -> tuple[str, ...]:
+def observed(guard: Guard | None = None, bound: int | None = None, unit: Unit = MICROSECONDS) -> tuple[str, ...]:
     r"""The metrics of a stream, as SQL; with declared rates also what they bound.
 
     Examples
@@ -53,8 +55,12 @@ def observed(guard: Guard | None = None, bound: int | None = None) -> tuple[str,
     False
     >>> print(observed(Guard(("Log'in",), (10,), (1,)))[-1])
     named_struct('Log\'in', coalesce(sum(over_0), 0)) AS over
+    >>> observed(unit=Unit("ms"))[-1]
+    "'ms' AS time_unit"
     """
     found = list(OBSERVED)
+    if unit.name != MICROSECONDS.name:
+        found.append(f"{_quoted(unit.name)} AS {TIME_UNIT}")
     if bound is not None and bound <= LARGEST_NUMBER:  # else it bounds nothing: what rules emit multiplies
         found.append(f"{bound}L AS {BOUND}")
     if guard is not None:
