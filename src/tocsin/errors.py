@@ -57,7 +57,7 @@ class Advice:
 
     def __str__(self) -> str:
         """The nearest known name, then all of them."""
-        known = sorted(self.known)
+        known = sorted(map(str, self.known))
         near = nearest(self.name, known)
         question = f"did you mean `{near}`? " if near else ""
         names = ", ".join(known[:MOST_NAMES]) if known else "none"

@@ -180,6 +180,11 @@ def parse_rates(rates: Mapping[str, str | float | Fraction | Rate] | None) -> di
     InvalidOptionError
         For the one that is not a rate, or all of them.
     """
+    if rates is not None and not isinstance(rates, Mapping):
+        raise errors.InvalidOptionError(
+            f"`rates=` is a {type(rates).__name__}, not a mapping from event types to rates.",
+            hint="write `rates={'Login': '100/s'}`.",
+        )
     found: dict[str, Rate] = {}
     problems: list[errors.TocsinError] = []
     for event_type, rate in (rates or {}).items():

@@ -165,6 +165,11 @@ def registered(aggregates: Mapping[str, Monoid] | None) -> dict[str, Monoid]:
     InvalidOptionError
         When a name is taken or no plain word, or what it names is no Monoid.
     """
+    if aggregates is not None and not isinstance(aggregates, Mapping):
+        raise errors.InvalidOptionError(
+            f"`aggregates=` is a {type(aggregates).__name__}, not a mapping from names to Monoids.",
+            hint="write `aggregates={'product': tocsin.Monoid(zero=1, combine=lambda x, y: x * y)}`.",
+        )
     known: dict[str, Monoid] = {}
     for name, monoid in (aggregates or {}).items():
         if not isinstance(name, str) or not re.fullmatch(r"[^\W\d]\w*", name):

@@ -21,6 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 from tocsin import errors
@@ -154,7 +155,9 @@ class Statistics:
         InvalidOptionError
             For a number that cannot be.
         """
-        duration_us = DAY_US if duration is None else _micros(duration)
+        duration_us = DAY_US if duration is None else _micros("duration", duration)
+        _check("counts", counts)
+        _check("keys", None if keys is None else {"the keys": keys})
         found = {name: float(count) for name, count in (counts or {}).items()}
         for name, rate in parse_rates(rates).items():
             per_second = float(rate.per_second) * (max(keys or 1.0, 1.0) if rate.is_per_key else 1.0)
@@ -167,7 +170,7 @@ class Statistics:
         _check("duration", {"the input": duration_us})
         layout = None
         if clustered is not None:
-            width = max(_micros(clustered), 1)
+            width = max(_micros("clustered", clustered), 1)
             layout = Layout(max(1, round(duration_us / width)), True, width)
         return cls(
             rows=sum(found.values()),
@@ -225,13 +228,13 @@ class Statistics:
         InvalidOptionError
             When something is missing or too much.
         """
-        values = dict(stored)
         try:
+            values = dict(stored)
             values["types"] = {name: TypeStatistics(**one) for name, one in values["types"].items()}
             values["keys"] = None if values.get("keys") is None else KeyStatistics(**values["keys"])
             values["layout"] = None if values.get("layout") is None else Layout(**values["layout"])
             return cls(**values)
-        except (KeyError, TypeError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise errors.InvalidOptionError(
                 f"These are no stored statistics: {problem}.", hint="pass what `Statistics.to_dict()` gave."
             ) from None
@@ -305,13 +308,21 @@ def _instant(micros: int | None) -> str:
     return when.isoformat(sep=" ", timespec="seconds")
 
 
-def _micros(duration: int | dt.timedelta) -> int:
-    return duration // dt.timedelta(microseconds=1) if isinstance(duration, dt.timedelta) else int(duration)
+def _micros(option: str, duration: int | dt.timedelta) -> int:
+    if isinstance(duration, dt.timedelta):
+        return duration // dt.timedelta(microseconds=1)
+    _check(option, {"the input": duration})
+    return int(duration)
 
 
 def _check(option: str, numbers: Mapping[str, float] | None, *, most: float = float("inf")) -> None:
+    if numbers is not None and not isinstance(numbers, Mapping):
+        raise errors.InvalidOptionError(
+            f"`{option}=` is a {type(numbers).__name__}, not a mapping from names to numbers.",
+            hint=f"write `{option}={{'A': 1}}`.",
+        )
     for name, number in (numbers or {}).items():
-        if not 0 <= number <= most:  # NaN fails too
+        if not isinstance(number, Real) or not 0 <= number <= most:  # NaN fails too
             limit = f"between 0 and {most:g}" if most != float("inf") else "0 or more"
             raise errors.InvalidOptionError(
                 f"The statistics say {number!r} for `{name}`.", hint=f"numbers in `{option}` are {limit}."

@@ -66,6 +66,10 @@ def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:
     row
         The row: a mapping, or Spark's `Row`.
     """
+    if not isinstance(row, Mapping) and not hasattr(row, "asDict"):
+        raise errors.InvalidInputError(
+            f"This is no compact row but a {type(row).__name__}.", hint='give a row of `match(…, form="compact")`.'
+        )
     given: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(recursive=True)
     missing = [name for name in COLUMNS if name not in given]
     if missing:

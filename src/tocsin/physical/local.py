@@ -193,6 +193,7 @@ def _search(bound: BoundQuery, strategy: str) -> AnyKernel:
 def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
     """The events of every type; those the pattern does not name come last."""
     if isinstance(inputs, Mapping):
+        require_type_names(inputs)
         missing = [name for name in named if name not in inputs]
         errors.raise_all(
             [
@@ -203,7 +204,6 @@ def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], 
                 for name in missing
             ]
         )
-        require_type_names(inputs)
         tables = {name: table_of(given, f"the input of `{name}`") for name, given in inputs.items()}
     else:
         tables = of_each_type(table_of(inputs), named, type_column)

@@ -163,15 +163,38 @@ def _normal(table: pa.Table, owner: str) -> pa.Table:
     """The table with the types that Spark has too; what does not fit into them is refused."""
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
+        place = f"The column `{field.name}` of {owner}"
+        _require_readable(place, column)
         try:
-            columns[field.name] = normal(pa.table({field.name: _signed(column)})).column(0)
+            columns[field.name] = normal(pa.table({field.name: _plain(column)})).column(0)
         except pa.ArrowException:
-            raise _not_fitting(f"The column `{field.name}` of {owner}", field.type) from None
+            raise _not_fitting(place, field.type) from None
     return pa.table(columns) if columns else table
 
 
-def _signed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Unsigned integers as those of 64 bits that Spark has, and views as values."""
+def _require_readable(place: str, column: pa.ChunkedArray) -> None:
+    """Refuse texts that are not UTF-8, which files may hold, and time zones that do not exist."""
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        try:
+            pc.assume_timezone(pa.scalar(0, pa.timestamp("us")), column.type.tz)
+        except pa.ArrowException:
+            raise errors.InvalidInputError(
+                f"{place} has the time zone `{column.type.tz}`, which does not exist.",
+                hint="cast it to one that does: `column.cast(pyarrow.timestamp('us', 'UTC'))`.",
+            ) from None
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        try:
+            column.validate(full=True)
+        except pa.ArrowException:
+            raise errors.InvalidInputError(
+                f"{place} holds a text that is not UTF-8.", hint="read it as binary, or decode it first."
+            ) from None
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Unsigned integers as those of 64 bits that Spark has, and views and run-end encoded columns as values."""
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if pa.types.is_unsigned_integer(column.type):
         return column.cast(pa.int64())
     if pa.types.is_string_view(column.type):

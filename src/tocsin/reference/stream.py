@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -43,12 +43,24 @@ def check_columns(
 ) -> None:
     """Refuse names of columns that are no names, or that no row has."""
     by_type = isinstance(rows, Mapping)
+    groups = list(rows.values()) if isinstance(rows, Mapping) else [rows]
+    for group in groups:
+        if not isinstance(group, Iterable) or isinstance(group, str | bytes):
+            raise errors.InvalidInputError(
+                f"Rows are given as a {type(group).__name__}, not as a list.",
+                hint="pass `{'Login': [{'ts': 0}]}`, or one list of rows with a type column.",
+            )
     every = [row for group in rows.values() for row in group] if isinstance(rows, Mapping) else list(rows)
     for row in every:
         if not isinstance(row, Mapping):
             raise errors.InvalidInputError(
                 f"A row is a {type(row).__name__}, not a mapping from column to value.",
                 hint="write rows as `{'ts': 0, 'user': 'ada'}`.",
+            )
+        wrong = [column for column in row if not isinstance(column, str)]
+        if wrong:
+            raise errors.InvalidInputError(
+                f"A column is called {wrong[0]!r}, which is not a text.", hint="call columns by texts."
             )
     named = [("time", time), *(("tie", name) for name in tie), *([] if by_type else [("type", type_column)])]
     for option, name in named:
