@@ -82,10 +82,10 @@ def refuses(
     """Let the translator refuse queries that it accepts."""
     translate = compiler.translate
 
-    def strict(tree: ast.Query) -> Any:
+    def strict(tree: ast.Query, **asked: bool) -> Any:
         if is_wrong(tree):
             raise error("Refused by this reading.")
-        return translate(tree)
+        return translate(tree, **asked)
 
     patch.setattr(compiler, "translate", strict)
 
@@ -106,8 +106,8 @@ def translates(patch: Patch, change: Callable[[alg.Query, ast.Query], alg.Query]
     """Change the meaning that the translator finds."""
     translate = compiler.translate
 
-    def changed(tree: ast.Query) -> Any:
-        made = translate(tree)
+    def changed(tree: ast.Query, **asked: bool) -> Any:
+        made = translate(tree, **asked)
         return type(made)(change(made.query, tree), made.warnings)
 
     patch.setattr(compiler, "translate", changed)
