@@ -37,7 +37,6 @@ from tocsin.options import (
     check_max_text,
     check_options,
     check_rates,
-    collecting,
     names_of,
     options_in,
 )
@@ -158,10 +157,9 @@ class Pattern:
         late: bool | str = False,
         idle_timeout: str | dt.timedelta | None = None,
     ) -> Any:
-        """Find every match. A plain DataFrame comes back; nothing runs until you use it.
+        """Find every match, as a DataFrame: nothing runs until you use it.
 
-        Streaming DataFrames give a streaming DataFrame: the same matches, each once. Sink, trigger and checkpoint are
-        yours.
+        Streaming DataFrames give a streaming DataFrame with each match once; sink, trigger and checkpoint are yours.
 
         Parameters
         ----------
@@ -174,14 +172,13 @@ class Pattern:
         type
             The type column, when `inputs` is one DataFrame.
         id
-            A column that identifies an event. Without it, an event is known by its values, and equal rows are
-            told apart by counting them, which costs a shuffle of the matches.
+            A column that identifies an event. Without it, an event is its values, and equal rows are numbered.
         time_unit
             What an integer time column counts: `"s"`, `"ms"`, `"us"` (by default, with a warning where the query has a
             duration) or `"ns"`. Durations are converted to it; `start` and `end` are in it.
         rates
-            Events per second of each type, `{"Login": "100/s"}`: the choice of a plan counts with them when there are
-            no statistics. A stream tells when an input sends more, and how much it may remember by them.
+            Events per second of each type, `{"Login": "100/s"}`. They guide the choice of a plan without statistics,
+            and bound the state of a stream, which reports inputs that send more.
         strategy
             `"auto"` chooses; `"kernel"` runs every pattern; `"join"` and `"sliding-window"` are Spark's own joins, for
             patterns without open iterations and policies; `"clustered"` shuffles nothing, for input in order of time;
@@ -192,20 +189,18 @@ class Pattern:
         statistics
             What `analyze` has measured, or what you know: `Statistics.of(...)`.
         max_matches_per_start
-            How many matches may begin with one event. Beyond, the job stops with TOO_MANY_MATCHES: an iteration
-            under any-match has a match for every subset of its events.
+            How many matches may begin with one event; beyond, the job stops with TOO_MANY_MATCHES.
         max_task_memory
             How much memory one task may use for matches: a number of bytes, or a text such as `"2GB"`. Beyond, the job
             stops with TOO_MUCH_MEMORY. The result of `engine="local"` counts too.
         engine
-            `"spark"`, or `"local"`: the same search in this process, without a JVM, on Arrow tables, pandas DataFrames
-            or lists of dicts; it gives an Arrow table.
+            `"spark"`, or `"local"`: in this process, without a JVM, from Arrow tables, pandas DataFrames or lists of
+            dicts to an Arrow table.
         form
             `"matches"`, a row for each, or `"compact"`: a row for each event that matches end at, with their exact
             number and what they share, however many they are; `enumerate` lists them.
         shards
-            How many parts the keys of a stream are spread over; by default as many as Spark has shuffle partitions.
-            Without a key there is one part, and more are refused.
+            How many shards a keyed stream has; by default as many as Spark has shuffle partitions.
         emit
             When a stream emits matches: as soon as nothing can change them (`"auto"`), or in order (`"watermark"`).
         heartbeats
@@ -234,9 +229,9 @@ class Pattern:
         """
         given = options_in(locals())
         problems: list[errors.TocsinError] = []
-        with collecting(problems):
+        with errors.collecting(problems):
             check_rates(rates, self.query.pattern)
-        with collecting(problems):
+        with errors.collecting(problems):
             check_options(given, inputs)
         errors.raise_all(problems)
         if engine == "local":
@@ -254,7 +249,7 @@ class Pattern:
         return made.matches()
 
     def enumerate(self, row: Any) -> Iterator[dict[str, Any]]:
-        """The matches of a compact row, one by one and only as far as you take them.
+        """Yield the matches of a compact row, lazily.
 
         Parameters
         ----------
@@ -264,7 +259,7 @@ class Pattern:
         Returns
         -------
         iterator of dict
-            `start`, `end`, and the RETURN columns or what each variable holds: the same matches, without their ids.
+            `start`, `end`, and the RETURN columns or variables; no ids.
 
         Raises
         ------
@@ -339,8 +334,7 @@ class Pattern:
         max_state
             Refuse a query that may keep more than this, `"4GB"` or `"64 kB per key"`, or of which it is not known.
         live_keys
-            How many keys have events within the longest time that events are kept: what rates per key, `"5/h per key"`,
-            add up to.
+            How many keys have events at once: what rates per key, `"5/h per key"`, add up to.
 
         Raises
         ------

@@ -13,8 +13,9 @@ Each condition has an entry in `docs/reference/errors.md`; `make check` fails ot
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -228,6 +229,17 @@ class QueryErrors(QueryBindingError):
     def to_dict(self) -> dict[str, Any]:
         """Adds the single errors under `errors`, at most a hundred of them."""
         return super().to_dict() | {"errors": [error.to_dict() for error in self.errors[:LISTED_AT_ONCE]]}
+
+
+@contextlib.contextmanager
+def collecting(problems: list[TocsinError]) -> Iterator[None]:
+    """Put errors into a list instead of raising them, so that `raise_all` reports them together."""
+    try:
+        yield
+    except QueryErrors as several:
+        problems.extend(several.errors)
+    except TocsinError as problem:
+        problems.append(problem)
 
 
 def raise_all(errors: Sequence[TocsinError]) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.analysis.rates import parse_rate, parse_rates
-from tocsin.options import collecting, microseconds
+from tocsin.options import microseconds
 
 if TYPE_CHECKING:
     from tocsin.progress import Progress
@@ -135,11 +135,11 @@ def feasibility(
     """
     problems: list[errors.TocsinError] = []
     declared, often, away_us = {}, 0.0, 0
-    with collecting(problems):
+    with errors.collecting(problems):
         declared = parse_rates(rates)
-    with collecting(problems):
+    with errors.collecting(problems):
         often = 0.0 if failures is None else float(parse_rate(failures).per_second)
-    with collecting(problems):
+    with errors.collecting(problems):
         away_us = microseconds(recovery)
     problems += [
         errors.InvalidOptionError(

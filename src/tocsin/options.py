@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,17 +26,6 @@ FAIL = "fail"  # what a stream does with late events, other than to count or to 
 SCHEMA_HINT = "write `{'ts': 'timestamp', 'amount': 'double'}` for each event type."
 
 
-@contextlib.contextmanager
-def collecting(problems: list[errors.TocsinError]) -> Iterator[None]:
-    """Put what is wrong into a list, to be raised together with all else that is."""
-    try:
-        yield
-    except errors.QueryErrors as several:
-        problems.extend(several.errors)
-    except errors.TocsinError as problem:
-        problems.append(problem)
-
-
 def check_columns(*, time: Any = "ts", type: Any = "type", tie: Any = None, id: Any = None) -> None:
     """Refuse names of columns that are no names.
 
@@ -48,7 +36,7 @@ def check_columns(*, time: Any = "ts", type: Any = "type", tie: Any = None, id: 
     """
     problems: list[errors.TocsinError] = []
     for name, value in (("time", time), ("type", type), ("tie", tie), ("id", id)):
-        with collecting(problems):
+        with errors.collecting(problems):
             OPTIONS[name].check(name, value)
     errors.raise_all(problems)
 
@@ -250,7 +238,7 @@ def check_options(given: Mapping[str, Any], inputs: Any, *, of_rules: bool = Fal
     """
     problems: list[errors.TocsinError] = []
     for name, value in given.items():
-        with collecting(problems):
+        with errors.collecting(problems):
             (NOT_OF_RULES.get(name, OPTIONS[name].check) if of_rules else OPTIONS[name].check)(name, value)
     errors.raise_all(problems)
     place = place_of(given.get("engine", "spark"), inputs)
@@ -341,7 +329,7 @@ def check_rates(rates: Any, pattern: alg.Node) -> None:
         for name in rates
         if name not in known and errors.nearest(str(name), undeclared)
     ]
-    with collecting(problems):
+    with errors.collecting(problems):
         parse_rates(rates)
     errors.raise_all(problems)
 
@@ -422,7 +410,7 @@ def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, 
     problems: list[errors.TocsinError] = []
     found: dict[str, Mapping[str, Any]] = {}
     for name, schema in given.items():
-        with collecting(problems):
+        with errors.collecting(problems):
             found[name] = _attributes(name, schema)
     errors.raise_all(problems)
     return found

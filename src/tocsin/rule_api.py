@@ -27,7 +27,6 @@ from tocsin.options import (
     check_columns,
     check_max_text,
     check_options,
-    collecting,
     names_of,
     options_in,
 )
@@ -273,9 +272,9 @@ class Rules:
         """The program on its inputs; everything that is wrong with the options is raised at once."""
         problems: list[errors.TocsinError] = []
         rates: dict[str, Any] = {}
-        with collecting(problems):
+        with errors.collecting(problems):
             rates = rates_of(self.program, given["rates"])
-        with collecting(problems):
+        with errors.collecting(problems):
             check_options(given, inputs, of_rules=True)
         errors.raise_all(problems)
         if given["statistics"] is None and rates:

@@ -25,7 +25,7 @@ from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType, common_type, from_spark_name
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.optimizer.pipeline import optimize
-from tocsin.options import check_live_keys, check_rates, collecting, microseconds, schemas_of
+from tocsin.options import check_live_keys, check_rates, microseconds, schemas_of
 from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.physical.wording import missing, unordered
@@ -65,9 +65,9 @@ def checked(
     columns: tuple[tuple[str, str], ...] = ()
     is_integer = False
     known: Mapping[str, Schema] = {}
-    with collecting(problems):
+    with errors.collecting(problems):
         check_clock(time_unit, given, time, (query,))
-    with collecting(problems):
+    with errors.collecting(problems):
         bound = bind(query, given, time=time)
         columns = tuple((name, str(kind)) for name, kind in bound.columns)
         columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
@@ -123,11 +123,11 @@ def problems_with_schemas(
         As for `Pattern.check`.
     """
     problems: list[errors.TocsinError] = []
-    with collecting(problems):
+    with errors.collecting(problems):
         translation = compiled(text, language, name, {}, is_partial=True)[2]
         problems.extend(translation.problems)
         query, unfit = translation.query, list[errors.TocsinError]()
-        with collecting(unfit):
+        with errors.collecting(unfit):
             bind(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time=time)
         # A name that is wrong has no attributes, and one mistake is reported once.
         places = [problem.where for problem in problems]
@@ -160,17 +160,17 @@ def reported(
         The one thing that is wrong, or a `QueryErrors` with all of them.
     """
     distances, late_us, limit = None, 0, None
-    with collecting(problems):
+    with errors.collecting(problems):
         distances = network(query, clock, integer_time=is_integer)
         if demands.streaming or demands.max_state is not None:
             distances.require_bounded()
-    with collecting(problems):
+    with errors.collecting(problems):
         late_us = microseconds(demands.lateness)
-    with collecting(problems):
+    with errors.collecting(problems):
         check_rates(demands.rates, query.pattern)
-    with collecting(problems):
+    with errors.collecting(problems):
         limit = None if demands.max_state is None else parse_limit(demands.max_state)
-    with collecting(problems):
+    with errors.collecting(problems):
         check_live_keys(demands.live_keys)
     errors.raise_all(problems)
     assert distances is not None

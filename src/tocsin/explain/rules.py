@@ -33,7 +33,7 @@ from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.check import tie_problems
 from tocsin.explain.sharing import sharing_text
-from tocsin.options import check_live_keys, collecting, microseconds, schemas_of
+from tocsin.options import check_live_keys, microseconds, schemas_of
 from tocsin.physical.programs.claims import refusals
 from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.reports import sections
@@ -212,22 +212,22 @@ def checked_program(
     """Check a program against schemas and rates; see `Rules.check`."""
     program = _ordered(program) if ties else program
     problems: list[errors.TocsinError] = []
-    with collecting(problems):
+    with errors.collecting(problems):
         check_unit(time_unit)
     if schemas is not None:
-        with collecting(problems):
+        with errors.collecting(problems):
             given = schemas_of(schemas, list(sources(program)), type)
             _check_schemas(program, given, time, problems)
             problems.extend(tie_problems(ties, given, list(sources(program))))
             check_clock(time_unit, given, time, [rule.query for rule in program.rules])
     late_us, known, limit = 0, {}, None
-    with collecting(problems):
+    with errors.collecting(problems):
         late_us = microseconds(lateness)
-    with collecting(problems):
+    with errors.collecting(problems):
         limit = None if max_state is None else parse_limit(max_state)
-    with collecting(problems):
+    with errors.collecting(problems):
         check_live_keys(live_keys)
-    with collecting(problems):
+    with errors.collecting(problems):
         is_asked = streaming or bool(rates) or max_state is not None
         known = rates_of(program, rates, required=guarantees and is_asked)
     errors.raise_all(problems)
@@ -295,7 +295,7 @@ def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: boo
         if name not in program.templates
     ]
     known: dict[str, Rate] = {}
-    with collecting(problems):
+    with errors.collecting(problems):
         known = parse_rates(rates)
     missing = [name for name in outside if name not in (rates or {})] if required else []
     problems += [

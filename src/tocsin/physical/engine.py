@@ -53,7 +53,7 @@ from tocsin.physical.joins import frames as joins
 from tocsin.physical.joins.claims import unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.model import Plan
-from tocsin.physical.joins.plan import Order, common_clock, plan
+from tocsin.physical.joins.plan import common_clock, plan
 from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import clustered, compact, trends
 from tocsin.physical.sliced import matches as sliced
@@ -385,15 +385,18 @@ class Prepared:
         return self.choice.slice_us
 
     def _joins(self) -> Plan:
+        """The joins of the query, in the order that statistics suggest; raises the reason where there are none."""
         is_sliding = self.strategy == "sliding-window"
-        if self.options.statistics is None:
-            return planned(self.query, self.distances, sliding=is_sliding)
-        return planned(
+        refusal = unsupported(self.query, sliding=is_sliding)
+        if refusal is not None:
+            raise refusal
+        orders = None if self.options.statistics is None else self.choice.join_orders
+        return plan(
             self.query,
-            self.distances,
+            self.distances.closure,
+            order=None if orders is None else lambda names: orders.get(frozenset(names), ()),
+            prefilter=None if orders is None or is_sliding else self.choice.prefilter,
             sliding=is_sliding,
-            order=lambda names: self.choice.join_orders.get(frozenset(names), ()),
-            prefilter=None if is_sliding else self.choice.prefilter,
         )
 
 
@@ -435,18 +438,3 @@ def prepare(
     with counting(unit.microseconds):
         better = rewrite(query, bound.schemas, common_clock(columns.values()), integer_time=is_integer)
     return Prepared(replace(bound, query=better.query), found, better.distances, options, better.fired, unit)
-
-
-def planned(
-    query: alg.Query,
-    distances: Network,
-    *,
-    sliding: bool = False,
-    order: Order | None = None,
-    prefilter: str | None = None,
-) -> Plan:
-    """The joins of a query, or the reason why there are none."""
-    refusal = unsupported(query, sliding=sliding)
-    if refusal is not None:
-        raise refusal
-    return plan(query, distances.closure, order=order, prefilter=prefilter, sliding=sliding)
