@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import types as T
+from syrupy.assertion import SnapshotAssertion
 
 import tocsin
 from tocsin import errors
@@ -192,6 +193,14 @@ def test_explain_prints_itself() -> None:
     headings = [line for line in report.splitlines() if line.startswith("==")]
     expected = ("Query", "Logical plan", "Temporal network", "Rules", "Statistics", "Strategy")
     assert headings == [f"== {heading} ==" for heading in expected]
+
+
+@pytest.mark.parametrize("strategy", ["kernel", "aggregate"])
+def test_explain_shows_that_a_policy_is_walked_link_by_link(strategy: str, snapshot: SnapshotAssertion) -> None:
+    pattern = tocsin.pattern("PATTERN SEQ(OR(A a, B b)+, C c) PARTITION BY k WITHIN 1 HOUR SEMANTICS next")
+    assert pattern.explain(strategy=strategy).partition("== Strategy ==\n")[2] == snapshot
+    loops = tocsin.pattern("PATTERN SEQ(A a, B+ b, C c) PARTITION BY k WITHIN 1 HOUR SEMANTICS next")
+    assert "link by link" not in loops.explain(strategy=strategy)
 
 
 def test_explain_says_why_there_is_no_plan() -> None:

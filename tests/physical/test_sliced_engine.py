@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tocsin
 from tocsin import errors
 from tocsin.analysis.schema import bind
+from tocsin.kernels.forms import walks_links
 from tocsin.kernels.kernel import kernel
 from tocsin.physical.engine import prepare
 from tocsin.physical.sliced.describe import describe
@@ -58,6 +59,24 @@ def test_an_explosion_that_statistics_foretell_is_a_warning(inputs: dict[str, Da
         pattern.match(inputs, statistics=few, time_unit="us")
     with pytest.warns(errors.TocsinWarning, match=r"\[EXPLOSION_EXPECTED\] `b` repeats over about 1 000 events"):
         pattern.match(inputs, statistics=many, time_unit="us")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_linked"),
+    [
+        ("SEQ(OR(A a, B b)+, B c) WITHIN 10 SECONDS SEMANTICS next", True),
+        ("SEQ(A a, B* b, C c) WHERE SUM(b.x) < c.x WITHIN 10 SECONDS SEMANTICS next", True),  # by its condition
+        ("SEQ(A a, B+ b) WHERE b.x > a.x WITHIN 10 SECONDS SEMANTICS next", False),
+        ("SEQ(OR(A a, B b)+, B c) WITHIN 10 SECONDS", False),
+    ],
+)
+def test_explain_shows_which_search_walks_link_by_link(
+    inputs: dict[str, DataFrame], pattern: str, is_linked: bool
+) -> None:
+    query = tocsin.pattern(f"PATTERN {pattern}")
+    assert prepare(query.query, inputs).kernel.walks == is_linked
+    assert ("link by link" in query.explain(inputs)) == is_linked
+    assert is_linked or not walks_links(query.query)
 
 
 def test_an_equality_of_all_variables_splits_the_events_like_a_key(inputs: dict[str, DataFrame]) -> None:

@@ -304,6 +304,7 @@ def test_explain_tells_how_a_stream_runs(spark: SparkSession) -> None:
         "  remembers events for: a 4.999999 s, b 0 s; and as long as others may be late"
     )
     assert "all that could still block it" in told("PATTERN SEQ(A a, NOT B b) WITHIN 5 SECONDS")
+    assert "  link by link: the policy" in told("PATTERN SEQ(OR(A a, B b)+, C c) WITHIN 5 SECONDS SEMANTICS next")
     assert "one shard, since nothing splits" in told("PATTERN SEQ(A a, B b) WITHIN 5 SECONDS", emit="watermark")
     counted = told("PATTERN SEQ(A a, B+ b) PARTITION BY k WITHIN 5 SECONDS RETURN COUNT(*) AS n EVERY 1 MINUTE")
     assert "counts matches without building them" in counted

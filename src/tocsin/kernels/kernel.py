@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
-from tocsin.errors import UnsupportedError
 from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
+from tocsin.kernels.forms import is_plain_sequence, without, words_of
 from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.instants import Stretch, stretched
 from tocsin.kernels.layout import Lists, lists
@@ -28,8 +28,7 @@ from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
 from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.program import MOST_LOOPS, Program, may_be_empty, program
-from tocsin.kernels.trends.machine import Machine, NotAWordError, machine
+from tocsin.kernels.search.program import Program, program
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
@@ -262,49 +261,14 @@ def kernel(bound: BoundQuery) -> Kernel:
     )
 
 
-def words_of(query: alg.Query) -> Machine | None:
-    """The words of a pattern whose matches a walk along links finds; None for others."""
-    if any(alg.gatherings_in(query.core)) or any(isinstance(e, alg.Event) and e.condition for e in query.core.walk()):
-        return None
-    try:
-        core = without(query.core, tuple(alg.absences_in(query.core)))
-        return machine(core, by_element=query.selection is Selection.NEXT)
-    except (UnsupportedError, NotAWordError):
-        return None
-
-
-def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
-    """The pattern without absences and gatherings that are decided afterwards."""
-    match node:
-        case alg.Around():
-            inner = node.rebuilt(lambda part: without(part, around))
-            return inner.part if node in around else inner
-        case alg.Sequence() | alg.All():
-            return node.rebuilt(lambda part: without(part, around))
-    for absence in around:
-        if absence in alg.around_in(node):
-            raise UnsupportedError(
-                f"The absence of `{absence.variable}` in an OR branch or an iteration has a condition that kernels "
-                "cannot compute on numbers.",
-                where=absence.where,
-                hint="compute the value that its events are compared by as a column first.",
-            )
-    return node
-
-
 def _selects(query: alg.Query, core: alg.Node, found: Conditions) -> bool:
-    """Whether the loops can apply the selection policy: in a plain sequence events are bound in the order they happen.
+    """Whether the loops can apply the selection policy.
 
     `next` also needs every conjunct that may block an event to be tested when that event is bound.
     """
     if query.selection is Selection.ANY:
         return True
-    node = core
-    while isinstance(node, alg.Around):
-        node = node.part
-    parts = node.parts if isinstance(node, alg.Sequence) else (node,)
-    events = [part.part if isinstance(part, alg.Repeat) else part for part in parts]
-    if not all(isinstance(event, alg.Event) for event in events) or may_be_empty(parts[0]) or len(parts) > MOST_LOOPS:
+    if not is_plain_sequence(core):
         return False
     if query.selection is not Selection.NEXT:
         return True

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.forms import may_be_empty
 from tocsin.kernels.gathered import Look
 from tocsin.kernels.reach import before_us
 from tocsin.kernels.search.absences import Absences
 from tocsin.kernels.search.conditions import Checks, Columns, is_final
-from tocsin.kernels.search.program import Pick, Search, Table, may_be_empty
+from tocsin.kernels.search.program import Pick, Search, Table
 from tocsin.kernels.search.state import Guard, Held, One, State, Then
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex

@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.types import Kind
+from tocsin.kernels.forms import may_be_empty
 from tocsin.kernels.search.absences import spoken_of
 from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.gatherings import Gatherings
-from tocsin.kernels.search.program import Line, Pick, Search, Table, may_be_empty
+from tocsin.kernels.search.program import Line, Pick, Search, Table
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
 DONE, FULL, DEEP, TOO_MANY, TOO_LONG = 0, 1, 2, 3, 4

@@ -20,10 +20,8 @@ from itertools import groupby, product
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.forms import MOST_LOOPS, may_be_empty
 from tocsin.language import expressions as ex
-
-# Python nests at most 20 loops; a longer sequence is cut into a table and the rest.
-MOST_LOOPS = 12
 
 
 @dataclass(frozen=True)
@@ -205,20 +203,6 @@ def _refuse_lists_of_windows(waiting: Sequence[alg.Absent], node: alg.Node) -> N
                 where=absence.where,
                 hint="leave out the condition, or one of the two; the reference evaluator runs it.",
             )
-
-
-def may_be_empty(node: alg.Node) -> bool:
-    """Whether a pattern can match without binding an event (R13)."""
-    match node:
-        case alg.Sequence() | alg.All():
-            return all(map(may_be_empty, node.parts))
-        case alg.Any():
-            return any(map(may_be_empty, node.parts))
-        case alg.Repeat():
-            return node.least == 0 or may_be_empty(node.part)
-        case alg.Around():
-            return may_be_empty(node.part)
-    return False
 
 
 def _is_ambiguous(node: alg.Node) -> bool:

@@ -11,6 +11,7 @@ from tocsin.analysis.durations import format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.aggregates.windows import longest_us, windows_of
+from tocsin.kernels.forms import walks_links
 from tocsin.kernels.reach import Reach, iteration_of, reach_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # a query is described where there are no arrays, too
 
 
 MOST_LINES = 40
+SEARCH = "search"
+LINKS = "link by link: the policy leaves at most one event to each element that may follow"
 
 
 class _Scan(NamedTuple):
@@ -40,7 +43,7 @@ class _Scan(NamedTuple):
 
 def describe(kernel: Kernel, slice_us: int | None = None) -> str:
     """What is filtered before the shuffle, how rows are split, and what the kernel does."""
-    return _sliced(kernel, kernel.sources, slice_us)
+    return _sliced(kernel, kernel.sources, slice_us, walks=kernel.walks)
 
 
 def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
@@ -58,7 +61,7 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
            with copies of events up to 10 s after a slice
       search
     """
-    return _sliced(reach_of(query), _scans_of(query), slice_us)
+    return _sliced(reach_of(query), _scans_of(query), slice_us, walks=walks_links(query))
 
 
 def _scans_of(query: alg.Query) -> list[_Scan]:
@@ -70,8 +73,9 @@ def _scans_of(query: alg.Query) -> list[_Scan]:
     ]
 
 
-def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> str:
-    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, scans, slice_us)])
+def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None, *, walks: bool) -> str:
+    links = [f"       {LINKS}"] if walks and _search(reach.query) == SEARCH else []
+    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, scans, slice_us), *links])
 
 
 def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
@@ -181,7 +185,7 @@ def describe_aggregate(kernel: Kernel | RunKernel) -> str:
 
     if isinstance(kernel, RunKernel):
         return _aggregate(kernel, _scans_of_runs(kernel), kernel.tables.automaton)
-    return _aggregate(kernel, kernel.sources, None)
+    return _aggregate(kernel, kernel.sources, None, walks=kernel.walks)
 
 
 def describe_aggregate_query(query: alg.Query) -> str:
@@ -200,15 +204,16 @@ def describe_aggregate_query(query: alg.Query) -> str:
       report what the next window does not hold too
     """
     if refused_by_automata(query) is not None:
-        return _aggregate(reach_of(query), _scans_of(query), None)
+        return _aggregate(reach_of(query), _scans_of(query), None, walks=walks_links(query))
     return _aggregate(_reach_of_runs(query), _types_of(query), _machine(query))
 
 
-def _aggregate(reach: Reach, scans: Iterable[_Scan | Source], machine: Automaton | None) -> str:
+def _aggregate(reach: Reach, scans: Iterable[_Scan | Source], machine: Automaton | None, *, walks: bool = False) -> str:
     windows = windows_of(reach)
     what = "one shuffle to overlapping windows, each of which is searched by itself"
     fold = [
-        "f_U collects the events of a window, f_O searches them" + "".join(f", {one}" for one in _steps(reach.query))
+        "f_U collects the events of a window, f_O searches them" + "".join(f", {one}" for one in _steps(reach.query)),
+        *([f"     {LINKS}"] if walks and _search(reach.query) == SEARCH else []),
     ]
     if machine is not None:
         what = "one shuffle to overlapping windows, in each of which events are folded one by one"
@@ -246,9 +251,9 @@ def _search(query: alg.Query) -> str:
     """How matches are found: one by one, or where the longest of a start are ranges all at once."""
     repeat = iteration_of(query)
     if repeat is None or not isinstance(repeat.part, alg.Event):
-        return "search"
+        return SEARCH
     is_ranged = len(own_conditions(query, repeat.part.variable)) == len(list(where_of(query)))
-    return "O2: read the longest match of each start off its window" if is_ranged else "search"
+    return "O2: read the longest match of each start off its window" if is_ranged else SEARCH
 
 
 def _read(reach: Reach, scans: Iterable[_Scan | Source]) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.analysis.durations import format_bound
+from tocsin.kernels.kernel import Kernel
+from tocsin.physical.sliced.describe import LINKS
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.streaming.decisions import Decisions
 
@@ -25,6 +27,8 @@ def describe(kernel: AnyKernel, made: Decisions, keys: Sequence[str], *, counts:
     """
     what = "counts matches without building them" if counts else "searches what still matters and what is new"
     lines = [f"one operator with state, which {what}", f"  {_shards(kernel, keys)}", f"  {_given(made)}"]
+    if isinstance(kernel, Kernel) and kernel.walks and not counts:
+        lines.insert(1, f"  {LINKS}")
     if made.last_events is not None:
         return "\n".join(
             [*lines, f"  remembers the last {made.last_events} events of a partition, and what may change"]
