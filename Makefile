@@ -70,6 +70,7 @@ check: $(READY) ## lint, format, types, layers, spelling, documented errors
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python tools/check_errors_documented.py
+	$(BIN)/python tools/gaps.py --check
 
 bench: $(READY) ## measure speed and memory; BENCH_ARGS=--quick for two minutes, --help for all options
 	@$(WITH_SPARK) $(BIN)/python -m benchmarks $(BENCH_ARGS)

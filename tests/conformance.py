@@ -22,6 +22,7 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.temporal import network
+from tocsin.options import Options
 from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
 from tocsin.physical.streaming.claims import refused_on_streams
@@ -79,7 +80,7 @@ def on_spark(case: Case, spark: SparkSession, strategy: str) -> Rows:
     frames = {kind: spark.createDataFrame(table) for kind, table in tables(case).items()}
     # Slices as narrow as the pattern allows, so that matches straddle them.
     options = {"slice_us": 1} if strategy in ("kernel", "automaton") else {}
-    made = prepare(compiled(case).query, frames, tie=case.tie, strategy=strategy, **options)
+    made = prepare(compiled(case).query, frames, Options(tie=case.tie, strategy=strategy, **options))
     return rows_of(made.matches())
 
 

@@ -73,9 +73,18 @@ def matches() -> Iterator[tuple[Path, ast.Match]]:
 
 
 def is_closed(node: ast.Match) -> bool:
-    """Whether the last arm of a `match` takes everything."""
+    """Whether the last arm of a `match` takes everything: `case _`, or `case x, y` of two values."""
     last = node.cases[-1]
-    return last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
+    if last.guard is not None:
+        return False
+    if isinstance(node.subject, ast.Tuple) and isinstance(last.pattern, ast.MatchSequence):
+        return len(node.subject.elts) == len(last.pattern.patterns) and all(map(is_capture, last.pattern.patterns))
+    return is_capture(last.pattern)
+
+
+def is_capture(pattern: ast.pattern) -> bool:
+    """Whether a pattern takes any value: `_` or a name."""
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
 
 
 def shared_names() -> dict[str, list[str]]:

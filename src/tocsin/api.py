@@ -19,9 +19,8 @@ from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.compile import compiled
 from tocsin.analysis.durations import counting
-from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.temporal import network
-from tocsin.engines import matched_locally, prepared
+from tocsin.engines import check_options, matched_locally, prepared
 from tocsin.explain.check import Demands, checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
 from tocsin.language import ast
@@ -33,9 +32,9 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
     MOST_TASK_MEMORY,
+    Options,
     check_columns,
     check_max_text,
-    check_options,
     check_rates,
     names_of,
     options_in,
@@ -71,8 +70,7 @@ def pattern(
     name
         What messages call the text, such as the name of its file.
     aggregates
-        Aggregates of your own that the text uses, `{"product": tocsin.Monoid(zero=1, combine=operator.mul)}`. The
-        reference evaluator runs them.
+        User-defined aggregates that the text uses, `{"product": tocsin.Monoid(zero=1, combine=operator.mul)}`.
     max_text
         The most characters a text may have; a longer one is refused before it is read.
 
@@ -231,17 +229,16 @@ class Pattern:
         problems: list[errors.TocsinError] = []
         with errors.collecting(problems):
             check_rates(rates, self.query.pattern)
+        options = Options()
         with errors.collecting(problems):
-            check_options(given, inputs)
+            options = check_options(given, inputs)
         errors.raise_all(problems)
         if engine == "local":
-            return matched_locally(self.query, inputs, given)
+            return matched_locally(self.query, inputs, options)
         refusal = unsupported(self.query)
         if refusal is not None:
             raise refusal
-        if statistics is None and rates:
-            given["statistics"] = Statistics.of(rates=rates)
-        made = prepared(self.query, inputs, given, rates=parse_rates(rates))
+        made = prepared(self.query, inputs, options)
         if form == "compact":
             return made.compact(self.query)
         if made.choice.warning is not None:
@@ -295,9 +292,7 @@ class Pattern:
             Counts, rates, how many events pass each variable's own conditions, keys and their skew, and whether the
             input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
         """
-        given = options_in(locals())
-        check_options(given, inputs)
-        made = prepared(self.query, inputs, given)
+        made = prepared(self.query, inputs, check_options(options_in(locals()), inputs))
         from tocsin.physical.analyze import analyze
 
         return analyze(made.query, made.inputs, sample=sample).times(made.unit.microseconds)
@@ -415,12 +410,12 @@ class Pattern:
             raise errors.InvalidOptionError(
                 f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
-        check_options(given, inputs)
+        options = check_options(given, inputs)
         if inputs is None and mode != EXPLAIN_MODES[0]:
             raise errors.InvalidOptionError(
                 "`mode=` has no effect without `inputs`: it is the mode of Spark's plan.", hint="leave out `mode=`."
             )
-        made = None if inputs is None else prepared(self.query, inputs, given)
+        made = None if inputs is None else prepared(self.query, inputs, options)
         query = ordered_by_ties(self.query) if tie else self.query
         distances = network(query, self._clock(time)) if made is None else made.distances
         parts = {"Query": self.text.strip("\n"), "Logical plan": to_text(query)}

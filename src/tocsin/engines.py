@@ -1,98 +1,156 @@
-"""The engines, imported when they are asked for: neither Spark nor arrays are needed to read and check a pattern."""
+"""From a query and checked options to an engine, which is imported when it is asked for.
+
+Neither Spark nor arrays are needed to read and check a pattern.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program
-from tocsin.analysis.limits import parse_limit
-from tocsin.analysis.rates import Rate
-from tocsin.options import STREAM, engine_options, place_of
+from tocsin.options import (
+    BATCH,
+    LOCAL,
+    NOT_OF_RULES,
+    NOTHING,
+    OPTIONS,
+    STRATEGIES_WITHOUT_SPARK,
+    STREAM,
+    Options,
+)
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
     from tocsin.physical.programs.run import Run
     from tocsin.physical.streaming.programs.run import LiveRun
 
-COLUMNS = ("time", "tie", "type", "id", "time_unit")
+PLACES = {LOCAL: 'with `engine="local"`', BATCH: "on a batch", STREAM: "on a stream", NOTHING: "without `inputs`"}
+# The strategies in which nothing counts the matches of a start.
+UNLIMITED = ("join", "sliding-window", "count", "trend")
 
 
-def prepared(
-    query: alg.Query, inputs: Any, given: Mapping[str, Any], rates: Mapping[str, Rate] | None = None
-) -> Prepared:
-    """A query that fits its DataFrames; `given` are options of `match` that `check_options` has accepted."""
+def check_options(given: Mapping[str, Any], inputs: Any, *, of_rules: bool = False) -> Options:
+    """The options of `match`: all that is wrong is raised at once, and so are options that would change nothing.
+
+    Parameters
+    ----------
+    given
+        Options of `match` by name.
+    inputs
+        The inputs: they tell a batch from a stream.
+    of_rules
+        Whether a program of rules is matched, and not a pattern.
+
+    Raises
+    ------
+    InvalidOptionError
+        For the one that is wrong, or a `QueryErrors` with all of them.
+    """
+    problems: list[errors.TocsinError] = []
+    wrong = []
+    for name, check in NOT_OF_RULES.items() if of_rules else ():
+        with errors.collecting(problems):
+            wrong.append(name)
+            check(name, given[name])
+            wrong.pop()
+    options = Options()
+    with errors.collecting(problems):
+        options = Options(**{name: value for name, value in given.items() if name not in wrong})
+    errors.raise_all(problems)
+    place = place_of(options.engine, inputs)
+    for name, option in OPTIONS.items():
+        if name in given and option.is_given(getattr(options, name)) and place in option.no_effect:
+            problems.append(_without_effect(name, PLACES[place], option.no_effect[place]))
+    problems += _beside_others(options, inputs, place)
+    errors.raise_all(problems)
+    return options
+
+
+def place_of(engine: str, inputs: Any) -> str:
+    """Where a query runs: `"local"`, `"batch"` or `"stream"`; `"nothing"` when it has no inputs yet."""
+    from tocsin.physical.compat import has_streams
+
+    if inputs is None:
+        return NOTHING
+    if engine == LOCAL:
+        return LOCAL
+    return STREAM if has_streams(inputs) else BATCH
+
+
+def _beside_others(options: Options, inputs: Any, place: str) -> Iterator[errors.TocsinError]:
+    """Options that have no effect beside others, or on inputs of this form."""
+    is_given = {name: option.is_given(getattr(options, name)) for name, option in OPTIONS.items()}
+    if is_given["type"] and isinstance(inputs, Mapping):
+        yield _without_effect("type", "on one input for each event type", "it names the type column of a single input")
+    strategy = options.strategy
+    if place == LOCAL and strategy not in STRATEGIES_WITHOUT_SPARK:
+        yield errors.InvalidOptionError(
+            f'The strategy `{strategy}` is Spark\'s and does not run with `engine="local"`.',
+            hint=errors.did_you_mean(strategy, STRATEGIES_WITHOUT_SPARK, "strategies of the local engine"),
+        )
+    if is_given["form"]:
+        why = "a compact row holds any number of matches, without ids"
+        for name in ("max_matches_per_start", "max_task_memory", "id"):
+            if is_given[name]:
+                yield _without_effect(name, 'with `form="compact"`', why)
+    elif strategy in UNLIMITED:
+        why = "this strategy does not search start by start"
+        for name in ("max_matches_per_start", "max_task_memory"):
+            if is_given[name]:
+                yield _without_effect(name, f'with `strategy="{strategy}"`', why)
+    if place == BATCH and is_given["rates"] and is_given["statistics"]:
+        yield _without_effect("rates", "beside `statistics=`", "these have the number of events of each type already")
+
+
+def _without_effect(name: str, where: str, why: str) -> errors.InvalidOptionError:
+    return errors.InvalidOptionError(f"`{name}=` has no effect {where}: {why}.", hint=f"leave out `{name}=`.")
+
+
+# --- the engines ----------------------------------------------------------------------------------
+
+
+def prepared(query: alg.Query, inputs: Any, options: Options) -> Prepared:
+    """A query that fits its DataFrames."""
     with _needing_spark():
         from tocsin.physical.engine import prepare
-    return prepare(query, inputs, **_columns(given), **engine_options(given), rates=rates or {}, warns=True)
+    return prepare(query, inputs, options, warns=True)
 
 
-def matched_locally(query: alg.Query, inputs: Any, given: Mapping[str, Any]) -> Any:
+def matched_locally(query: alg.Query, inputs: Any, options: Options) -> Any:
     """The matches of a query in this process, as an Arrow table."""
     with _needing_arrow():
         from tocsin.physical import local
-    return local.match(
-        query,
-        inputs,
-        **_columns(given),
-        max_matches_per_start=given["max_matches_per_start"],
-        max_task_memory=parse_limit(given["max_task_memory"]).bytes,
-        strategy=given["strategy"],
-        is_compact=given["form"] == "compact",
-        warns=True,
-    )
+    return local.match(query, inputs, options, warns=True)
 
 
-def program_run(
-    program: Program,
-    inputs: Any,
-    *,
-    engine: str,
-    time: str | Mapping[str, str],
-    tie: str | Iterable[str] | None,
-    type: str,
-    id: str | None,
-    time_unit: str | None = None,
-    **search: Any,
-) -> Run[Any]:
-    """A program and its inputs on an engine, its durations in the unit of integer times.
+def program_run(program: Program, inputs: Any, options: Options) -> Run[Any]:
+    """A program and its inputs on an engine, its durations in the unit of integer times."""
+    from tocsin.physical.programs.run import timed_run, times_of
 
-    `search` are the fields of `tocsin.physical.programs.run.Search`.
-    """
-    from tocsin.physical.programs.run import Columns, timed_run, times_of
-
-    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
-    columns = Columns(times_of(program, time), ties, type, id)
-    if engine == "local":
+    options = replace(options, time=times_of(program, options.time))
+    if options.engine == "local":
         with _needing_arrow():
             from tocsin.physical.programs.local import Local
-        return timed_run(program, Local(inputs, program, columns), columns, time_unit, search)
+        return timed_run(program, Local(inputs, program, options), options)
     with _needing_spark():
         from tocsin.physical.programs.spark import Spark
-    return timed_run(program, Spark(inputs, program.read, type), columns, time_unit, search)
+    return timed_run(program, Spark(inputs, program.read, options.type), options)
 
 
-def program_asked(
-    program: Program, inputs: Any, given: Mapping[str, Any], rates: Mapping[str, Rate]
-) -> Run[Any] | LiveRun:
-    """A program on batches or on streams, as the inputs are; `given` as for `prepared`."""
-    search = {name: given[name] for name in ("strategy", "max_matches_per_start", "statistics")}
-    search["max_task_memory"] = parse_limit(given["max_task_memory"]).bytes
-    run = program_run(program, inputs, engine=given["engine"], **_columns(given), **search)
-    if place_of(given["engine"], inputs) != STREAM:
+def program_asked(program: Program, inputs: Any, options: Options) -> Run[Any] | LiveRun:
+    """A program on batches or on streams, as the inputs are."""
+    run = program_run(program, inputs, options)
+    if place_of(options.engine, inputs) != STREAM:
         return run
-    from tocsin.physical.engine import Options
     from tocsin.physical.streaming.programs.run import LiveRun
 
-    options = Options(**engine_options(given), rates=rates).counting(run.unit)
-    return LiveRun(run.unit.program(program), inputs, run.columns, options)
-
-
-def _columns(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in COLUMNS if name in given}
+    options = replace(options, time=run.options.time).counting(run.unit)
+    return LiveRun(run.unit.program(program), inputs, options)
 
 
 @contextmanager

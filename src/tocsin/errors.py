@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from tocsin.gaps import Gaps
 from tocsin.source import Place, Where
 
 SHOWN_AT_ONCE = 5
@@ -191,9 +192,26 @@ class QueryBindingError(TocsinError, ValueError):
 
 
 class UnsupportedError(TocsinError, NotImplementedError):
-    """A valid query that the chosen engine cannot run yet; nothing was run."""
+    """A valid query that the chosen engine cannot run yet; nothing was run. `gap` is the documented reason."""
 
     condition = "NOT_YET_SUPPORTED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        gap: Gaps | None = None,
+        where: Where = None,
+        hint: str | Advice | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint if hint is not None or gap is None else gap.value.hint)
+        self.gap = gap
+
+
+class OptionRefusedError(UnsupportedError):
+    """A valid query that runs, but not with the strategy or form that was asked for; nothing was run."""
+
+    condition = "OPTION_REFUSED"
 
 
 class PlanError(TocsinError, ValueError):
@@ -208,6 +226,17 @@ class InternalError(TocsinError, RuntimeError):
     """A fault of Tocsin's own; please report it with the query."""
 
     condition = "INTERNAL"
+
+
+def unknown_node(node: object, layer: str) -> InternalError:
+    """The error of a layer that has no case for the class of a node: a new operator, added elsewhere first.
+
+    Examples
+    --------
+    >>> print(unknown_node(object(), "The optimizer"))
+    [INTERNAL] The optimizer has no case for `object`.
+    """
+    return InternalError(f"{layer} has no case for `{type(node).__name__}`.", where=getattr(node, "where", None))
 
 
 class QueryErrors(QueryBindingError):

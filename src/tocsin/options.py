@@ -1,29 +1,32 @@
-"""The schemas and options of `match`, `check` and `explain`: what each may be, and what to write instead."""
+"""The options of `match`, `check` and `explain`: their values, and where each has an effect.
+
+`Options` holds all of them, checked once. `Pattern` and `Rules` make it, and every engine reads it.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.units import check_unit
+from tocsin.algebra.units import MICROSECONDS, Unit, check_unit
 from tocsin.analysis.limits import parse_limit
-from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.types import DataType
+from tocsin.analysis.rates import Rate, parse_rates
 from tocsin.language import durations
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
-from tocsin.physical.claims import STRATEGIES_WITHOUT_SPARK, check_strategy
-from tocsin.physical.programs.claims import check_strategy as check_strategy_of_rules
 
+STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton", "aggregate")
+STRATEGIES_WITHOUT_SPARK = ("auto", "trend", "kernel", "automaton", "aggregate")
+STRATEGIES_OF_RULES = ("auto", "aggregate")
 LONGEST_US = 2**62  # sums of a time and a length fit into 64 bits
 MOST_TASK_MEMORY = "512MB"
 FAIL = "fail"  # what a stream does with late events, other than to count or to show them
-SCHEMA_HINT = "write `{'ts': 'timestamp', 'amount': 'double'}` for each event type."
 
 
 def check_columns(*, time: Any = "ts", type: Any = "type", tie: Any = None, id: Any = None) -> None:
@@ -113,11 +116,18 @@ def _one_of(*known: str) -> Callable[[str, Any], None]:
 
 
 def _strategy(name: str, value: Any) -> None:
-    check_strategy(value)
+    if value not in STRATEGIES:
+        raise errors.InvalidOptionError(
+            f"There is no strategy `{value}`.", hint=errors.did_you_mean(str(value), STRATEGIES, "strategies")
+        )
 
 
 def _strategy_of_rules(name: str, value: Any) -> None:
-    check_strategy_of_rules(value)
+    if value not in STRATEGIES_OF_RULES:
+        raise errors.InvalidOptionError(
+            f"Rules do not run with the strategy `{value}`.",
+            hint=errors.did_you_mean(str(value), STRATEGIES_OF_RULES, "strategies of rules"),
+        )
 
 
 def _form_of_rules(name: str, value: Any) -> None:
@@ -156,7 +166,6 @@ def _anything(name: str, value: Any) -> None:
 
 
 LOCAL, BATCH, STREAM, NOTHING = "local", "batch", "stream", "nothing"
-_PLACES = {LOCAL: 'with `engine="local"`', BATCH: "on a batch", STREAM: "on a stream", NOTHING: "without `inputs`"}
 
 
 def _for_streams(why: str) -> dict[str, str]:
@@ -187,9 +196,18 @@ OPTIONS: Mapping[str, Option] = {
 }
 # Options whose values a program of rules does not all have.
 NOT_OF_RULES: Mapping[str, Callable[[str, Any], None]] = {"strategy": _strategy_of_rules, "form": _form_of_rules}
-_OF_ENGINES = ("strategy", "max_matches_per_start", "statistics", "shards", "emit", "heartbeats")
-# The strategies in which nothing counts the matches of a start.
-_UNLIMITED = ("join", "sliding-window", "count", "trend")
+
+
+def check_option(name: str, value: Any, *, of_rules: bool = False) -> None:
+    """Refuse a value that an option of `match` cannot have, for a pattern or for a program of rules.
+
+    Raises
+    ------
+    InvalidOptionError
+        With the nearest value that it can have.
+    """
+    check = NOT_OF_RULES.get(name, OPTIONS[name].check) if of_rules else OPTIONS[name].check
+    check(name, value)
 
 
 def names_of(tie: Any) -> tuple[str, ...]:
@@ -212,83 +230,6 @@ def options_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(tie, Iterable) and not isinstance(tie, str | bytes | Mapping):
         given["tie"] = tuple(tie)
     return given
-
-
-def check_options(given: Mapping[str, Any], inputs: Any, *, of_rules: bool = False) -> str:
-    """Refuse, all at once, values that options cannot have, and options that would change nothing.
-
-    Parameters
-    ----------
-    given
-        Options of `match` by name.
-    inputs
-        The inputs: they tell a batch from a stream.
-    of_rules
-        Whether a program of rules is matched, and not a pattern.
-
-    Returns
-    -------
-    str
-        Where the query runs: `"local"`, `"batch"` or `"stream"`.
-
-    Raises
-    ------
-    InvalidOptionError
-        For the one that is wrong, or a `QueryErrors` with all of them.
-    """
-    problems: list[errors.TocsinError] = []
-    for name, value in given.items():
-        with errors.collecting(problems):
-            (NOT_OF_RULES.get(name, OPTIONS[name].check) if of_rules else OPTIONS[name].check)(name, value)
-    errors.raise_all(problems)
-    place = place_of(given.get("engine", "spark"), inputs)
-    for name, value in given.items():
-        option = OPTIONS[name]
-        if option.is_given(value) and place in option.no_effect:
-            problems.append(_without_effect(name, _PLACES[place], option.no_effect[place]))
-    problems += _beside_others(given, inputs, place)
-    errors.raise_all(problems)
-    return place
-
-
-def place_of(engine: str, inputs: Any) -> str:
-    """Where a query runs: `"local"`, `"batch"` or `"stream"`; `"nothing"` when it has no inputs yet."""
-    from tocsin.physical.compat import has_streams
-
-    if inputs is None:
-        return NOTHING
-    if engine == LOCAL:
-        return LOCAL
-    return STREAM if has_streams(inputs) else BATCH
-
-
-def _beside_others(given: Mapping[str, Any], inputs: Any, place: str) -> Iterator[errors.TocsinError]:
-    """Options that have no effect beside others, or on inputs of this form."""
-    is_given = {name: OPTIONS[name].is_given(value) for name, value in given.items()}
-    if is_given.get("type") and isinstance(inputs, Mapping):
-        yield _without_effect("type", "on one input for each event type", "it names the type column of a single input")
-    strategy = given.get("strategy", "auto")
-    if place == LOCAL and strategy not in STRATEGIES_WITHOUT_SPARK:
-        yield errors.InvalidOptionError(
-            f'The strategy `{strategy}` is Spark\'s and does not run with `engine="local"`.',
-            hint=errors.did_you_mean(strategy, STRATEGIES_WITHOUT_SPARK, "strategies of the local engine"),
-        )
-    if is_given.get("form"):
-        why = "a compact row holds any number of matches, without ids"
-        for name in ("max_matches_per_start", "max_task_memory", "id"):
-            if is_given.get(name):
-                yield _without_effect(name, 'with `form="compact"`', why)
-    elif strategy in _UNLIMITED:
-        why = "this strategy does not search start by start"
-        for name in ("max_matches_per_start", "max_task_memory"):
-            if is_given.get(name):
-                yield _without_effect(name, f'with `strategy="{strategy}"`', why)
-    if place == BATCH and is_given.get("rates") and is_given.get("statistics"):
-        yield _without_effect("rates", "beside `statistics=`", "these have the number of events of each type already")
-
-
-def _without_effect(name: str, where: str, why: str) -> errors.InvalidOptionError:
-    return errors.InvalidOptionError(f"`{name}=` has no effect {where}: {why}.", hint=f"leave out `{name}=`.")
 
 
 def _is_name(value: Any) -> bool:
@@ -378,65 +319,105 @@ def microseconds(duration: str | dt.timedelta | None, option: str | None = None)
     return found
 
 
-def engine_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that `check_options` has accepted, under the names of `tocsin.physical.engine.Options`."""
-    found = {name: given[name] for name in _OF_ENGINES if name in given}
-    for name, renamed in (("lateness", "lateness_us"), ("idle_timeout", "idle_us")):
-        if given.get(name) is not None:
-            found[renamed] = microseconds(given[name])
-    if "max_task_memory" in given:
-        found["max_task_memory"] = parse_limit(given["max_task_memory"]).bytes
-    if "late" in given:
-        found |= {"late": given["late"] is True, "is_strict": given["late"] == FAIL}
-    return found
+# --- all of them ----------------------------------------------------------------------------------
 
 
-def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, Mapping[str, Any]]:
-    """The attributes of each event type: told type by type, or by one DataFrame or schema for all."""
-    from tocsin.physical.compat import is_dataframe, is_schema
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Options:
+    """The options of one query: those of `match` under their names, and two that users do not give.
 
-    if is_dataframe(given) or is_schema(given):
-        from tocsin.physical.inputs import require_type_column
-        from tocsin.physical.schemas import attributes_of, checked
+    A value that an option cannot have raises InvalidOptionError here. Whether an option has an effect depends on the
+    inputs too: `tocsin.engines.check_options`.
 
-        schema = checked(given, "the input")
-        require_type_column(type_column, schema)
-        return dict.fromkeys(types, attributes_of(schema))
-    if not isinstance(given, Mapping):
-        raise errors.InvalidInputError(
-            f"`schemas` is a {type(given).__name__}, neither a DataFrame nor a mapping from event type to schema.",
-            hint="write `{'Login': {'ts': 'timestamp', 'user': 'string'}}`, or pass one DataFrame with a type column.",
-        )
-    problems: list[errors.TocsinError] = []
-    found: dict[str, Mapping[str, Any]] = {}
-    for name, schema in given.items():
+    Attributes
+    ----------
+    slice_us
+        The width of the time slices of a batch, in the unit of its times; by default sixteen times the pattern's reach.
+    unit
+        The unit of integer times, in which all lengths of time are given.
+    """
+
+    time: str | Mapping[str, str] = "ts"
+    tie: str | Iterable[str] | None = None
+    type: str = "type"
+    id: str | None = None
+    time_unit: str | None = None
+    rates: Mapping[str, Any] | None = None
+    strategy: str = "auto"
+    lateness: str | dt.timedelta | None = None
+    statistics: Statistics | None = None
+    max_matches_per_start: int = MOST_MATCHES_PER_START
+    max_task_memory: int | str = MOST_TASK_MEMORY
+    engine: str = "spark"
+    form: str = "matches"
+    shards: int | None = None
+    emit: str = "auto"
+    heartbeats: Any = None
+    late: bool | str = False
+    idle_timeout: str | dt.timedelta | None = None
+    slice_us: int | None = None
+    unit: Unit = MICROSECONDS
+
+    def __post_init__(self) -> None:
+        """Check every value; all that is wrong is raised at once."""
+        object.__setattr__(self, "tie", options_in({"tie": self.tie})["tie"])
+        problems: list[errors.TocsinError] = []
+        for name, option in OPTIONS.items():
+            with errors.collecting(problems):
+                option.check(name, getattr(self, name))
         with errors.collecting(problems):
-            found[name] = _attributes(name, schema)
-    errors.raise_all(problems)
-    return found
+            _optional_positive("slice_us", self.slice_us)
+        errors.raise_all(problems)
 
+    def counting(self, unit: Unit) -> Options:
+        """The options for times of another unit."""
+        return replace(self, unit=unit)
 
-def _attributes(name: Any, given: Any) -> Mapping[str, Any]:
-    """The attributes of an event type, from whatever tells them."""
-    from tocsin.physical.compat import is_dataframe, is_schema
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that order events of one instant."""
+        return (self.tie,) if isinstance(self.tie, str) else tuple(self.tie or ())
 
-    if not isinstance(name, str):
-        raise errors.InvalidInputError(
-            f"`schemas` has the key {name!r}, which is not the name of an event type.", hint=SCHEMA_HINT
-        )
-    if isinstance(given, Mapping):
-        for attribute, kind in given.items():
-            if not isinstance(attribute, str) or not isinstance(kind, str | DataType):
-                raise errors.InvalidInputError(
-                    f"The schema of `{name}` maps {attribute!r} to {kind!r}, not an attribute to the name of its type.",
-                    hint=SCHEMA_HINT,
-                )
-        return given
-    if is_dataframe(given) or is_schema(given):
-        from tocsin.physical.schemas import attributes_of, checked
+    @property
+    def times(self) -> Mapping[str, str]:
+        """The time column of every event type, where it is given by type."""
+        assert isinstance(self.time, Mapping)
+        return self.time
 
-        return attributes_of(checked(given, f"the input of `{name}`"))
-    raise errors.InvalidInputError(
-        f"A schema is a DataFrame, a StructType or a mapping from attribute to type, not a {type(given).__name__}.",
-        hint=SCHEMA_HINT,
-    )
+    @cached_property
+    def task_bytes(self) -> int:
+        """How many bytes a task may hold for matches."""
+        return parse_limit(self.max_task_memory).bytes
+
+    @cached_property
+    def lateness_us(self) -> int | None:
+        """How late the events of a stream may come, in the unit of its times; None: as its watermark says."""
+        return None if self.lateness is None else self.unit.ticks(microseconds(self.lateness))
+
+    @cached_property
+    def idle_ms(self) -> int | None:
+        """After how many milliseconds of wall-clock time an idle input no longer holds back the watermark."""
+        return None if self.idle_timeout is None else max(microseconds(self.idle_timeout) // 1000, 1)
+
+    @property
+    def with_late(self) -> bool:
+        """Whether late events are rows of the result."""
+        return self.late is True
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a late event stops the stream."""
+        return self.late == FAIL
+
+    @cached_property
+    def declared(self) -> dict[str, Rate]:
+        """The declared rates, in the unit of the times."""
+        return {name: rate.counting(self.unit) for name, rate in parse_rates(self.rates).items()}
+
+    @cached_property
+    def known(self) -> Statistics | None:
+        """The statistics, or those that follow from declared rates, in the unit of the times."""
+        found = self.statistics
+        if found is None and self.rates:
+            found = Statistics.of(rates=self.rates)
+        return None if found is None else found.times(1 / self.unit.microseconds)

@@ -7,7 +7,7 @@ import html
 import re
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
@@ -15,7 +15,7 @@ from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.translate import translate
 from tocsin.analysis.temporal import network
-from tocsin.engines import program_asked
+from tocsin.engines import check_options, program_asked
 from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
@@ -24,9 +24,9 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START, expected_explosion
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
     MOST_TASK_MEMORY,
+    Options,
     check_columns,
     check_max_text,
-    check_options,
     names_of,
     options_in,
 )
@@ -274,14 +274,14 @@ class Rules:
         rates: dict[str, Any] = {}
         with errors.collecting(problems):
             rates = rates_of(self.program, given["rates"])
+        options = Options()
         with errors.collecting(problems):
-            check_options(given, inputs, of_rules=True)
+            options = check_options(given, inputs, of_rules=True)
         errors.raise_all(problems)
-        if given["statistics"] is None and rates:
-            given["statistics"] = Statistics.of(rates=rates)
-        run = program_asked(self.program, inputs, given, rates)
-        if given["statistics"] is not None:
-            self._warn_of_explosions(wanted, given["statistics"], given["max_matches_per_start"])
+        options = replace(options, rates=rates)
+        run = program_asked(self.program, inputs, options)
+        if options.known is not None:
+            self._warn_of_explosions(wanted, options.known, options.max_matches_per_start)
         return run
 
     def _warn_of_explosions(self, wanted: Iterable[str], statistics: Statistics, most: int) -> None:
@@ -356,7 +356,7 @@ class Rules:
         [{'ts': 1000000, 'y': 2}]
         """
         given = options_in(locals())
-        if template not in self.program.emitted:
+        if template not in self.program.emitters:
             raise errors.UnknownRuleError(
                 f"No rule emits `{template}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),

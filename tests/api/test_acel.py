@@ -165,22 +165,14 @@ def test_a_monoid_lifts_and_finishes_and_says_its_type() -> None:
     assert dict(pattern.check(SCHEMAS).columns)["y"] == "struct<m:double,none:double>"
 
 
-def test_an_automaton_runs_a_monoid_in_where() -> None:
+def test_kernels_and_automata_run_a_monoid_in_where() -> None:
     text = "PATTERN SELL+ s WHERE product(s.price) > 6 RETURN COUNT(s) AS n"
     pattern = tocsin.pattern(text, aggregates={"product": PRODUCT})
-    assert [name for name, refusal in refusals(pattern.query).items() if refusal is None] == ["automaton"]
-    assert sorted(pattern.match(ROWS, engine="local")["n"].to_pylist()) == [1, 2, 2, 2, 3]
-    both = tocsin.pattern("PATTERN AND(SELL s, BUY b) WHERE product(s.price) > 6", aggregates={"product": PRODUCT})
-    refusal = unsupported(both.query)
-    assert refusal is not None
-    assert refusal.message == "The aggregate `product` of your own does not run on Spark yet."
-
-
-def test_engines_refuse_monoids_in_return() -> None:
-    pattern = tocsin.pattern("PATTERN SELL+ s RETURN product(s.price) AS p", aggregates={"product": PRODUCT})
-    with pytest.raises(errors.UnsupportedError, match="The aggregate `product` of your own does not run locally yet"):
-        pattern.match(ROWS, engine="local")
-    assert all(refusals(pattern.query).values())
+    able = [name for name, refusal in refusals(pattern.query).items() if refusal is None]
+    assert able == ["kernel", "automaton"]
+    for strategy in ("auto", *able):
+        found = pattern.match(ROWS, engine="local", strategy=strategy)
+        assert sorted(found["n"].to_pylist()) == [1, 2, 2, 2, 3]
 
 
 @pytest.mark.parametrize(

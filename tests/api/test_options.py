@@ -7,6 +7,7 @@ that Python workers run, and warnings. Nothing runs on Spark.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import warnings
@@ -21,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tocsin
 from tocsin import errors, reference
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import BATCH, LOCAL, OPTIONS, STREAM
+from tocsin.options import BATCH, LOCAL, OPTIONS, STREAM, Options
 from tocsin.physical import local
 
 SECOND = 1_000_000
@@ -150,6 +151,8 @@ def test_the_table_has_every_option_with_its_default() -> None:
         parameters = inspect.signature(method).parameters.values()
         options = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "rules"}
         assert options == {name: option.default for name, option in OPTIONS.items()}, method
+        fields = {one.name: one.default for one in dataclasses.fields(Options) if one.name not in ("slice_us", "unit")}
+        assert options == fields, method
     assert VALID.keys() == INVALID.keys() == OPTIONS.keys()
     explained = inspect.signature(tocsin.Pattern.explain).parameters
     assert {name for name, one in explained.items() if one.kind is one.KEYWORD_ONLY} - {"mode"} <= OPTIONS.keys()
@@ -266,8 +269,15 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
+@st.composite
+def asked_for(draw: st.DrawFn) -> dict[str, Any]:
+    """A few options: each with a value that has an effect somewhere, one that is wrong everywhere, or any."""
+    names = draw(st.lists(st.sampled_from([*OPTIONS]), max_size=3, unique=True))
+    return {name: draw(st.just(VALID[name]) | st.sampled_from(INVALID[name]) | VALUES) for name in names}
+
+
 @settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from([*OPTIONS]), VALUES, max_size=4), st.sampled_from(FACES))
+@given(asked_for(), st.sampled_from(FACES))
 def test_whatever_is_asked_of_the_local_engine_is_done_or_refused(options: dict[str, Any], face: str) -> None:
     options["engine"] = "local"
     idle = [

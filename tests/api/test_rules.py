@@ -73,11 +73,11 @@ def test_engines_say_what_they_do_not_run_yet() -> None:
     assert refused.value.condition == "NOT_YET_SUPPORTED"
     with pytest.raises(errors.UnsupportedError):
         program.events("B", {}, engine="local")
-    with pytest.raises(errors.UnsupportedError, match="a DataFrame that several events ask, does not run on Spark yet"):
+    with pytest.raises(errors.UnsupportedError, match="a DataFrame for several events, does not run on Spark yet"):
         program.matches("Both", {})
     assert str(program.check()).endswith(
         "rule Far, on Spark only: The table `far`, which is a DataFrame, does not run locally yet.\n"
-        "rule Both, reference only: The table `far`, a DataFrame that several events ask, does not run on Spark yet."
+        "rule Both, reference only: The table `far`, a DataFrame for several events, does not run on Spark yet."
     )
 
 

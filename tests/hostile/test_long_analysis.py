@@ -43,11 +43,12 @@ LARGE = {
         "SEVERAL_ERRORS",
     ),
     "an AND of 3,000 formulas": (Text("acel", " AND ".join(["A"] * 3_000)), "ok"),
+    "up to 1,500 copies": (Text("sase", "PATTERN B{2,1500} b WITHIN 20 SECONDS SEMANTICS contiguous"), "ok"),
     "an IN list of 20,000": (Text("sase", f"PATTERN A a WHERE a.x IN ({', '.join(map(str, range(20_000)))})"), "ok"),
 }
 
 
-QUICK = ("an OR of 10,000 types", "2,000 strata")
+QUICK = ("an OR of 10,000 types", "2,000 strata", "up to 1,500 copies")
 
 
 @pytest.mark.parametrize(

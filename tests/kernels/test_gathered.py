@@ -20,7 +20,7 @@ from tocsin.kernels.expressions.prefixes import rounded_limbs, to_limbs
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Rows
 from tocsin.language import expressions as ex
-from tocsin.physical.programs.run import bounded
+from tocsin.plan.prepare import bounded
 
 LIMB = st.one_of(st.integers(-8, 8), st.integers(-(2**30), 2**30), st.integers(-(2**53), 2**53))
 

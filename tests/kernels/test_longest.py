@@ -14,8 +14,10 @@ from tests.physical.test_equals_reference import compiled
 import tocsin
 from tocsin import reference
 from tocsin.kernels.kernel import Kernel
+from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.testing.streams import Streams, streams
+from tocsin.testing.fitting import drawn_for
+from tocsin.testing.streams import Streams
 
 COPIES = st.sampled_from(["{2,}", "+", "{1,3}", "{3,}", "*", "{2}"])
 WHERE = st.sampled_from(["", "", "WHERE a.x > 0", "WHERE a.x > 0 AND a.v < 2", "WHERE a[i].x >= a[i-1].x"])
@@ -37,17 +39,22 @@ RETURN = st.sampled_from(
 )
 
 
+def pattern_of(clauses: tuple[str, ...]) -> tocsin.Pattern:
+    copies, *others = clauses
+    return compiled(f"PATTERN A{copies} a {' '.join(others)} OUTPUT longest")
+
+
 @settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
 @given(
-    clauses=st.tuples(COPIES, WHERE, PARTITIONS, WITHIN, AFTER, RETURN),
-    rows=streams(types=("A", "B", "C"), max_events=9),
+    **drawn_for(
+        st.tuples(COPIES, WHERE, PARTITIONS, WITHIN, AFTER, RETURN).map(pattern_of),
+        lambda pattern: pattern.query,
+        named=("pattern", "rows"),
+    ),
     tie=st.sampled_from([None, "x"]),
 )
-def test_they_are_those_of_the_reference(clauses: tuple[str, ...], rows: Streams, tie: str | None) -> None:
-    copies, *others = clauses
-    rows = {name: [*rows["A"], *rows["B"]] if name == "A" else rows[name] for name in rows}
-    pattern = compiled(f"PATTERN A{copies} a {' '.join(others)} OUTPUT longest")
-    found = local.match(pattern.query, tables_of(rows), tie=tie).to_pylist()
+def test_they_are_those_of_the_reference(pattern: tocsin.Pattern, rows: Streams, tie: str | None) -> None:
+    found = local.match(pattern.query, tables_of(rows), Options(tie=tie)).to_pylist()
     assert_equal(pattern, found, reference.evaluate(pattern.query, rows, tie=tie))
 
 

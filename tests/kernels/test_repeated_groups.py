@@ -8,6 +8,7 @@ from tests.physical.test_acel import assert_equal, tables_of
 from tests.physical.test_equals_reference import compiled
 
 from tocsin import reference
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.testing.fitting import fitting
 
@@ -44,5 +45,5 @@ def queries(draw: st.DrawFn) -> str:
 def test_they_are_those_of_the_reference(text: str, data: st.DataObject) -> None:
     pattern = compiled(text)
     rows = data.draw(fitting(pattern.query, max_events=9))
-    found = local.match(pattern.query, tables_of(rows), strategy="kernel").to_pylist()
+    found = local.match(pattern.query, tables_of(rows), Options(strategy="kernel")).to_pylist()
     assert_equal(pattern, found, reference.evaluate(pattern.query, rows))

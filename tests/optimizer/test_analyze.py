@@ -132,5 +132,5 @@ def test_a_sample_is_a_share(events: DataFrame) -> None:
 
 def test_a_stream_is_not_measured(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load().select(F.col("timestamp").alias("ts"))
-    with pytest.raises(errors.UnsupportedError):
+    with pytest.raises(errors.InvalidInputError, match="which has no end"):
         measured("PATTERN A a", {"A": stream})

@@ -53,6 +53,18 @@ def test_without_statistics_the_kernel_is_chosen_unless_a_filter_is_enough(text:
     assert choice.matches is None
 
 
+@pytest.mark.parametrize("statistics", [None, Statistics.of({f"T{n}": 9.0 for n in range(40)}, duration=SECOND)])
+def test_many_branches_are_left_to_the_kernel(statistics: Statistics | None) -> None:
+    def of(number: int) -> str:
+        return f"PATTERN OR({', '.join(f'T{n} v{n}' for n in range(number))}) WITHIN 10 SECONDS"
+
+    assert chosen(of(40), statistics).strategy == "kernel"
+    assert "40 branches would take Spark long to plan" in str(chosen(of(40), statistics).options)
+    assert chosen(of(40), claims=[("join", None), ("kernel", "no numbers")]).strategy == "join"
+    assert chosen(of(40), statistics, strategy="join").strategy == "join"
+    assert chosen(of(4)).strategy == "join"
+
+
 def test_what_the_default_refuses_goes_to_another_with_the_reason() -> None:
     choice = chosen(THREE, claims=[("join", None), ("kernel", "no numbers")])
     assert (choice.strategy, choice.reason) == ("join", "kernel would be the default, but: no numbers")

@@ -6,18 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from tests.optimizer.queries import SCHEMAS, Streams, chained_queries, constant_queries, keyed_queries
+from tests.physical.support import TooManyCandidatesError, few_candidates
 
 import tocsin
-from tocsin import reference
+from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.constants import folded
 from tocsin.optimizer.dead import dead_variables
 from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import RULES
+from tocsin.optimizer.rules import RULES, Facts
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
@@ -32,7 +33,11 @@ EXAMPLES = settings(max_examples=80)
 
 
 def assert_same_result(new: alg.Query, old: alg.Query, stream: Streams) -> None:
-    found, expected = reference.evaluate(new, stream), reference.evaluate(old, stream)
+    try:
+        with few_candidates():
+            found, expected = reference.evaluate(new, stream), reference.evaluate(old, stream)
+    except TooManyCandidatesError:
+        assume(False)
     assert_same_rows(found, expected)
     assert ids(found) == ids(expected)
 
@@ -56,31 +61,36 @@ def test_dropping_idle_absences_changes_no_result(query: alg.Query, stream: Stre
 @EXAMPLES
 @given(**drawn_for(chained_queries(EVERYTHING), named=("query", "stream")))
 def test_sharing_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
-    assert_same_result(share_keys(query, SCHEMAS), query, stream)
+    assert_same_result(share_keys(query, Facts(SCHEMAS)), query, stream)
 
 
 @settings(max_examples=200)
 @given(**drawn_for(keyed_queries(replace(LANGUAGE, policies=False)), named=("query", "stream")))
 def test_partitioning_by_keys_changes_no_result(query: alg.Query, stream: Streams) -> None:
-    assert_same_result(partition_by_keys(query, SCHEMAS), query, stream)
+    assert_same_result(partition_by_keys(query, Facts(SCHEMAS)), query, stream)
 
 
 @EXAMPLES
 @given(**drawn_for(keyed_queries(LANGUAGE), named=("query", "stream")))
 def test_partitioning_by_keys_changes_no_result_under_policies(query: alg.Query, stream: Streams) -> None:
-    assert_same_result(partition_by_keys(query, SCHEMAS), query, stream)
+    assert_same_result(partition_by_keys(query, Facts(SCHEMAS)), query, stream)
 
 
 @EXAMPLES
 @given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
 def test_all_rules_together_change_no_result(query: alg.Query, stream: Streams) -> None:
-    assert_same_result(optimize(query, SCHEMAS).query, query, stream)
+    try:
+        better = optimize(query, Facts(SCHEMAS, "ts", integer_time=True)).query
+    except errors.ContradictoryDistancesError:  # such a query is refused
+        assert reference.evaluate(query, stream) in ([], [{"count": 0}])
+        return
+    assert_same_result(better, query, stream)
 
 
 @EXAMPLES
-@given(**drawn_for(constant_queries(TIMEOUTS), named=("query", "stream")))
+@given(**drawn_for(constant_queries(TIMEOUTS), max_events=6, named=("query", "stream")))
 def test_all_rules_together_change_no_time_out(query: alg.Query, stream: Streams) -> None:
-    assert_same_result(optimize(query, SCHEMAS).query, query, stream)
+    assert_same_result(optimize(query, Facts(SCHEMAS)).query, query, stream)
 
 
 @EXAMPLES
@@ -93,8 +103,8 @@ def test_a_dead_variable_is_bound_in_no_match(query: alg.Query, stream: Streams)
 
 @given(constant_queries(EVERYTHING))
 def test_rules_come_to_rest(query: alg.Query) -> None:
-    done = optimize(query, SCHEMAS).query
-    assert optimize(done, SCHEMAS).fired == ()
+    done = optimize(query, Facts(SCHEMAS)).query
+    assert optimize(done, Facts(SCHEMAS)).fired == ()
 
 
 # --- what each rule does --------------------------------------------------------------------------
@@ -163,7 +173,7 @@ K = {name: ex.Attribute(name, ("k",)) for name in "abcd"}
 
 def test_a_chain_through_a_later_variable_is_closed() -> None:
     query = query_of("PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k")
-    assert ex.Comparison("=", K["a"], K["b"]) in where_of(share_keys(query, SCHEMAS))
+    assert ex.Comparison("=", K["a"], K["b"]) in where_of(share_keys(query, Facts(SCHEMAS)))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +190,7 @@ def test_a_chain_through_a_later_variable_is_closed() -> None:
 )
 def test_no_equality_is_added_where_it_gains_nothing_or_might_be_wrong(text: str) -> None:
     query = query_of(text)
-    assert share_keys(query, SCHEMAS) == query
+    assert share_keys(query, Facts(SCHEMAS)) == query
 
 
 def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
@@ -201,7 +211,7 @@ def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
     ],
 )
 def test_what_all_variables_have_in_common_becomes_a_partition(text: str, left: str) -> None:
-    query = partition_by_keys(query_of(text), SCHEMAS)
+    query = partition_by_keys(query_of(text), Facts(SCHEMAS))
     assert "k" in query.partition.same
     assert " AND ".join(print_expression(conjunct) for conjunct in where_of(query)) == left
 
@@ -237,7 +247,7 @@ def test_what_all_variables_have_in_common_becomes_a_partition(text: str, left: 
 )
 def test_a_partition_is_not_made_where_it_could_change_a_result(text: str) -> None:
     query = query_of(text)
-    assert partition_by_keys(query, SCHEMAS) == query
+    assert partition_by_keys(query, Facts(SCHEMAS)) == query
     assert partition_by_keys(query_of("PATTERN SEQ(A a, B b) WHERE a.k = b.k")).partition == alg.Partition()
 
 

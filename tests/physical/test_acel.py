@@ -23,6 +23,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language.acel import ast, print_query
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
@@ -92,7 +93,7 @@ def tables_of(rows: Streams) -> dict[str, pa.Table]:
 def check_locally(text: str, rows: Streams) -> None:
     pattern = acel(text)
     try:
-        found = local.match(pattern.query, tables_of(rows), strategy="automaton").to_pylist()
+        found = local.match(pattern.query, tables_of(rows), Options(strategy="automaton")).to_pylist()
     except errors.TypeMismatchError:
         assume(False)  # a variable of two kinds of events that have an attribute in common, but not its type
     assert_equal(pattern, found, reference.evaluate(pattern.query, rows))
@@ -116,7 +117,7 @@ def check(feed: Feed, text: str, several: list[Streams], turn: int, counted: Cou
     pattern = acel(text)
     try:
         # Slices as narrow as the window allows, so that matches straddle them.
-        frame = prepare(pattern.query, feed.frames(), strategy="automaton", slice_us=1).matches()
+        frame = prepare(pattern.query, feed.frames(), Options(strategy="automaton", slice_us=1)).matches()
     except errors.TypeMismatchError:
         return
     for number, rows in enumerate(several):
@@ -179,7 +180,7 @@ def match_id(row: dict[str, Any]) -> str:
 def here(pattern: tocsin.Pattern, tables: dict[str, pa.Table], **options: Any) -> Rows:
     """What the local engine reports, which is what the reference does."""
     rows = {name: one.to_pylist() for name, one in tables.items()}
-    found: Rows = local.match(pattern.query, tables, **options).to_pylist()
+    found: Rows = local.match(pattern.query, tables, Options(**options)).to_pylist()
     assert_equal(pattern, found, reference.evaluate(pattern.query, rows, **options))
     return found
 
@@ -341,7 +342,7 @@ def test_an_id_column_makes_the_ids_of_matches(light: SparkSession) -> None:
     for text in ("A ; A", "PROJECT[y](AGG y[n <- count(A)](A ; A))", "PROJECT[A(x)](A ; A)"):
         pattern = acel(text)
         by_spark = rows_of(pattern.match({"A": light.createDataFrame(tables["A"])}, id="id"))
-        here = local.match(pattern.query, tables, id="id").to_pylist()
+        here = local.match(pattern.query, tables, Options(id="id")).to_pylist()
         assert sorted(row["match_id"] for row in by_spark) == sorted(row["match_id"] for row in here)
         assert len({row["match_id"] for row in here}) == len(here) == 3
 
@@ -433,11 +434,11 @@ def test_an_aggregate_says_what_it_gives(light: SparkSession) -> None:
         acel(text, aggregates={"mean": silent}).match(tables, engine="local")
 
 
-def test_an_aggregate_of_the_user_in_return_is_refused() -> None:
+def test_an_aggregate_of_the_user_in_return_runs() -> None:
     product = tocsin.Monoid(zero=1, combine=operator.mul)
     pattern = acel("A+ RETURN product(A.x) AS p", aggregates={"product": product})
-    with pytest.raises(errors.UnsupportedError, match="does not run in RETURN, GROUP BY and HAVING locally yet"):
-        pattern.match({"A": table([], x=pa.int64())}, engine="local")
+    found = pattern.match({"A": table([{"ts": 1, "x": 2}, {"ts": 2, "x": 3}], x=pa.int64())}, engine="local")
+    assert sorted(found["p"].to_pylist()) == [2, 3, 6]
 
 
 # --- plans ----------------------------------------------------------------------------------------

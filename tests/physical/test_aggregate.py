@@ -27,6 +27,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.kernels.aggregates.folded import FoldedRuns
 from tocsin.language import ast
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.claims import most_events, refused_by_aggregates, refused_by_automata
 from tocsin.physical.engine import prepare
@@ -66,7 +67,7 @@ def found_here(pattern: tocsin.Pattern, rows: Streams) -> list[dict[str, Any]]:
     try:
         # Few of iterations in iterations have so many matches, and no reference would list those in any time.
         options: dict[str, Any] = {"strategy": "aggregate", "max_matches_per_start": 5_000}
-        return local.match(pattern.query, tables_of(rows), **options).to_pylist()
+        return local.match(pattern.query, tables_of(rows), Options(**options)).to_pylist()
     except errors.TooManyMatchesError:
         assume(False)
     except errors.ContradictoryDistancesError:
@@ -164,7 +165,7 @@ def run_on_spark(spark: SparkSession, folder: Path, examples: int) -> Counter[st
         feed = Feed(spark, folder / "stream", layout)
         spark.conf.set("spark.sql.shuffle.partitions", partitions)
         try:
-            frame = prepare(pattern.query, feed.frames(), strategy="aggregate").matches()
+            frame = prepare(pattern.query, feed.frames(), Options(strategy="aggregate")).matches()
         except (errors.TypeMismatchError, errors.ContradictoryDistancesError):
             return
         except errors.UnsupportedError as refused:
@@ -309,11 +310,10 @@ def test_a_refusal_says_why_where_and_what_else(text: str, said: tuple[str, str,
 
 
 def test_what_no_engine_runs_is_refused_for_its_own_reason() -> None:
-    own = {"product": tocsin.Monoid(zero=1, combine=lambda one, other: one * other)}
-    pattern = tocsin.pattern("A : B RETURN product(B.x) AS p", language="acel", aggregates=own)
+    pattern = tocsin.pattern("AGG y[n <- count(A)](A) RETURN FIRST(y.n) AS n, COUNT(*) AS m", language="acel")
     refusal = refused_by_aggregates(pattern.query)
     assert refusal is not None
-    assert refusal.message.startswith("The aggregate `product` of your own does not run in RETURN")
+    assert refusal.message.startswith("FIRST over all matches, of events that PROJECT or AGG has made")
 
 
 def test_auto_never_chooses_it() -> None:
@@ -331,7 +331,7 @@ def test_a_formula_is_folded_by_the_same_step(light: SparkSession) -> None:
     rows = {kind: [{"ts": ts, "x": 1} for ts in times] for kind, times in {"A": [1, 5], "B": [2, 8]}.items()}
     pattern = acel("A : B WITHIN 1 SECOND")
     frames = {kind: light.createDataFrame(pa.Table.from_pylist(own)) for kind, own in rows.items()}
-    made = prepare(pattern.query, frames, strategy="aggregate")
+    made = prepare(pattern.query, frames, Options(strategy="aggregate"))
     assert isinstance(made.aggregate, FoldedRuns)
     expected = reference.evaluate(pattern, rows)
     assert [(row["start"], row["end"]) for row in expected] == [(1, 2), (5, 8)]

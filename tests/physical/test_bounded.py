@@ -14,8 +14,9 @@ from tests.streaming.test_stepping import SCHEMA, busy_streams
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.analysis.temporal import network
-from tocsin.physical.bounded import window_from_distances
+from tocsin.optimizer.rules import Facts
+from tocsin.optimizer.rules.infer_window import infer_window
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.testing.strategies import Streams
 
@@ -25,7 +26,7 @@ STRATEGIES = ("auto", "kernel", "automaton", "aggregate")
 
 def windowed(text: str) -> int | None:
     query = tocsin.pattern(text).query
-    return window_from_distances(network(query, integer_time=True)).apply(query, None).window_us
+    return infer_window(query, Facts(time="ts", integer_time=True)).window_us
 
 
 @pytest.mark.parametrize(
@@ -71,13 +72,13 @@ def test_spark_finds_the_same_in_slices_of_it(spark: SparkSession, text: str) ->
         for strategy in STRATEGIES:
             found = [plain(row)["match_id"] for row in pattern.match(frames, strategy=strategy).collect()]
             assert sorted(found) == expected, strategy
-        made = prepare(pattern.query, frames, strategy="kernel", slice_us=7_000_000)
+        made = prepare(pattern.query, frames, Options(strategy="kernel", slice_us=7_000_000))
         assert sorted(plain(row)["match_id"] for row in made.matches().collect()) == expected
         assert "time slices" in made.describe()
         told = str(pattern.explain(frames, strategy="aggregate"))
-    assert "window_from_distances: distances between all events of a match make a window" in told
+    assert "infer_window: distances between all events of a match make a window" in told
     assert "aggregate, T-CER" in told
-    assert "window_from_distances" in str(pattern.explain(strategy="aggregate"))
+    assert "infer_window" in str(pattern.explain(strategy="aggregate"))
 
 
 def test_what_no_distance_bounds_is_no_aggregate(spark: SparkSession) -> None:

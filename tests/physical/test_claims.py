@@ -41,7 +41,7 @@ def test_what_can_be_joined_is_claimed(text: str) -> None:
 def test_a_refusal_names_the_construct_and_another_way(text: str, construct: str) -> None:
     refusal = unsupported(tocsin.pattern(text).query)
     assert refusal is not None
-    assert refusal.condition == "NOT_YET_SUPPORTED"
+    assert refusal.condition == "OPTION_REFUSED"
     assert refusal.message.startswith(construct)
     assert "leave out `strategy=`" in str(refusal)
 

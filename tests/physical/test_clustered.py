@@ -21,6 +21,7 @@ from tocsin import errors, reference
 from tocsin.kernels.model import Bag, Matches
 from tocsin.language import ast
 from tocsin.optimizer.statistics import Statistics
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.physical.sliced.edges import crosses, near_edges, overlapping, runs
 from tocsin.testing import assert_same_rows
@@ -66,7 +67,7 @@ def check(spark: SparkSession, query: ast.Query, events: list[Row], parts: list[
     """The plan reports what the reference reports, whatever the partitions, with slices as narrow as can be."""
     pattern = compiled(query)
     frame = partitioned(spark, parts)
-    prepared = prepare(pattern.query, frame, id=id, strategy="clustered", slice_us=1)
+    prepared = prepare(pattern.query, frame, Options(id=id, strategy="clustered", slice_us=1))
     found = [row.asDict(recursive=True) for row in prepared.matches().collect()]
     by_type = {kind: [row for row in events if row["type"] == kind] for kind in "ABC"}
     wanted = reference.evaluate(pattern, by_type)
@@ -233,7 +234,7 @@ def test_auto_takes_it_for_input_that_is_known_to_lie_in_order(spark: SparkSessi
     known = Statistics.of(
         {"A": 1_000_000, "B": 1_000_000, "C": 1_000_000}, duration=100_000 * SECOND, clustered=10_000 * SECOND
     )
-    assert prepare(query, frame, statistics=known).strategy == "clustered"
+    assert prepare(query, frame, Options(statistics=known)).strategy == "clustered"
     assert prepare(query, frame).strategy == "kernel"
 
 

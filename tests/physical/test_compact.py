@@ -17,6 +17,7 @@ from tests.physical.support import light_settings
 import tocsin
 from tocsin import errors, reference
 from tocsin.language.acel import ast, print_query
+from tocsin.options import Options
 from tocsin.physical.compacted import refused_compact
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
@@ -202,7 +203,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, text: str) -> None:
             for name, events in rows.items()
         }
         # Slices as narrow as the window allows: matches of one end that began in different ones are still one row.
-        made = prepare(pattern.query, frames, slice_us=1).compact(pattern.query)
+        made = prepare(pattern.query, frames, Options(slice_us=1)).compact(pattern.query)
         assert made.columns == ["start", "end", "matches", "starts", "events", "graph"]
         found = [row.asDict(recursive=True) for row in made.collect()]
         public = pattern.match(frames, form="compact").count()

@@ -16,12 +16,13 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast, print_query
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.claims import refused_by_trends
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
 from tocsin.testing.fitting import drawn_for
-from tocsin.testing.streams import TYPES, Streams, streams
+from tocsin.testing.streams import TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 WORDS = ("bind", "filter", "or", "sequence", "sequence", "repeat")
@@ -100,19 +101,23 @@ def test_a_filter_compares_the_events_of_its_own_part(text: str, count: int) -> 
 def with_bag_predicates(draw: st.DrawFn) -> str:
     """A formula whose filters compare events of a bag, wherever they stand."""
 
+    def filtered(part: ast.Formula) -> ast.Formula:
+        name = draw(st.sampled_from(sorted(formulas.held_by(part))))
+        return ast.Filter(part, ex.BagPredicate(draw(st.sampled_from(ex.BagOrder)), name, ("x",)))
+
     def grown(depth: int) -> ast.Formula:
-        kinds = ("event", "repeat", "filter", "filter", "bind", "sequence", "or") if depth else ("event",)
-        match draw(st.sampled_from(kinds)):
+        kinds = ("event", "repeat", "copies", "filter", "filter", "filter", "bind", "sequence", "or")
+        match draw(st.sampled_from(kinds)) if depth else "event":
             case "event":
-                return ast.Event(draw(st.sampled_from("AAB")))
+                return ast.Event(draw(st.sampled_from("AAAB")))
             case "repeat":
                 return ast.Repeat(grown(depth - 1))
             case "bind":
                 return ast.Bind(grown(depth - 1), draw(st.sampled_from("XA")))
             case "filter":
-                part = grown(depth - 1)
-                name = draw(st.sampled_from(sorted(formulas.held_by(part))))
-                return ast.Filter(part, ex.BagPredicate(draw(st.sampled_from(ex.BagOrder)), name, ("x",)))
+                return filtered(grown(depth - 1))
+            case "copies":  # each compares its own events
+                return ast.Repeat(filtered(ast.Repeat(grown(depth - 2 if depth > 1 else 0))))
             case "sequence":
                 return ast.joined(ast.Sequence, grown(depth - 1), grown(depth - 1))
         return ast.joined(ast.Any, grown(depth - 1), grown(depth - 1))
@@ -121,7 +126,7 @@ def with_bag_predicates(draw: st.DrawFn) -> str:
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
-@given(text=with_bag_predicates(), rows=streams(types=("A", "B"), max_events=5))
+@given(**drawn_for(with_bag_predicates(), lambda text: acel(text).query, max_events=6, named=("text", "rows")))
 def test_bag_predicates_count_where_they_stand(text: str, rows: Streams) -> None:
     pattern = acel(text)
     tables = {name: pa.Table.from_pylist(rows.get(name, []), schema=SCHEMA) for name in TYPES}
@@ -171,7 +176,7 @@ def test_spark_counts_the_same(spark: SparkSession, text: str) -> None:
             name: session.createDataFrame([tuple(row.values()) for row in events], "ts bigint, x bigint, k bigint")
             for name, events in rows.items()
         }
-        made = prepare(pattern.query, frames, slice_us=1)
+        made = prepare(pattern.query, frames, Options(slice_us=1))
         assert made.strategy == "trend"
         found = [row.asDict() for row in made.matches().collect()]
     assert_same_rows(found, reference.evaluate(pattern.query, rows))

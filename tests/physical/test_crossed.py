@@ -17,8 +17,9 @@ from tests.rules.support import compiled
 import tocsin
 from tocsin.analysis.attributes import Schema
 from tocsin.optimizer.crossed import crossed_keys, is_connected
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.programs.run import bounded
+from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate
 
 TEMPLATES = (
@@ -204,7 +205,7 @@ def test_a_pattern_of_sase_is_split_too(light: SparkSession) -> None:
         "PATTERN SEQ(T a, U b) WHERE b.p = a.q WITHIN 10 SECONDS RETURN a.x, COUNT(*) AS n GROUP BY a.x"
     )
     inputs = frames(light, drawn_stream(Random(5)), 1)
-    made = prepare(pattern.query, inputs, strategy="kernel")
+    made = prepare(pattern.query, inputs, Options(strategy="kernel"))
     assert made.keyed[0].query.partition.keys == ("__tocsin_key0",)
     assert "key a.q = b.p" in made.describe()
     joined = pattern.match(inputs, strategy="kernel").collect()

@@ -21,6 +21,7 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.language import ast
+from tocsin.options import Options
 from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows
@@ -106,7 +107,9 @@ def built(pattern: tocsin.Pattern, feed: Feed, tie: Sequence[str]) -> dict[str, 
         # Slices as narrow as the pattern allows, so that matches straddle them.
         options = {"slice_us": 1} if strategy in ("kernel", "trend", "automaton") else {}
         try:
-            frames[strategy] = prepare(pattern.query, feed.frames(), tie=tie, strategy=strategy, **options).matches()
+            frames[strategy] = prepare(
+                pattern.query, feed.frames(), Options(tie=tie, strategy=strategy, **options)
+            ).matches()
         except errors.ContradictoryDistancesError:
             frames[strategy] = None
         except errors.UnsupportedError as refused:

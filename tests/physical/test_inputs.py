@@ -153,7 +153,7 @@ def test_contradictory_distances_are_refused(good: DataFrame) -> None:
 
 def test_an_unsupported_construct_is_refused(good: DataFrame) -> None:
     problem = refused({"A": good, "B": good}, text="PATTERN SEQ(A a, B+ b) WITHIN 1 HOUR", strategy="join")
-    assert problem.condition == "NOT_YET_SUPPORTED"
+    assert problem.condition == "OPTION_REFUSED"
 
 
 def test_two_columns_of_one_name_are_refused_by_name(good: DataFrame) -> None:

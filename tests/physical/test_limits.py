@@ -19,7 +19,10 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import ast
+from tocsin.language import expressions as ex
+from tocsin.language.acel import ast as acel_ast
 from tocsin.language.acel import print_query
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.claims import refused_by_aggregates, refused_by_automata
 from tocsin.reference.stream import ingest, partitions
@@ -28,7 +31,6 @@ from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, queries_with_streams
 
 QUERIES = st.one_of(queries_with_streams(features, max_events=8) for features in (EVERYTHING, TIMEOUTS))
-Options = dict[str, Any]
 
 
 def seconds(number: int, first: int = 0) -> list[dict[str, Any]]:
@@ -81,7 +83,7 @@ def check(pattern: tocsin.Pattern, rows: Streams, limit: int, counted: Counter[s
     limit = max(most + limit, 1)
     for strategy in strategies_for(query):
         try:
-            local.match(query, tables_of(rows), strategy=strategy, max_matches_per_start=limit)
+            local.match(query, tables_of(rows), Options(strategy=strategy, max_matches_per_start=limit))
             is_refused = False
         except errors.TooManyMatchesError:
             is_refused = True
@@ -89,6 +91,30 @@ def check(pattern: tocsin.Pattern, rows: Streams, limit: int, counted: Counter[s
             assume(False)
         assert is_refused == (most > limit), f"{strategy}: {most} matches from one start, {limit} are allowed"
         counted[f"{strategy} {'refused' if is_refused else 'answered'}"] += 1
+
+
+@st.composite
+def ambiguous(draw: st.DrawFn) -> acel_ast.Query:
+    """Formulas with more ways than matches: copies of words that begin alike, with events that two branches make.
+
+    Or with events that are compared and not kept, by a text, so that nothing is compiled.
+    """
+    kinds = st.sampled_from((acel_ast.Sequence, acel_ast.Adjacent))
+    compares_texts = draw(st.booleans())
+
+    def word() -> acel_ast.Formula:
+        events = [acel_ast.Event("A")] * draw(st.integers(1, 3))
+        found = acel_ast.joined(draw(kinds), *events) if len(events) > 1 else events[0]
+        if compares_texts and draw(st.booleans()):
+            made = acel_ast.Derive(found, "Y", (acel_ast.Fold("m", "max", "A", ("k",), False),))
+            is_least = ex.Comparison(">=", ex.Attribute("Y", ("m",)), ex.Literal("p"))
+            return acel_ast.Project(acel_ast.Filter(made, ex.Every("Y", is_least)), (acel_ast.Kept("A"),))
+        name = None if compares_texts else draw(st.sampled_from((None, None, "Y", "Z")))
+        return found if name is None else acel_ast.Derive(found, name, (acel_ast.Fold("n", "count", "A", (), False),))
+
+    words = [word() for _ in range(draw(st.integers(2, 3)))]
+    copied = draw(st.sampled_from((acel_ast.Repeat, acel_ast.RepeatAdjacent)))(acel_ast.joined(acel_ast.Any, *words))
+    return acel_ast.Query(draw(st.sampled_from((copied, acel_ast.joined(draw(kinds), copied, acel_ast.Event("B"))))))
 
 
 def run(examples: int, max_depth: int) -> Counter[str]:
@@ -106,8 +132,14 @@ def run(examples: int, max_depth: int) -> Counter[str]:
     def of_acel(query: Any, rows: Streams, limit: int) -> None:
         check(acel(print_query(query)), rows, limit, counted)
 
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(**drawn_for(ambiguous(), formulas.meaning, max_events=6), limit=limits)
+    def of_ambiguous(query: Any, rows: Streams, limit: int) -> None:
+        check(acel(print_query(query)), rows, limit, counted)
+
     patterns()
     of_acel()
+    of_ambiguous()
     return counted
 
 
@@ -214,7 +246,7 @@ def test_a_task_stops_at_the_memory_that_it_may_use() -> None:
 @pytest.mark.parametrize("strategy", ["auto", "automaton", "aggregate"])
 def test_the_limit_on_memory_can_be_moved(strategy: str) -> None:
     pattern = tocsin.pattern("PATTERN SEQ(A+ a, A b) WITHIN 1 HOUR")
-    options: Options = {"engine": "local", "strategy": strategy}
+    options: dict[str, Any] = {"engine": "local", "strategy": strategy}
     with pytest.raises(errors.TooMuchMemoryError, match=r"more than the 100 kB that it may hold"):
         pattern.match({"A": seconds(13)}, **options, max_task_memory="100 kB")
     assert pattern.match({"A": seconds(13)}, **options, max_task_memory="10MB").num_rows == 2**13 - 14

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, cases, queries_with_streams, streams
@@ -31,7 +32,7 @@ def compiled(query: str | ast.Query) -> tocsin.Pattern:
 
 
 def run(text: str, inputs: Any, **options: Any) -> list[dict[str, Any]]:
-    return local.match(compiled(text).query, inputs, **options).to_pylist()
+    return local.match(compiled(text).query, inputs, Options(**options)).to_pylist()
 
 
 def with_interval(rows: list[Any], query: Any) -> list[dict[str, Any]]:
@@ -85,7 +86,7 @@ def test_first_and_last_of_all_matches_go_by_position(
 ) -> None:
     pattern = compiled(text)
     inputs = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
-    found = local.match(pattern.query, inputs, tie=tie, strategy=strategy).to_pylist()
+    found = local.match(pattern.query, inputs, Options(tie=tie, strategy=strategy)).to_pylist()
     assert_same_rows(found, reference.evaluate(pattern, rows, tie=tie))
 
 

@@ -29,6 +29,27 @@ def mixed(*values: Any) -> list[dict[str, Any]]:
     return [{"ts": at, "x": value} for at, value in enumerate(values)]
 
 
+def nested(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels - 1):
+        found = [found]
+    return found
+
+
+def nested_type(levels: int) -> pa.DataType:
+    found = pa.int64()
+    for _ in range(levels):
+        found = pa.list_(found)
+    return found
+
+
+SELF: list[Any] = []
+SELF += [SELF, SELF]
+EARLY = dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14)))
+LATE = dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(-dt.timedelta(hours=12)))
+NO_YEAR = "holds a time outside of the years 1 to 9999"
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -53,6 +74,18 @@ def mixed(*values: Any) -> list[dict[str, Any]]:
         ([("ts", 1)], "Row 0 of the input of `A` is a tuple"),
         ([None], "Row 0 of the input of `A` is a NoneType"),
         (b"rows", "An input is a bytes"),
+        (mixed(SELF), "`x` of the input of `A` holds a value in row 0 that is nested more than 100 levels deep"),
+        (mixed(None, {"y": SELF}), "holds a value in row 1 that is nested more than 100 levels deep"),
+        (mixed([], nested(101)), "holds a value in row 1 that is nested more than 100 levels deep"),
+        (pd.DataFrame({"ts": [1], "x": [SELF]}), "holds a value in row 0 that is nested more than 100 levels deep"),
+        (column(nested_type(5_000), None), "`x` of the input of `A` has a type that is nested more than 100 levels"),
+        ([{"ts": EARLY}], f"`ts` of the input of `A` {NO_YEAR}"),
+        (mixed(EARLY), f"`x` of the input of `A` {NO_YEAR}"),
+        (mixed(LATE, EARLY, AWARE), f"`x` of the input of `A` {NO_YEAR}"),
+        (mixed([LATE]), NO_YEAR),
+        (column(pa.timestamp("us"), 2**60), NO_YEAR),
+        (column(pa.date32(), 2**30), NO_YEAR),
+        (column(pa.struct({"y": pa.timestamp("us", "UTC")}), {"y": -(2**60)}), NO_YEAR),
         (column(pa.uint64(), 2**63), "`x` of the input of `A` is uint64 and holds an integer over"),
         (pa.table({"ts": pa.array([2**63], pa.uint64())}), "`ts` of the input of `A` is uint64"),
         (pa.table({"ts": pa.array([1_001], pa.timestamp("ns"))}), r"`ts` of the input of `A` is timestamp\[ns\]"),
@@ -151,3 +184,31 @@ def test_no_row_makes_a_raw_error(rows: list[Any], by_type: bool) -> None:
         PATTERN.match({"A": rows} if by_type else rows, engine="local")
     except errors.TocsinError as problem:
         assert problem.hint
+
+
+def test_values_of_a_hundred_levels_and_times_of_all_years_are_held() -> None:
+    first, last = dt.datetime(1, 1, 1, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, tzinfo=dt.UTC)
+    for value in (nested(100), {"y": nested(99)}, first, last, [first, last]):
+        assert PATTERN.match({"A": mixed(value)}, engine="local", time_unit="us").num_rows == 1
+
+
+@pytest.mark.parametrize("value", [SELF, {"y": SELF}, nested(101)], ids=["itself", "inside", "deep"])
+def test_the_reference_refuses_values_that_are_nested_too_deeply(value: Any) -> None:
+    with pytest.raises(errors.InvalidInputError, match="The column `x` holds a value that is nested more than 100"):
+        reference.evaluate(PATTERN, {"A": mixed(value)})
+    assert reference.evaluate(PATTERN, {"A": mixed(nested(100))})
+
+
+@pytest.mark.parametrize("asked", ["PATTERN SEQ(A a, B b) WITHIN 1 SECOND", "rule R where a : A b : B"])
+def test_an_event_type_without_a_time_column_is_refused(asked: str) -> None:
+    templates = "template A { x : Integer } template B { x : Integer }"
+    query: Any = (
+        tocsin.rules(f"{templates} {asked} when b in a [0 s, 1 s]") if "rule" in asked else tocsin.pattern(asked)
+    )
+    with pytest.raises(errors.InvalidOptionError, match="`time=` names no time column for the event type `B`"):
+        query.match({"A": mixed(1), "B": mixed(1)}, engine="local", time={"A": "ts"})
+
+
+def test_the_reference_refuses_types_that_are_no_names() -> None:
+    with pytest.raises(errors.InvalidInputError, match="`rows` has the key 5, which is not the name of an event type"):
+        reference.evaluate(PATTERN, {5: [{"ts": 1}], "A": [{"ts": 1}]})  # type: ignore[dict-item]

@@ -73,6 +73,7 @@ def test_many_kinds_run_locally(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # of ties, which are drawn too
 @settings(max_examples=10)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, MANY)), max_size=8), st.sampled_from(["types", "filters"]))
 def test_many_kinds_are_told_apart(events: list[tuple[int, int]], name: str) -> None:
@@ -83,6 +84,23 @@ def test_many_kinds_are_told_apart(events: list[tuple[int, int]], name: str) -> 
     tables = {kind: pa.Table.from_pylist(own, schema) for kind, own in rows.items()}
     for pattern in (PATTERNS[name], PATTERNS[f"acel {name}"]):
         assert ids(pattern.match(tables, engine="local").to_pylist()) == ids(reference.evaluate(pattern, rows))
+
+
+@pytest.mark.slow
+def test_a_thousand_kinds_and_rules_run() -> None:
+    kinds = range(1_000)
+    templates = "".join(f"template K{kind} {{ x : Integer }} " for kind in kinds)
+    rules = "".join(
+        f"rule R{kind} where a : K{kind} b : K{(kind + 1) % 1_000} {{ x = a.x }} when b in a [0 s, 5 s] "
+        for kind in kinds
+    )
+    program = tocsin.rules(templates + rules)
+    rows = [{"type": f"K{kind}", "ts": kind % 7 * S, "x": 1} for kind in (0, 1, 2, 60, 63, 64, 65, 998, 999)]
+    expected = {name: ids(own) for name, own in reference.evaluate(program, rows).items() if own}
+    assert expected.keys() == {"R0", "R1", "R63", "R64", "R998"}
+    found = program.match(rows, engine="local", time_unit="us").to_pylist()
+    assert {name: Counter(row["match_id"] for row in found if row["rule"] == name) for name in expected} == expected
+    assert len(found) == sum(map(Counter.total, expected.values()))
 
 
 def chained() -> list[dict[str, Any]]:

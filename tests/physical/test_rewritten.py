@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.optimizer.queries import SCHEMAS, constant_queries, keyed_queries
+from tests.optimizer.queries import ATTRIBUTES, constant_queries, keyed_queries
 from tests.physical.support import light_settings
 from tests.streaming.test_stepping import SCHEMA
 
@@ -20,9 +20,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import alternatives
 from tocsin.analysis.temporal import network
 from tocsin.optimizer.statistics import Statistics
-from tocsin.physical.bounded import rewrite
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.physical.joins.claims import unsupported
+from tocsin.plan.prepare import prepare as bound_rule
 from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import Features, Streams
 
@@ -33,11 +34,12 @@ ABSENCES = Features(absence=True, most_events=3)
 @given(query=st.one_of(constant_queries(ABSENCES), keyed_queries(ABSENCES)))
 def test_the_network_knows_every_alternative_of_the_rewritten_query(query: alg.Query) -> None:
     try:
-        better = rewrite(query, SCHEMAS, "ts", integer_time=True)
+        rule = bound_rule(query, dict.fromkeys(alg.event_types(query.pattern), ATTRIBUTES))
+        distances = rule.network
     except errors.ContradictoryDistancesError:
         return
-    for each in alternatives(better.query.pattern):
-        closure = better.distances.closure(each)
+    for each in alternatives(rule.query.pattern):
+        closure = distances.closure(each)
         assert closure is None or closure.variables == each.variables
 
 
@@ -63,7 +65,9 @@ def random_statistics(seed: int) -> Statistics:
 def assert_as_the_reference(session: SparkSession, query: alg.Query, rows: Streams, seed: int, strategy: str) -> None:
     frames = {kind: session.createDataFrame(pa.Table.from_pylist(events, SCHEMA)) for kind, events in rows.items()}
     try:
-        found = prepare(query, frames, statistics=random_statistics(seed), strategy=strategy).matches().collect()
+        found = (
+            prepare(query, frames, Options(statistics=random_statistics(seed), strategy=strategy)).matches().collect()
+        )
     except errors.ContradictoryDistancesError:
         found = []
     assert sorted(row["match_id"] for row in found) == sorted(row.match_id for row in reference.evaluate(query, rows))

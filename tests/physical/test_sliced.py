@@ -22,9 +22,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
 from tocsin.kernels.kernel import kernel
 from tocsin.language import ast
+from tocsin.options import Options
 from tocsin.physical.inputs import resolve
 from tocsin.physical.schemas import attributes_of
-from tocsin.physical.sliced.matches import Options, matches
+from tocsin.physical.sliced.matches import matches
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams, cases
 

@@ -13,6 +13,7 @@ from tocsin import errors
 from tocsin.analysis.schema import bind
 from tocsin.kernels.forms import walks_links
 from tocsin.kernels.kernel import kernel
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.physical.sliced.describe import describe
 from tocsin.physical.sliced.width import MOST_WIDTH_US, width_us
@@ -46,7 +47,7 @@ def test_auto_chooses(inputs: dict[str, DataFrame], text: str, strategy: str) ->
 
 
 def test_the_strategy_that_is_asked_for_runs(inputs: dict[str, DataFrame]) -> None:
-    prepared = prepare(tocsin.pattern(SEQ).query, inputs, strategy="kernel")
+    prepared = prepare(tocsin.pattern(SEQ).query, inputs, Options(strategy="kernel"))
     assert prepared.strategy == "kernel"
     assert prepared.describe().startswith("sliced kernel")
 
@@ -91,13 +92,13 @@ def test_an_equality_of_all_variables_splits_the_events_like_a_key(inputs: dict[
 )
 def test_options_that_cannot_be_are_refused(inputs: dict[str, DataFrame], options: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidOptionError):
-        prepare(tocsin.pattern(SEQ).query, inputs, **options)
+        prepare(tocsin.pattern(SEQ).query, inputs, Options(**options))
 
 
 def test_what_kernels_do_not_run_yet_is_refused(inputs: dict[str, DataFrame]) -> None:
     query = tocsin.pattern("(A ; B) WITHIN 1 SECOND", language="acel").query
     with pytest.raises(errors.UnsupportedError):
-        prepare(query, inputs, strategy="kernel").matches()
+        prepare(query, inputs, Options(strategy="kernel")).matches()
 
 
 def test_inputs_that_the_pattern_does_not_name_are_read_for_contiguity_only(inputs: dict[str, DataFrame]) -> None:

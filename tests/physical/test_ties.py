@@ -20,6 +20,7 @@ from tocsin import errors, reference
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.language import ast
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.claims import refusals
 from tocsin.testing import assert_same_rows
@@ -46,7 +47,7 @@ def check(case: Tied, strategy: str) -> int:
     pattern = compiled(query)
     tables = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
     try:
-        found = local.match(pattern.query, tables, tie=tie, strategy=strategy).to_pylist()
+        found = local.match(pattern.query, tables, Options(tie=tie, strategy=strategy)).to_pylist()
     except errors.ContradictoryDistancesError:
         found = []
         if pattern.query.over_all_matches:

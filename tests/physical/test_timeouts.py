@@ -11,6 +11,7 @@ from tests.physical.support import light_settings
 
 import tocsin
 from tocsin import errors, reference
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows
 
@@ -45,7 +46,7 @@ def test_time_outs_of_keys_and_slices_equal_the_reference(spark: SparkSession, t
     pattern = tocsin.pattern(text)
     with light_settings(spark, partitions=3):
         frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
-        matches = prepare(pattern.query, frame, id=id, slice_us=1).matches()
+        matches = prepare(pattern.query, frame, Options(id=id, slice_us=1)).matches()
         found = [row.asDict(recursive=True) for row in matches.collect()]
     expected = reference.evaluate(pattern, rows)
     assert {row["status"] for row in found} == {"match", "timeout"}

@@ -14,6 +14,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.kernels import compile
 from tocsin.kernels.trends import arrays, trend
+from tocsin.options import Options
 from tocsin.physical.claims import claims, refused_by_trends
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows
@@ -77,7 +78,7 @@ def test_spark_counts_what_the_reference_counts(spark: SparkSession, text: str) 
         wanted = near(reference.evaluate(pattern, by_type(rows)))
         assert_same_rows(near([row.asDict() for row in found.collect()]), wanted)
         if pattern.query.window_us is not None:
-            narrow = prepare(pattern.query, frame, strategy="trend", slice_us=1).matches()
+            narrow = prepare(pattern.query, frame, Options(strategy="trend", slice_us=1)).matches()
             assert_same_rows(near([row.asDict() for row in narrow.collect()]), wanted)
 
 

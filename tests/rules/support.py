@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 import tocsin
 from tocsin import datasets
+from tocsin.algebra.programs import Program
+from tocsin.testing.fitting import seeded
+from tocsin.testing.streams import SEEDS, Streams
 
 HERE = Path(__file__).parent
 S = 1_000_000
@@ -28,6 +34,41 @@ def compiled(text: str, *, routes: Callable[..., bool] = always, **options: Any)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tocsin.TocsinWarning)
         return tocsin.rules(text, **({"functions": functions} | options))
+
+
+@lru_cache(maxsize=16)
+def understood(text: str) -> Program | None:
+    """A random program; None when its distances contradict each other."""
+    try:
+        return compiled(text).program
+    except tocsin.errors.ContradictoryDistancesError:
+        return None
+    except tocsin.errors.QueryErrors as several:
+        if all(isinstance(one, tocsin.errors.ContradictoryDistancesError) for one in several.errors):
+            return None
+        raise
+
+
+def with_streams(
+    draw: Callable[[int], Any],
+    meaning: Callable[[Any], Program | None] = understood,
+    *,
+    max_events: int,
+    named: tuple[str, str] = ("text", "stream"),
+    tie: str | None = None,
+) -> dict[str, st.SearchStrategy[Any]]:
+    """Two arguments of a property: a random program whose distances are consistent, and a stream for it.
+
+    One number draws both: drawn one by one, few programs would meet many streams.
+    """
+    seeds = st.shared(SEEDS.filter(lambda seed: meaning(draw(seed)) is not None))
+
+    def stream(seed: int) -> Streams:
+        program = meaning(draw(seed))
+        assert program is not None
+        return seeded(program, seed, max_events=max_events, tie=tie)
+
+    return {named[0]: seeds.map(draw), named[1]: seeds.map(stream)}
 
 
 def transfers() -> list[dict[str, Any]]:

@@ -364,11 +364,11 @@ def test_requirement_57_a_mistake_in_a_module_is_shown_there() -> None:
     [
         (
             "rule R where a : A b : B { far(x + a.x) } when b in a [0 s, 5 s]",
-            "The table `far`, a DataFrame that several events ask,",
+            "The table `far`, a DataFrame for several events,",
         ),
         (
             "rule R where a : A all b : B b2 : C { far(b.x) } when all b in a [0 s, 5 s] b2 in a [0 s, 1 s]",
-            "The table `far`, a DataFrame that several events ask,",
+            "The table `far`, a DataFrame for several events,",
         ),
     ],
 )

@@ -19,8 +19,9 @@ from tests.rules.test_on_spark import counted, found, frames
 
 import tocsin
 from tocsin import errors
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.programs.run import bounded
+from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate, events
 from tocsin.testing.streams import Streams
 
@@ -72,7 +73,7 @@ def test_a_slice_sees_what_its_matches_gather_from_far_away(spark: SparkSession,
     wanted = program.matches("R", stream, engine="local")
     with light_settings(spark, 2) as light:
         inputs = frames(light, program, stream, "ts bigint, x bigint")
-        cut = found(prepare(timed.query, inputs, strategy="kernel", slice_us=1).matches())
+        cut = found(prepare(timed.query, inputs, Options(strategy="kernel", slice_us=1)).matches())
     assert len(cut) > 20
     assert counted(cut, ()) == counted(wanted.to_pylist(), ())
 

@@ -20,8 +20,9 @@ from tests.rules.test_scenarios import CORRECTED, A, ids
 
 import tocsin
 from tocsin import errors
+from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.programs.run import bounded
+from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate, events
 
 pytestmark = pytest.mark.spark
@@ -199,7 +200,7 @@ def test_a_slice_sees_what_blocks_its_matches_from_far_away(light: SparkSession)
     rule = bounded(program.program.rules[0].query)
     (timed,) = replace(program.program, rules=(replace(program.program.rules[0], query=rule),)).timed("ts").rules
     wanted = program.matches("R", stream, engine="local")
-    cut = found(prepare(timed.query, inputs, strategy="kernel", slice_us=1).matches())
+    cut = found(prepare(timed.query, inputs, Options(strategy="kernel", slice_us=1)).matches())
     assert len(cut) > 100
     assert counted(cut, ()) == counted(wanted.to_pylist(), ())
 
@@ -214,9 +215,7 @@ def test_nothing_runs_and_what_is_wrong_is_told(light: SparkSession) -> None:
         "rule R where a : A then emit B at a.timestamp with { y = far(a.x) }",
         tables=far,
     )
-    with pytest.raises(
-        errors.UnsupportedError, match="The table `far`, a DataFrame that several events ask, does not run"
-    ):
+    with pytest.raises(errors.UnsupportedError, match="The table `far`, a DataFrame for several events, does not run"):
         program.events("B", {"A": fails})
     with pytest.raises(errors.TypeMismatchError, match="`x` of `B` is int in one place and string in another"):
         ok.matches("S", {"A": fails, "B": light.createDataFrame([], "ts bigint, x string")})

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.rules.support import ABC, S, compiled, rows
+from hypothesis import given, settings
+from tests.rules.support import ABC, S, compiled, rows, understood, with_streams
 from tests.rules.test_engines import plain, tables_of
-from tests.rules.test_properties import TEMPLATES, drawn_rule, program_of
+from tests.rules.test_properties import TEMPLATES, drawn_rule
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -25,9 +24,9 @@ from tocsin.kernels.kernel import kernel
 from tocsin.kernels.model import Rows
 from tocsin.kernels.together import Together, common
 from tocsin.optimizer.prefixes import Prefix, prefixes
-from tocsin.physical.programs.run import bounded
+from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate
-from tocsin.testing.streams import Streams, streams
+from tocsin.testing.streams import Streams
 
 DERIVED = "template E { k : String, x : Integer, v : Double }\ntemplate F { x : Integer }\n"
 
@@ -36,7 +35,7 @@ def drawn_program(seed: int) -> str:
     """Rules that begin alike, with other names and other ends; some emit events, which two more rules read."""
     choose = Random(seed)
     base = drawn_rule(choose.randrange(2**32))
-    while program_of(base) is None:
+    while understood(base.text) is None:
         base = drawn_rule(choose.randrange(2**32))
     names = list(base.positive)
     written = []
@@ -86,10 +85,8 @@ def by_rule(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return split
 
 
-PROGRAMS = st.integers(0, 2**32).map(drawn_program)
-
-
-@given(PROGRAMS, streams(max_events=9))
+@settings(max_examples=18)
+@given(**with_streams(drawn_program, max_events=9))
 def test_programs_matched_together_are_as_the_reference_and_as_each_rule_alone(text: str, stream: Streams) -> None:
     program = compiled(text)
     inputs: Any = tables_of(stream)
@@ -102,7 +99,8 @@ def test_programs_matched_together_are_as_the_reference_and_as_each_rule_alone(t
             assert Counter(row["match_id"] for row in own) == Counter(row["match_id"] for row in alone), name
 
 
-@given(PROGRAMS, streams(max_events=9))
+@settings(max_examples=18)
+@given(**with_streams(drawn_program, max_events=9))
 def test_some_rules_of_a_program_are_as_in_all_of_it(text: str, stream: Streams) -> None:
     program = compiled(text)
     inputs: Any = tables_of(stream)

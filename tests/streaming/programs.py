@@ -11,6 +11,7 @@ from tests.streaming.support import LAST, PLAN
 import tocsin
 from tocsin.engines import program_run
 from tocsin.kernels.together import flagging
+from tocsin.options import Options
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
@@ -36,8 +37,7 @@ class LiveProgram:
         strategy: str = "auto",
     ) -> None:
         empty = {name: table.slice(0, 0) for name, table in tables.items()}
-        columns: dict[str, Any] = {"time": "ts", "tie": None, "type": "type", "id": None, "strategy": strategy}
-        run = program_run(program.program, empty, engine="local", **columns)
+        run = program_run(program.program, empty, Options(engine="local", strategy=strategy))
         emitting = [rule.name for rule in run.program.rules if any(emit.type == template for emit in rule.emits)]
         shown = [rule.name for rule in run.program.rules] if rules is None else list(rules)
         wanted = emitting if template is not None else shown
@@ -48,7 +48,7 @@ class LiveProgram:
             tuple(needed),
             () if template else tuple(shown),
             template,
-            run.columns.time,
+            run.options.times,
             strategy=strategy,
         )
         schemas = {name: run.read(name).schema for name in asked.reads}

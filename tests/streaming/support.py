@@ -20,9 +20,8 @@ from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
 from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import RULES
+from tocsin.optimizer.rules import Facts
 from tocsin.physical.aggregates import aggregated
-from tocsin.physical.bounded import window_from_distances
 from tocsin.physical.claims import refused_by_kernels, refused_by_trends
 from tocsin.physical.compacted import named
 from tocsin.physical.counted import answered
@@ -67,7 +66,7 @@ class Live:
         distances = network(query, integer_time=True)
         self.bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
         if strategy != "compact":  # a row is enumerated by the query as it was written
-            query = optimize(query, self.bound.schemas, (*RULES, window_from_distances(distances))).query
+            query = optimize(query, Facts(self.bound.schemas, "ts", integer_time=True)).query
             self.bound = replace(self.bound, query=query)
         is_counted = strategy == "trend" and refused_by_trends(query) is None
         self.trend = trend(self.bound) if is_counted else None

@@ -17,13 +17,14 @@ from tests.rules.test_sharing import drawn_program
 from tests.streaming.programs import LiveProgram
 from tests.streaming.support import arrivals, cut
 from tests.streaming.test_bounds import largest_rates
-from tests.streaming.test_programs import SEEDS, busy, fed, ids
+from tests.streaming.test_programs import fed, ids
 
 import tocsin
 from tocsin import reference
 from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.rules.state import most_events
-from tocsin.testing.streams import SECOND, Streams
+from tocsin.testing.fitting import seeded
+from tocsin.testing.streams import SECOND, SEEDS, Streams
 
 E = "template E { x : Integer } template F { x : Integer }\n"
 
@@ -37,7 +38,8 @@ def tables(**streams: str) -> dict[str, pa.Table]:
 def drawn_case(seed: int) -> tuple[tocsin.Rules, Streams]:
     """A program of several strata, and events for it."""
     chance = random.Random(seed)
-    return compiled(drawn_program(chance.randrange(2**32))), busy(chance)
+    program = compiled(drawn_program(chance.randrange(2**32)))
+    return program, seeded(program.program, seed, max_events=12)
 
 
 def told(live: LiveProgram, *bounds: float) -> list[list[str]]:

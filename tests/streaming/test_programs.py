@@ -6,21 +6,18 @@ import random
 from typing import Any
 
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-from tests.rules.support import compiled
+from tests.rules.support import compiled, with_streams
 from tests.rules.test_engines import drawn_program as engine_program
 from tests.rules.test_engines import drawn_repetition, tables_of
 from tests.rules.test_gatherings import drawn_gathering, drawn_interchangeable, drawn_unordered
-from tests.rules.test_sharing import PROGRAMS
 from tests.rules.test_sharing import drawn_program as sharing_program
 from tests.streaming.programs import LiveProgram
 from tests.streaming.support import arrivals, cut
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.testing.streams import SECOND, Streams, streams
-
-SEEDS = st.integers(0, 2**32)
+from tocsin.testing.fitting import seeded
+from tocsin.testing.streams import SECOND, SEEDS, Streams
 
 
 def fed(live: LiveProgram, seed: int, lateness_us: int) -> LiveProgram:
@@ -57,35 +54,29 @@ def assert_as_the_reference(program: tocsin.Rules, rows: Streams, seed: int, str
     assert live.state.rows is None or live.state.rows.num_rows == 0
 
 
-def busy(chance: random.Random, types: str = "ABC") -> Streams:
-    """Rows of few instants and values: much happens at once, and twice."""
-    return {
-        kind: [
-            {
-                "ts": chance.randrange(10) * SECOND,
-                "k": chance.choice(["p", "p", "q", None]),
-                "x": chance.choice([0, 1, 2, None]),
-                "v": chance.choice([0.5, 1.0, None]),
-            }
-            for _ in range(chance.randint(1, 5))
-        ]
-        for kind in types
-    }
+def assert_on_a_stream(
+    text: str, chance: random.Random, seed: int, *, types: str = "ABC", strategy: str = "auto"
+) -> None:
+    """The program on a longer stream for it."""
+    program = drawn(text)
+    rows = seeded(program.program, chance.randrange(2**32), max_events=12, types=types)
+    assert_as_the_reference(program, rows, seed, strategy)
 
 
-@given(text=PROGRAMS, rows=streams(max_events=9), seed=SEEDS)
-def test_any_cut_and_any_order_of_a_program_give_the_reference(text: str, rows: Streams, seed: int) -> None:
-    assert_as_the_reference(compiled(text), rows, seed)
+@settings(max_examples=18)
+@given(**with_streams(sharing_program, max_events=9), seed=SEEDS)
+def test_any_cut_and_any_order_of_a_program_give_the_reference(text: str, stream: Streams, seed: int) -> None:
+    assert_as_the_reference(compiled(text), stream, seed)
 
 
 # One number draws all that follows: drawn one by one, few programs would meet many streams.
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(seed=SEEDS)
-def test_so_do_programs_on_busy_streams(seed: int) -> None:
+def test_so_do_programs_on_longer_streams(seed: int) -> None:
     chance = random.Random(seed)
-    assert_as_the_reference(compiled(sharing_program(chance.randrange(2**32))), busy(chance), seed)
+    assert_on_a_stream(sharing_program(chance.randrange(2**32)), chance, seed)
 
 
 READS = """
@@ -100,21 +91,21 @@ def test_gatherings_wait_until_all_that_they_gather_is_there(seed: int) -> None:
     """And so does what reads the events that they emit."""
     chance = random.Random(seed)
     text = drawn_gathering(chance.randrange(2**32))
-    assert_as_the_reference(drawn(text + READS), busy(chance), seed)
+    assert_on_a_stream(text + READS, chance, seed)
 
 
 @given(seed=SEEDS)
 def test_unordered_keeps_the_first_of_each_set_whatever_the_cut(seed: int) -> None:
     chance = random.Random(seed)
     text = chance.choice([drawn_unordered, drawn_interchangeable])(chance.randrange(2**32))
-    assert_as_the_reference(drawn(text), busy(chance), seed)
+    assert_on_a_stream(text, chance, seed)
 
 
 @given(seed=SEEDS)
 def test_repetitions_and_policies_give_the_reference(seed: int) -> None:
     chance = random.Random(seed)
     text = drawn_repetition(chance.randrange(2**32))
-    assert_as_the_reference(drawn(text), busy(chance), seed)
+    assert_on_a_stream(text, chance, seed)
 
 
 def with_neighbours(text: str, chance: random.Random) -> str:
@@ -132,23 +123,23 @@ def test_neighbours_are_counted_among_the_events_that_a_rule_reads(seed: int) ->
     """Those that no condition lets take part, and those that other rules emit; others pass unseen (D40)."""
     chance = random.Random(seed)
     text = with_neighbours(sharing_program(chance.randrange(2**32)), chance)
-    assert_as_the_reference(drawn(text), busy(chance), seed)
+    assert_on_a_stream(text, chance, seed)
 
 
 @given(seed=SEEDS)
 def test_events_that_come_from_outside_and_from_rules_are_one_stream(seed: int) -> None:
     chance = random.Random(seed)
     text = engine_program(chance.randrange(2**32))
-    assert_as_the_reference(drawn(text), busy(chance, "ABCX"), seed)
+    assert_on_a_stream(text, chance, seed, types="ABCX")
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(seed=SEEDS)
 def test_windows_of_what_is_remembered_give_the_reference_too(seed: int) -> None:
     chance = random.Random(seed)
     draw = chance.choice([sharing_program, drawn_gathering, drawn_unordered, drawn_repetition, engine_program])
     text = draw(chance.randrange(2**32))
-    assert_as_the_reference(drawn(text), busy(chance, "ABCX"), seed, strategy="aggregate")
+    assert_on_a_stream(text, chance, seed, types="ABCX", strategy="aggregate")
 
 
 def test_more_kinds_of_events_than_bits_of_a_word_run() -> None:

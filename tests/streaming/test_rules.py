@@ -7,7 +7,7 @@ from tests.streaming.support import Live
 
 import tocsin
 from tocsin.algebra import nodes as alg
-from tocsin.physical.programs.run import bounded
+from tocsin.plan.prepare import bounded
 
 S = 1_000_000
 SCHEMA = pa.schema({"ts": pa.int64(), "attr": pa.string()})

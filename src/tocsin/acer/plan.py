@@ -183,7 +183,7 @@ class Operator:
     def _on_stream(self) -> DataFrame:
         inputs = Inputs({EVENTS: self.source.stream}, self.source.stream.time_kind, True)
         lateness = streams.lateness_of(inputs, self.live.delay_us, option="watermark")
-        options = streams.Options(
+        options = streams.StreamSettings(
             lateness,
             self.live.shards,
             heartbeats=heartbeats_of(self.live.heartbeats, inputs),

@@ -6,10 +6,11 @@ is. Enumerating is exponential in the number of choices, so it is capped; caller
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, groupby, product
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 
@@ -47,20 +48,23 @@ class Alternative:
         """The absences that guard it."""
         return tuple(each for each in self.around if isinstance(each, alg.Absent))
 
-    def beside(self, other: Alternative) -> Alternative:
-        """Both, with no order between them."""
-        return Alternative(
-            self.types + other.types,
-            self.before | other.before,
-            self.iterated | other.iterated,
-            self.around + other.around,
+    @classmethod
+    def joined(cls, parts: Sequence[Alternative], *, is_ordered: bool) -> Alternative:
+        """All of them; if they are ordered, all of one before all of the next."""
+        before = {pair for part in parts for pair in part.before}
+        if is_ordered:
+            names = [part.variables for part in parts]
+            before.update(
+                pair
+                for number, left in enumerate(names)
+                for pair in product(left, chain.from_iterable(names[number + 1 :]))
+            )
+        return cls(
+            tuple(item for part in parts for item in part.types),
+            frozenset(before),
+            frozenset(name for part in parts for name in part.iterated),
+            tuple(each for part in parts for each in part.around),
         )
-
-    def then(self, other: Alternative) -> Alternative:
-        """Both, all of this before all of the other."""
-        both = self.beside(other)
-        across = frozenset(product(self.variables, other.variables))
-        return Alternative(both.types, both.before | across, both.iterated, both.around)
 
     def repeated(self) -> Alternative:
         """Several copies in sequence: order inside a copy says nothing across copies."""
@@ -102,9 +106,9 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
         case alg.Event():
             return (Alternative(((node.variable, node.type),)),)
         case alg.Sequence():
-            return _fold(node.parts, Alternative.then)
+            return _fold(node.parts, is_ordered=True)
         case alg.All():
-            return _fold(node.parts, Alternative.beside)
+            return _fold(node.parts, is_ordered=False)
         case alg.Any():
             return _distinct(found for part in node.parts for found in alternatives(part))
         case alg.Repeat():
@@ -117,10 +121,11 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
             return _distinct(((Alternative(),) if may_be_empty else ()) + copies)
         case alg.Around():
             guard = Alternative(around=(node,))
-            return _distinct(found.beside(guard) for found in alternatives(node.part))
+            return _distinct(Alternative.joined((found, guard), is_ordered=False) for found in alternatives(node.part))
         case alg.Filter() | alg.Within() | alg.Emit():
             return alternatives(node.part)
-    raise TypeError(f"{type(node).__name__} has no alternatives")
+        case _:
+            raise errors.unknown_node(node, "The list of alternatives")
 
 
 def is_of_acel(node: alg.Node) -> bool:
@@ -144,13 +149,18 @@ def is_formula(query: alg.Query) -> bool:
     )
 
 
-def _fold(
-    parts: tuple[alg.Node, ...], combine: Callable[[Alternative, Alternative], Alternative]
-) -> tuple[Alternative, ...]:
+def _fold(parts: tuple[alg.Node, ...], *, is_ordered: bool) -> tuple[Alternative, ...]:
     found: tuple[Alternative, ...] = (Alternative(),)
-    for part in parts:
-        step = alternatives(part)
-        found = _distinct(combine(left, right) for left in found for right in step)
+    # Parts without a choice are joined at once: one after the other, each would copy the order of all before it.
+    for is_plain, steps in groupby(map(alternatives, parts), key=lambda step: len(step) == 1):
+        if is_plain:
+            run = [each for step in steps for each in step]
+            found = _distinct(Alternative.joined((left, *run), is_ordered=is_ordered) for left in found)
+            continue
+        for step in steps:
+            found = _distinct(
+                Alternative.joined((left, right), is_ordered=is_ordered) for left in found for right in step
+            )
     return found
 
 

@@ -177,6 +177,23 @@ def gatherings_in(node: Node) -> Iterator[Gather]:
     return reversed([inner for inner in node.walk() if isinstance(inner, Gather)])
 
 
+def before_us(around: Around) -> int:
+    """How far before the first event of a match, exclusive, a lower bound on named events lets one matter."""
+    named = [bound for bound in around.lower if not isinstance(bound.anchor, Whole) and bound.offset_us < 0]
+    return max((-bound.offset_us + (not bound.strict) for bound in named), default=0)
+
+
+def after_us(around: Around) -> int:
+    """How far after the last event of a match an upper bound on named events lets one matter."""
+    return max((bound.offset_us for bound in around.upper if not isinstance(bound.anchor, Whole)), default=0)
+
+
+def gathered_us(node: Node) -> int:
+    """How much longer gatherings make a match than its other events do (D49)."""
+    gatherings = list(gatherings_in(node))
+    return max(map(before_us, gatherings), default=0) + max([0, *map(after_us, gatherings)])
+
+
 def negated_variables(node: Node) -> dict[str, str]:
     """The variables under NOT and their types."""
     return {absence.variable: absence.type for absence in absences_in(node)}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.source import Where
@@ -82,7 +84,11 @@ class Program:
 
     def rule(self, name: str) -> Rule | None:
         """The rule of a name."""
-        return next((each for each in self.rules if each.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Rule]:
+        return {rule.name: rule for rule in reversed(self.rules)}
 
     @property
     def in_order(self) -> tuple[Rule, ...]:
@@ -92,9 +98,18 @@ class Program:
     @property
     def emitted(self) -> tuple[str, ...]:
         """The event types that rules emit."""
-        return tuple(dict.fromkeys(emit.type for rule in self.rules for emit in rule.emits))
+        return tuple(self.emitters)
 
-    @property
+    @cached_property
+    def emitters(self) -> dict[str, dict[str, Rule]]:
+        """By event type, the rules that emit it, by name."""
+        found: dict[str, dict[str, Rule]] = {}
+        for rule in self.rules:
+            for emit in rule.emits:
+                found.setdefault(emit.type, {})[rule.name] = rule
+        return found
+
+    @cached_property
     def read(self) -> tuple[str, ...]:
         """The event types that rules read."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.reads))
@@ -137,7 +152,10 @@ def map_expressions(node: alg.Node, change: Callable[[ex.Expression], ex.Express
             return replace(node, part=map_expressions(node.part, change), condition=condition)
         case alg.All() | alg.Within() | alg.Repeat():
             return node.rebuilt(lambda part: map_expressions(part, change))
-    return node
+        case alg.Event():
+            return node
+        case _:
+            raise errors.unknown_node(node, "The rewriting of rules")
 
 
 def sources(program: Program) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.language import durations
 from tocsin.language.ast import Output, Selection, Skip
@@ -69,7 +70,10 @@ def _details(node: alg.Node) -> str:
         case alg.Emit():
             values = ", ".join(f"{name} = {print_expression(value)}" for name, value in node.values)
             return f"{node.type} at {print_expression(node.at)}" + (f" with {values}" if values else "")
-    return ""
+        case alg.Adjacent() | alg.All() | alg.Any() | alg.Both() | alg.RepeatAdjacent():
+            return ""
+        case _:
+            raise errors.unknown_node(node, "The text form")
 
 
 def _by(order: alg.Order) -> str:

@@ -33,6 +33,8 @@ def compares_ties(node: alg.Node) -> bool:
                 ordered.append(each)
             case alg.Around():
                 ordered += [*each.lower, *each.upper]
+            case _:
+                continue
     return any(each.order is alg.Order.TIES for each in ordered)
 
 
@@ -43,7 +45,8 @@ def _ordered(node: alg.Node) -> alg.Node:
             return replace(node, order=alg.Order.TIES)
         case alg.Around():
             return replace(node, lower=tuple(map(_bound, node.lower)), upper=tuple(map(_bound, node.upper)))
-    return node
+        case _:
+            return node
 
 
 def _bound(bound: alg.Bound) -> alg.Bound:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
+from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.durations import describe
@@ -121,6 +122,8 @@ class Unit:
                 )
                 condition = None if node.condition is None else self.expression(node.condition)
                 node = replace(node, condition=condition, lower=lower, upper=upper)
+            case _:
+                pass  # without durations of its own
         return node.rebuilt(self._node)
 
     def expression(self, node: ex.Expression) -> ex.Expression:
@@ -133,15 +136,17 @@ class Unit:
                 met = [child for child in node.children() if not _is_truth(child)]
                 if any(map(self._is_number, met)):
                     return node.map_children(lambda child: self._counted(child) if child in met else child)
-        return node
+                return node
+            case _:
+                return node
 
     def _instant(self, node: ex.Expression) -> ex.Expression:
         """An integer time in microseconds, as fields of the calendar read it."""
         if self.microseconds < 1:
             raise errors.UnsupportedError(
-                f'With `time_unit="{self.name}"`, fields of the calendar cannot be asked of integer times.',
+                f'With `time_unit="{self.name}"`, fields of the calendar cannot be computed from integer times.',
+                gap=Gaps.CALENDAR_OF_NANOSECONDS,
                 where=node.where,
-                hint="convert the time column to a timestamp.",
             )
         return ex.Arithmetic("*", node, ex.Literal(int(self.microseconds)))
 
@@ -159,7 +164,8 @@ class Unit:
                 return self._is_time(node.left) != self._is_time(node.right)
             case ex.Aggregate() | ex.Call() | ex.Case():
                 return any(map(self._is_time, node.children()))
-        return False
+            case _:
+                return False
 
     def _is_interval(self, node: ex.Expression) -> bool:
         match node:
@@ -174,7 +180,8 @@ class Unit:
             case ex.Arithmetic(op="+" | "-"):
                 times = self._is_time(node.left) and self._is_time(node.right)
                 return times or (self._is_interval(node.left) and self._is_interval(node.right))
-        return False
+            case _:
+                return False
 
     def _counted(self, node: ex.Expression) -> ex.Expression:
         """An interval that meets a number, in ticks."""
@@ -183,7 +190,7 @@ class Unit:
         if isinstance(node, ex.Interval):
             return replace(node, microseconds=self.ticks(node.microseconds))
         if any(isinstance(part, ex.Attribute) and part.path[0] in self.times for part in node.walk()):
-            raise errors.UnsupportedError(
+            raise errors.TypeMismatchError(
                 f'With `time_unit="{self.name}"`, the distance of two timestamps cannot meet an integer.',
                 where=node.where,
                 hint="compare it with an interval, such as `5 MINUTES`.",
@@ -211,6 +218,8 @@ def _durations(query: alg.Query) -> Iterator[bool]:
                 yield True
             case alg.Around():
                 yield any(bound.offset_us for bound in (*node.lower, *node.upper))
+            case _:
+                pass
         condition = getattr(node, "condition", None)
         yield isinstance(condition, ex.Expression) and _has_interval(condition)
     outputs = [one.expression for one in (*query.returns, *query.group_by)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin import errors
 from tocsin.algebra.patterns import (
+    Absent,
     Adjacent,
     All,
     Any,
@@ -13,6 +15,7 @@ from tocsin.algebra.patterns import (
     Derive,
     Emit,
     Event,
+    Filter,
     Gather,
     NextOf,
     Node,
@@ -21,6 +24,7 @@ from tocsin.algebra.patterns import (
     Repeat,
     RepeatAdjacent,
     Sequence,
+    Within,
 )
 
 
@@ -79,7 +83,8 @@ def exposed(node: Node) -> Node:
             return exposed(node.part)
         case Both():
             return Any(tuple(map(exposed, node.parts)), where=node.where)
-    return node.rebuilt(exposed)
+        case _:
+            return node.rebuilt(exposed)
 
 
 def events_held(node: Node) -> tuple[int, int | None]:
@@ -111,30 +116,33 @@ def _held(node: Node) -> Holding:
             parts = [_held(part) for part in node.parts]
             limits = [part.most for part in parts if part.most is not None]
             return Holding(parts[0].kinds, max(part.least for part in parts), min(limits, default=None))
-    parts = [_held(part) for part in node.children()]
-    inner = parts[0]
-    match node:
+        case Sequence() | Adjacent() | All():
+            return _together([_held(part) for part in node.parts], may_share=isinstance(node, All))
         case Repeat(least=least, most=most):
-            return _repeated(inner, least, most)
+            return _repeated(_held(node.part), least, most)
         case RepeatAdjacent():
-            return _repeated(inner, 1, None)
+            return _repeated(_held(node.part), 1, None)
         case Gather():
+            inner = _held(node.part)
             gathered = Kind((node.type,), iterated=True, optional=True)
             return Holding(inner.kinds | {node.variable: gathered}, inner.least, None)
         case Bind():
+            inner = _held(node.part)
             types = tuple(dict.fromkeys(t for kind in inner.kinds.values() for t in kind.types))
             named = Kind(types, iterated=inner.most != 1, optional=inner.least == 0)
             return Holding(inner.kinds | {node.variable: named}, inner.least, inner.most)
         case Derive():
+            inner = _held(node.part)
             derived = Kind((None,), iterated=False, optional=False)
             before = inner.kinds.get(node.variable)
             kinds = inner.kinds | {node.variable: derived if before is None else _bag_union(before, derived)}
             return Holding(kinds, inner.least + 1, None if inner.most is None else inner.most + 1)
         case Project():
-            return _projected(node, inner)
-        case Sequence() | Adjacent() | All():
-            return _together(parts, may_share=isinstance(node, All))
-    return inner
+            return _projected(node, _held(node.part))
+        case Absent() | Filter() | Within():
+            return _held(node.part)
+        case _:
+            raise errors.unknown_node(node, "The list of variables")
 
 
 def _one_of(parts: list[Holding]) -> Holding:

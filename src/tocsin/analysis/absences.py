@@ -72,7 +72,7 @@ class Bag:
     def _candidates(self, bound: alg.Bound) -> tuple[str, ...]:
         if isinstance(bound.anchor, alg.Whole):
             return self.variables
-        return tuple(name for name in bound.anchor.variables if name in self.variables)
+        return tuple(name for name in bound.anchor.variables if name in self.upper.names)
 
     def _surely(self, bound: alg.Bound, origin: str | None) -> list[str]:
         return [name for name in self._candidates(bound) if name in self.sure or name == origin]
@@ -80,7 +80,7 @@ class Bag:
     def _upper(self, start: str, end: str, tight: bool, local: bool) -> int | None:
         if start == end and tight and not local:
             return 0  # the anchor lies beyond every event of the bag, this one included
-        return self.upper.get((start, end))
+        return self.upper.get(start, end)
 
     def _extreme(self, bound: alg.Bound, reach: Reach, tight: bool, origin: str | None) -> int | None:
         surely = self._surely(bound, origin)
@@ -223,4 +223,4 @@ def is_local(bound: alg.Bound, local: bool) -> bool:
 
 
 def _between(bag: Bag, start: str, end: str) -> int | None:
-    return 0 if start == end else bag.upper.get((start, end))
+    return 0 if start == end else bag.upper.get(start, end)

@@ -3,25 +3,32 @@
 Every bound has the form `y.ts − x.ts ≤ w`, an edge from x to y of weight w; all of them together are a simple
 temporal network, and all-pairs shortest paths give the tightest bound of every pair.
 
+A window bounds every pair, which would be n² edges. It is one more node instead, the start of the match: from every
+variable an edge of weight 0 leads to it, and one of weight W − 1 from it to every variable. A shortest path avoids this
+node, or it is a path to it and one from it; so the distances that avoid it are searched per variable, by Dijkstra and
+only when they are needed (the method of Johnson), and two numbers per variable add the window.
+
 code               theory
 ----               ------
 Edge               a constraint y − x ≤ w
-upper[x][y]        the length of the shortest path from x to y: the largest y − x
-upper[x][x]        0; for an iterated variable the largest distance between two of its events
+upper.get(x, y)    the length of the shortest path from x to y: the largest y − x
+upper.get(x, x)    0; for an iterated variable the largest distance between two of its events
 sure               nodes a path may run through: variables that are bound whenever the alternative matches
 contradiction      a cycle of negative length: no events can keep these bounds
 
 An iterated variable is one node: each bound holds for all its events, so that events of one bag are twins
 with the same edges. A shortest path from one twin to another runs through some other variable (a third twin
-would only add a cycle of length ≥ 0), which gives `upper[x][x]`; and a negative cycle through twins is a
+would only add a cycle of length ≥ 0), which gives `upper.get(x, x)`; and a negative cycle through twins is a
 negative closed walk through the one node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from tocsin.source import Where
 
@@ -45,20 +52,8 @@ class Edge:
     where: Where = None
 
 
-Upper = Mapping[tuple[str, str], int]  # (x, y) → the largest y − x; unbounded pairs are missing
-
-
-def close(
-    variables: Sequence[str],
-    edges: Iterable[Edge],
-    *,
-    iterated: frozenset[str] = frozenset(),
-    sure: frozenset[str] | None = None,
-    window_us: int | None = None,
-) -> Upper:
-    """The tightest bounds that follow from the edges, by Floyd and Warshall.
-
-    A variable that is less than 0 after itself can never be bound.
+class Upper:
+    """The tightest bounds that follow from edges without a negative cycle.
 
     Parameters
     ----------
@@ -70,71 +65,213 @@ def close(
         Variables that hold several events.
     sure
         The nodes paths may run through; all of them by default.
-    window_us
-        W of WITHIN, for two events of one variable; between two variables it is an edge.
+    most_us
+        The largest distance that the window leaves between any two events; None without a window.
 
     Examples
     --------
-    >>> upper = close("abc", [Edge("a", "b", 5), Edge("b", "c", 10), Edge("c", "a", -2)])
-    >>> upper["a", "c"], upper["c", "b"], ("b", "a") in upper
-    (15, 3, True)
+    >>> upper = Upper("abc", [Edge("a", "b", 5), Edge("b", "c", 10), Edge("c", "a", -2)])
+    >>> upper.get("a", "c"), upper.get("c", "b"), upper.get("b", "a")
+    (15, 3, 8)
+    >>> upper.furthest("a"), Upper("ab", [Edge("a", "b", 5)]).furthest("b") is None
+    (15, True)
     """
-    upper: dict[tuple[str, str], int] = {(name, name): 0 for name in variables}
-    for edge in edges:
-        pair = (edge.start, edge.end)
-        upper[pair] = min(edge.most_us, upper.get(pair, edge.most_us))
-    for middle in variables if sure is None else [name for name in variables if name in sure]:
-        into = [(start, upper[start, middle]) for start in variables if (start, middle) in upper]
-        out = [(end, upper[middle, end]) for end in variables if (middle, end) in upper]
-        for start, first in into:
-            for end, second in out:
-                known = upper.get((start, end))
-                if known is None or first + second < known:
-                    upper[start, end] = first + second
-    for name in iterated.intersection(variables):
-        if upper[name, name] >= 0:
-            _spread(upper, name, variables if sure is None else sure, window_us)
-    return upper
+
+    def __init__(
+        self,
+        variables: Sequence[str],
+        edges: Iterable[Edge],
+        *,
+        iterated: frozenset[str] = frozenset(),
+        sure: frozenset[str] | None = None,
+        most_us: int | None = None,
+    ) -> None:
+        self.variables = tuple(variables)
+        self.names = frozenset(variables)
+        self.iterated = iterated
+        self.sure = self.names if sure is None else sure & self.names
+        self.most_us = most_us
+        self._out: dict[str, dict[str, int]] = {}
+        for edge in edges:
+            out = self._out.setdefault(edge.start, {})
+            out[edge.end] = min(edge.most_us, out.get(edge.end, edge.most_us))
+        inner = [
+            Edge(start, end, most) for start in self.sure for end, most in self._within(start).items() if start != end
+        ]
+        self._potential = _bellman_ford(self.variables, inner).reached
+        self._rows: dict[str, dict[str, int]] = {}
+        self._starts: dict[str, int] = {}
+
+    def get(self, x: str, y: str) -> int | None:
+        """The largest `y.ts − x.ts`; None when there is none, or one of the variables is not in the network.
+
+        A variable that is less than 0 after itself can never be bound.
+        """
+        if x not in self.names or y not in self.names:
+            return None
+        found = self._row(x).get(y)
+        if self.most_us is not None:
+            windowed = self._to_start(x) + self._from_start[y]
+            found = windowed if found is None else min(found, windowed)
+        return self._spread(x) if x == y and x in self.iterated and found == 0 else found
+
+    def furthest(self, x: str) -> int | None:
+        """The largest distance from an event of a variable to any event after it; None when there is none."""
+        near = self._row(x)
+        if self.most_us is None and len(near) < len(self.variables):
+            return None
+        found = [self.get(x, y) for y in near]
+        if None in found:
+            return None
+        rest = next((y for y in self._last_first if y not in near), None)
+        return max(each for each in (*found, None if rest is None else self.get(x, rest)) if each is not None)
+
+    def _within(self, start: str) -> dict[str, int]:
+        """The edges between nodes that paths may run through."""
+        return {end: most for end, most in self._out.get(start, {}).items() if end in self.sure}
+
+    def _row(self, x: str) -> dict[str, int]:
+        """The shortest paths from a variable that avoid the window, by where they end."""
+        if x not in self._rows:
+            row = self._shortest({x: 0} if x in self.sure else dict(self._out.get(x, {})))
+            row[x] = min(0, row.get(x, 0))
+            self._rows[x] = row
+        return self._rows[x]
+
+    def _shortest(self, first: dict[str, int]) -> dict[str, int]:
+        """The shortest paths that go on from these nodes (Dijkstra, on weights that the potentials make positive)."""
+        best, potential = first, self._potential
+        waiting = [(most - potential[name], name) for name, most in first.items() if name in self.sure]
+        heapq.heapify(waiting)
+        done = set()
+        while waiting:
+            _, node = heapq.heappop(waiting)
+            if node in done:
+                continue
+            done.add(node)
+            for end, most in self._out.get(node, {}).items():
+                length = best[node] + most
+                if end not in best or length < best[end]:
+                    best[end] = length
+                    if end in self.sure:
+                        heapq.heappush(waiting, (length - potential[end], end))
+        return best
+
+    def _to_start(self, x: str) -> int:
+        """The largest `start − x.ts`: the start is not after x, nor after what lies before x."""
+        if x not in self._starts:
+            self._starts[x] = min([0, *(most for y, most in self._row(x).items() if y in self.sure)])
+        return self._starts[x]
+
+    @cached_property
+    def _from_start(self) -> dict[str, int]:
+        """The largest `y.ts − start` of every variable."""
+        return self._shortest(dict.fromkeys(self.variables, self.most_us or 0))
+
+    @cached_property
+    def _last_first(self) -> list[str]:
+        """The variables, those furthest from the start first."""
+        return sorted(self.variables, key=lambda name: -self._from_start[name])
+
+    def _spread(self, name: str) -> int | None:
+        """The largest distance between two events of one iterated variable."""
+        ways = [] if self.most_us is None else [self.most_us]
+        for other in self.sure:
+            there, back = (None, None) if other == name else (self.get(name, other), self.get(other, name))
+            if there is not None and back is not None:
+                ways.append(there + back)
+        return min(ways, default=None)
 
 
-def _spread(upper: dict[tuple[str, str], int], name: str, sure: Iterable[str], window_us: int | None) -> None:
-    """The largest distance between two events of one iterated variable."""
-    ways = [
-        upper[name, other] + upper[other, name]
-        for other in sure
-        if other != name and (name, other) in upper and (other, name) in upper
-    ]
-    if window_us is not None:
-        ways.append(window_us - 1)
-    if ways:
-        upper[name, name] = min(ways)
-    else:
-        del upper[name, name]
+def without_implied(before: Iterable[tuple[str, str]], through: Set[str]) -> list[tuple[str, str]]:
+    """Pairs of an order without those that follow from two others with a variable of `through` between them.
 
-
-def negative_cycle(variables: Sequence[str], edges: Sequence[Edge]) -> tuple[Edge, ...]:
-    """Edges of one cycle whose bounds cannot all hold, or none (Bellman and Ford).
+    A sequence of n variables orders n² pairs of them, and n − 1 suffice. The last pairs of a sequence come first:
+    Bellman and Ford need one pass over edges in this order.
 
     Examples
     --------
-    >>> [edge.most_us for edge in negative_cycle("ab", [Edge("a", "b", 5), Edge("b", "a", -10)])]
-    [5, -10]
+    >>> without_implied([("a", "b"), ("b", "c"), ("a", "c")], frozenset("abc"))
+    [('b', 'c'), ('a', 'b')]
+    >>> without_implied([("a", "b"), ("b", "c"), ("a", "c")], frozenset("ac"))
+    [('b', 'c'), ('a', 'b'), ('a', 'c')]
     """
-    reached = dict.fromkeys(variables, 0)
+    after: dict[str, list[str]] = {}
+    for x, y in sorted(set(before)):
+        if x != y:
+            after.setdefault(x, []).append(y)
+            after.setdefault(y, [])
+    # Sets of variables are bits of integers. What follows lies behind fewer variables, also where the order is none.
+    bit = {name: 1 << number for number, name in enumerate(after)}
+    behind = {x: sum(bit[y] for y in ends if len(after[y]) < len(ends)) for x, ends in after.items()}
+    kept = []
+    for x, ends in sorted(after.items(), key=lambda item: len(item[1])):
+        implied = 0
+        for y in ends:
+            if y in through and behind[x] & bit[y]:
+                implied |= behind[y]
+        kept += [(x, y) for y in ends if not implied & bit[y]]
+    return kept
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """The shortest paths from anywhere to each node, the last edge of each, and a node behind a negative cycle."""
+
+    reached: dict[str, int]
+    by: dict[str, Edge]
+    last: str | None
+
+
+def _bellman_ford(nodes: Sequence[str], edges: Sequence[Edge]) -> _Reached:
+    reached = dict.fromkeys(nodes, 0)
     by: dict[str, Edge] = {}
     last: str | None = None
-    for _ in variables:
+    for _ in nodes:
         last = None
         for edge in edges:
             if reached[edge.start] + edge.most_us < reached[edge.end]:
                 reached[edge.end] = reached[edge.start] + edge.most_us
                 by[edge.end] = edge
                 last = edge.end
-    if last is None:
+        if last is None:
+            break
+    return _Reached(reached, by, last)
+
+
+START = ""  # the node of the window; no variable has this name
+
+
+def negative_cycle(variables: Sequence[str], edges: Sequence[Edge], window: Edge | None = None) -> tuple[Edge, ...]:
+    """Edges of one cycle whose bounds cannot all hold, or none (Bellman and Ford).
+
+    `window` is an edge that holds between any two variables, whatever its ends are.
+
+    Examples
+    --------
+    >>> [edge.most_us for edge in negative_cycle("ab", [Edge("a", "b", 5), Edge("b", "a", -10)])]
+    [5, -10]
+    >>> [edge.most_us for edge in negative_cycle("ab", [Edge("b", "a", -10)], Edge("", "", 5))]
+    [-10, 5]
+    """
+    nodes, bounds = list(variables), list(edges)
+    if window is not None:
+        nodes.append(START)
+        bounds += [replace(window, start=name, end=START, most_us=0) for name in variables]
+        bounds += [replace(window, start=START, end=name) for name in variables]
+    found = _bellman_ford(nodes, bounds)
+    if found.last is None:
         return ()
-    for _ in variables:  # after as many steps back as there are nodes, one is inside the cycle
-        last = by[last].start
-    cycle = [by[last]]
+    last = found.last
+    for _ in nodes:  # after as many steps back as there are nodes, one is inside the cycle
+        last = found.by[last].start
+    if last == START:
+        last = found.by[last].start
+    cycle = [found.by[last]]
     while cycle[-1].start != last:
-        cycle.append(by[cycle[-1].start])
+        edge = found.by[cycle[-1].start]
+        if edge.end == START:  # to the start and from it: one bound of the window
+            cycle[-1] = replace(cycle[-1], start=edge.start)
+        else:
+            cycle.append(edge)
     return tuple(reversed(cycle))

@@ -73,6 +73,8 @@ def _differences(conjunct: ex.Expression, clock: Clock, *, negated: bool) -> Ite
         case ex.Between() if conjunct.negated == negated:
             yield from _compared(">=", conjunct.operand, conjunct.low, clock, conjunct.where)
             yield from _compared("<=", conjunct.operand, conjunct.high, clock, conjunct.where)
+        case _:
+            return
 
 
 def _compared(op: str, left: ex.Expression, right: ex.Expression, clock: Clock, where: Where) -> Iterator[Difference]:
@@ -151,6 +153,7 @@ def _linear(expression: ex.Expression, clock: Clock) -> _Linear | None:
                 return _Linear({expression.variable: 1}, 0)
             if isinstance(expression.index, ex.Running) and expression.index.offset == 0:
                 return _Linear({expression.variable: 1}, 0, False, ((expression.variable, expression.index.letter),))
+            return None
         case ex.Interval():
             return _Linear({}, expression.microseconds)
         case ex.Literal(int() as value) if not isinstance(value, bool):
@@ -167,7 +170,8 @@ def _linear(expression: ex.Expression, clock: Clock) -> _Linear | None:
             if one.is_number != two.is_number and not clock.is_integer:
                 return None
             return one.plus(two if expression.op == "+" else two.times(-1))
-    return None
+        case _:
+            return None
 
 
 def _product(one: _Linear, two: _Linear) -> _Linear | None:

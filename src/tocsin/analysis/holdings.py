@@ -70,11 +70,16 @@ class Binder:
             case alg.Emit():
                 self.held(node.part)
                 return {node.type: self._of_type(node.type)}
-        found: dict[str, tuple[Schema, ...]] = {}
-        for part in node.children():
-            for name, shapes in self.held(part).items():
-                found[name] = _distinct((*found.get(name, ()), *shapes))
-        return found
+            case alg.Repeat() | alg.RepeatAdjacent() | alg.Absent() | alg.Within():
+                return self.held(node.part)
+            case alg.Sequence() | alg.Adjacent() | alg.All() | alg.Any():
+                found: dict[str, tuple[Schema, ...]] = {}
+                for part in node.parts:
+                    for name, shapes in self.held(part).items():
+                        found[name] = _distinct((*found.get(name, ()), *shapes))
+                return found
+            case _:
+                raise errors.unknown_node(node, "The check of attributes")
 
     def inference(self, held: Held) -> Inference:
         """What finds the types of expressions where the variables hold this."""

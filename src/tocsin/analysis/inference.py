@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.analysis import mismatches, types
@@ -127,8 +128,9 @@ class Inference:
                 if not found.is_null and not found.is_time and not (node.of_clock and found.kind is Kind.INTEGER):
                     self.problems.append(mismatches.not_a_time(node, found))
                 return types.INTEGER
-        self._predicate(node)
-        return types.BOOLEAN
+            case _:
+                self._predicate(node)
+                return types.BOOLEAN
 
     # --- conditions ---
 
@@ -161,6 +163,10 @@ class Inference:
                 found = self.type_of(compared)
                 if not found.is_null and not found.is_ordered:
                     self.problems.append(mismatches.not_comparable(node, (compared, found), (compared, found)))
+            case ex.SameValue() | rx.SameEvent() | rx.Invoke():
+                pass  # checked where names are resolved
+            case _:
+                raise errors.unknown_node(node, "The inference of types")
 
     def _boolean(self, node: ex.Expression) -> None:
         found = self.type_of(node)
@@ -295,7 +301,10 @@ def accepts(wanted: Takes, given: DataType) -> bool:
             return given.kind is Kind.STRING
         case Takes.VALUE | Takes.ORDERED:
             return given.is_ordered
-    return True
+        case Takes.ANYTHING:
+            return True
+        case _:
+            assert_never(wanted)
 
 
 def result_type(gives: Gives, found: list[DataType]) -> DataType:
@@ -313,7 +322,10 @@ def result_type(gives: Gives, found: list[DataType]) -> DataType:
             return types.array_of(found[0])
         case Gives.NUMBER:
             return common_type(found) or types.NULL
-    return found[0]
+        case Gives.SAME | Gives.FIRST:
+            return found[0]
+        case _:
+            assert_never(gives)
 
 
 def arithmetic_type(op: str, left: DataType, right: DataType) -> DataType | None:

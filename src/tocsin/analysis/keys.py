@@ -150,6 +150,8 @@ def _equality(conjunct: ex.Expression) -> Iterator[Equality]:
             plain = left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN
             if plain and left.variable != right.variable:
                 yield (left.variable, left.path), (right.variable, right.path)
+        case _:
+            return
 
 
 def equal_around(around: alg.Around) -> Iterator[tuple[Path, Member]]:

@@ -146,8 +146,7 @@ def waits_after_end(query: alg.Query) -> bool:
 
 def _after_event(closure: Closure, name: str) -> Iterator[int | None]:
     """The distances from an event of a variable to everything its match may wait for."""
-    for other in closure.variables:
-        yield closure.upper(name, other)
+    yield closure.furthest(name)
     for each in closure.absent:
         yield closure.deadline(each.absence, name)
 

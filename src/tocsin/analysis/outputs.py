@@ -25,6 +25,7 @@ class Outputs:
     having: ex.Expression | None = None
     over_all_matches: bool = False
     every_us: int | None = None
+    warnings: tuple[errors.TocsinWarning, ...] = ()
 
 
 ONLY_COUNT = (alg.Returned("count", ex.Aggregate("count", None)),)
@@ -76,14 +77,13 @@ def translate_outputs(query: Clauses, references: References) -> Outputs:
             )
         return Outputs(ONLY_COUNT, over_all_matches=True, every_us=_every(query, over_all=True, problems=problems))
     resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
-    returns = tuple(
-        alg.Returned(name, expression)
-        for name, expression in zip(_names(query.returns, resolved), resolved, strict=True)
-    )
+    over_all = bool(query.group_by) or any(map(_counts_matches, resolved))
+    taken = _taken(query, over_all=over_all)
+    named, warnings = _apart(query.returns, _names(query.returns, resolved), taken)
+    returns = tuple(alg.Returned(name, expression) for name, expression in zip(named, resolved, strict=True))
     columns = {returned.name: returned.expression for returned in returns}
     group_by = tuple(_group_key(key, columns, references) for key in query.group_by)
     having = None if query.having is None else references.resolve(query.having, columns=columns)
-    over_all = bool(group_by) or any(_counts_matches(returned.expression) for returned in returns)
     if query.group_by and not query.returns:
         problems.append(
             errors.ConflictingClausesError(
@@ -92,7 +92,7 @@ def translate_outputs(query: Clauses, references: References) -> Outputs:
                 hint="say what you want of each group, as in `RETURN a.user, COUNT(*) AS n GROUP BY a.user`.",
             )
         )
-    _check_columns(query, returns, over_all=over_all, problems=problems)
+    _check_columns(query.returns, named, taken, problems)
     _check_negated([*columns.values(), *(key.expression for key in group_by), having], references)
     keys = [key.expression for key in group_by]
     for returned in returns:
@@ -114,7 +114,7 @@ def translate_outputs(query: Clauses, references: References) -> Outputs:
                     )
                 )
     every_us = _every(query, over_all=over_all, problems=problems)
-    return Outputs(returns, group_by, having, over_all, every_us)
+    return Outputs(returns, group_by, having, over_all, every_us, warnings)
 
 
 def _every(query: Clauses, *, over_all: bool, problems: list[errors.TocsinError]) -> int | None:
@@ -135,13 +135,46 @@ def _every(query: Clauses, *, over_all: bool, problems: list[errors.TocsinError]
 def _names(columns: tuple[ast.Column, ...], resolved: list[ex.Expression]) -> list[str]:
     """`a.x` is called `x`, unless two columns would be: then each is called `a_x`."""
     short = [column.alias or _short_name(expression) for column, expression in zip(columns, resolved, strict=True)]
-    times = Counter(short)
+    times = Counter(map(str.casefold, short))
     return [
         f"{expression.variable}_{'_'.join(expression.path)}"
-        if column.alias is None and isinstance(expression, ex.Attribute) and times[name] > 1
+        if column.alias is None and isinstance(expression, ex.Attribute) and times[name.casefold()] > 1
         else name
         for column, expression, name in zip(columns, resolved, short, strict=True)
     ]
+
+
+def _taken(query: Clauses, *, over_all: bool) -> frozenset[str]:
+    """The columns that a result has whatever RETURN names."""
+    if over_all:
+        return WINDOW_COLUMNS if query.every is not None else frozenset()
+    return MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
+
+
+def _apart(
+    columns: tuple[ast.Column, ...], names: list[str], taken: frozenset[str]
+) -> tuple[list[str], tuple[errors.TocsinWarning, ...]]:
+    """Number the columns without AS whose name is taken, or differs from another only in case, which Spark ignores."""
+    used = {name.casefold(): name for column, name in zip(columns, names, strict=True) if column.alias is not None}
+    used |= dict.fromkeys(taken, "")
+    found, warnings = [], []
+    for column, name in zip(columns, names, strict=True):
+        apart, number = name, 1
+        while column.alias is None and used.get(apart.casefold(), apart) != apart:
+            number += 1
+            apart = f"{name}_{number}"
+        used.setdefault(apart.casefold(), apart)
+        found.append(apart)
+        if apart != name:
+            warnings.append(
+                errors.TocsinWarning(
+                    "COLUMN_RENAMED",
+                    f"The result has a column `{name.casefold()}` already, so that of `{name}` is `{apart}`.",
+                    where=column.where,
+                    hint=f"name the column yourself: `AS my_{name.casefold()}`.",
+                )
+            )
+    return found, tuple(warnings)
 
 
 def _short_name(expression: ex.Expression) -> str:
@@ -150,7 +183,8 @@ def _short_name(expression: ex.Expression) -> str:
             return expression.path[-1]
         case ex.Variable():
             return expression.name
-    return print_expression(expression)
+        case _:
+            return print_expression(expression)
 
 
 def _counts_matches(expression: ex.Expression) -> bool:
@@ -183,22 +217,15 @@ def _group_key(key: ex.Expression, columns: dict[str, ex.Expression], references
 
 
 def _check_columns(
-    query: Clauses,
-    returns: tuple[alg.Returned, ...],
-    *,
-    over_all: bool,
-    problems: list[errors.TocsinError],
+    columns: tuple[ast.Column, ...], names: list[str], taken: frozenset[str], problems: list[errors.TocsinError]
 ) -> None:
-    taken = WINDOW_COLUMNS if query.every is not None else frozenset[str]()
-    if not over_all:
-        taken = MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
     seen: dict[str, ast.Column] = {}
-    for column, returned in zip(query.returns, returns, strict=True):
-        folded = returned.name.casefold()
-        if folded in taken or returned.name.startswith(RESERVED_PREFIX):
+    for column, name in zip(columns, names, strict=True):
+        folded = name.casefold()
+        if folded in taken or name.startswith(RESERVED_PREFIX):
             problems.append(
                 errors.ReservedNameError(
-                    f"`{returned.name}` is a column every result has already.",
+                    f"`{name}` is a column every result has already.",
                     where=column.where,
                     hint=f"call it something else: `AS my_{folded}`.",
                 )
@@ -206,7 +233,7 @@ def _check_columns(
         if folded in seen:
             problems.append(
                 errors.DuplicateColumnError(
-                    f"Two RETURN columns are called `{returned.name}`.",
+                    f"Two RETURN columns are called `{name}`.",
                     where=column.where,
                     also=("the first", seen[folded].where),
                     hint="name them apart with AS.",

@@ -157,7 +157,8 @@ def _parse(text: str) -> Rate | None:
             return only
         case [of_all, of_key] if len(limits) == 2 and of_key.is_per_key and not of_all.is_per_key:
             return replace(of_all, per_key=of_key)
-    return None
+        case _:
+            return None
 
 
 def _limit(text: str) -> Rate | None:

@@ -74,6 +74,8 @@ class References:
                 problem = call_problem(node)
                 if problem is not None:
                     self.problems.append(problem)
+            case _:
+                pass  # names may stand below
         return node.map_children(lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate))
 
     def _check_range(self, node: ex.Literal | ex.Interval) -> None:
@@ -231,3 +233,5 @@ class References:
                         hint=f"write `{variable}.{node.name}`.",
                     )
                 )
+            case _:
+                pass  # a valid index

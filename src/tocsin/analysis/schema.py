@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -58,6 +59,14 @@ class BoundQuery:
         return self.time_type.kind is Kind.INTEGER
 
 
+def rebound(
+    bound: BoundQuery, query: alg.Query, more: Mapping[str, Mapping[str, str | DataType]] | None = None
+) -> BoundQuery:
+    """Another query over the same events, such as one with another RETURN; `more` are attributes added to them."""
+    schemas = {name: {**schema.attributes, **(more or {}).get(name, {})} for name, schema in bound.schemas.items()}
+    return bind(query, schemas, time=dict(bound.time))
+
+
 def bind(
     query: alg.Query,
     schemas: Mapping[str, Mapping[str, str | DataType]],
@@ -102,7 +111,10 @@ def in_order(problems: Iterable[errors.TocsinError]) -> list[errors.TocsinError]
                 return 0, "", place.start
             case CallSite() as site:
                 return 1, site.file, site.line
-        return 2, "", 0
+            case None:
+                return 2, "", 0
+            case _:
+                assert_never(problem.where)
 
     distinct = {(problem.condition, problem.message, problem.where): problem for problem in problems}
     return sorted(distinct.values(), key=key)
@@ -239,6 +251,8 @@ class _Binder:
             case alg.Emit():
                 for expression in (node.at, *(value for _, value in node.values)):
                     self._inference().type_of(expression)
+            case _:
+                pass  # without expressions, or checked by `held`
 
     def _inference(self, absence: alg.Around | None = None) -> Inference:
         return Inference(self._environment(absence), self.problems)

@@ -6,6 +6,7 @@ Knows nothing of conditions: an `Absent` made here has no condition yet; `transl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -43,6 +44,8 @@ class Structure:
                 else:
                     made = self._branches(element, iterated=inside)
                 return None if made is None else self._repeat(made, element)
+            case _:
+                assert_never(element)
 
     def _branches(self, element: ast.Composite, *, iterated: bool) -> alg.Node | None:
         made = [self.node(part, iterated=iterated) for part in flattened(element)]
@@ -207,7 +210,10 @@ def can_match_empty(node: alg.Node) -> bool:
             return all(can_match_empty(part) for part in node.parts)
         case alg.Absent():
             return can_match_empty(node.part)
-    return False
+        case alg.Event():
+            return False
+        case _:
+            raise errors.unknown_node(node, "The structure of patterns")
 
 
 def _is_iteration(element: ast.Composite) -> bool:

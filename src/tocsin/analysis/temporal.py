@@ -13,21 +13,26 @@ binds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
 from tocsin.analysis.absences import AbsentDistances, Bag, absent_distances, is_local, largest, plus
-from tocsin.analysis.closure import Edge, Reason, close, negative_cycle
+from tocsin.analysis.closure import Edge, Reason, Upper, negative_cycle, without_implied
 from tocsin.analysis.contradictions import contradiction, contradictory_branch, never_bound
 from tocsin.analysis.distances import Clock, Difference, differences
 from tocsin.analysis.durations import format_bound, table
+from tocsin.analysis.precedence import always_before
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 
 Distance = tuple[int | None, int | None]
+MOST_PAIRS = 500  # that a text shows
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Closure:
 
     def has(self, name: str) -> bool:
         """Whether the alternative binds the variable, or is guarded by its absence."""
-        return name in self.variables or any(name == each.absence.variable for each in self.absent)
+        return name in self.bag.upper.names or any(name == each.absence.variable for each in self.absent)
 
     def upper(self, x: str, y: str) -> int | None:
         """The largest `y.ts − x.ts` in microseconds; None when there is no largest.
@@ -64,11 +69,20 @@ class Closure:
         Either may be an absent variable: then of an event that blocks a match. For one and the same iterated
         variable it is the distance between two of its events.
         """
-        if x in self.variables and y in self.variables:
-            return self.bag.upper.get((x, y))
-        if y in self.variables:
+        if x in self.bag.upper.names and y in self.bag.upper.names:
+            return self.bag.upper.get(x, y)
+        if y in self.bag.upper.names:
             return largest(each.reach.get(y) for each in self.absent if each.absence.variable == x)
         return largest(each.back.get(x) for each in self.absent if each.absence.variable == y)
+
+    def furthest(self, x: str) -> int | None:
+        """The largest distance from an event of a positive variable to another event; None when there is none."""
+        return self.bag.upper.furthest(x)
+
+    @property
+    def span_us(self) -> int | None:
+        """The largest distance between two events of positive variables; None when there is none."""
+        return largest(map(self.furthest, self.variables)) if self.variables else 0
 
     def distance(self, x: str, y: str) -> Distance:
         """The least and the largest `y.ts − x.ts` in microseconds; None where there is no bound."""
@@ -146,7 +160,7 @@ class Network:
         >>> network(alg.Query(alg.Within(alg.Sequence((a, b)), 10))).distance("a", "b")
         (1, 9)
         """
-        known = [each.distance(x, y) for each in self.alternatives if each.has(x) and each.has(y)]
+        known = [each.distance(x, y) for each in self._closures_of.get(x, ()) if each.has(y)]
         latest = largest(high for _, high in known)
         earliest = largest(None if low is None else -low for low, _ in known)
         return (None if earliest is None else -earliest, latest)
@@ -157,11 +171,12 @@ class Network:
         A variable with itself is an iteration that may go on for ever.
         """
         found = [
-            (j - i or len(closure.variables), i, (x, y))
+            first
             for closure in self.alternatives
-            for i, x in enumerate(closure.variables)
-            for j, y in enumerate(closure.variables)
-            if i <= j and None in closure.distance(x, y)
+            if closure.span_us is None
+            for first in islice(
+                (place for place in _nearest_first(closure.variables) if None in closure.distance(*place[2])), 1
+            )
         ]
         return min(found)[2] if found else None
 
@@ -188,15 +203,37 @@ class Network:
         )
 
     def __str__(self) -> str:
-        """A table: one line per pair of variables."""
-        names = list(dict.fromkeys(name for closure in self.alternatives for name in closure.variables))
-        rows: list[tuple[str, ...]] = []
-        for i, x in enumerate(names):
-            for y in names[i + 1 :]:
-                if any(each.has(x) and each.has(y) for each in self.alternatives):
-                    least, most = self.distance(x, y)
-                    rows.append((x, y, format_bound(least), format_bound(most)))
-        return table(("from", "to", "least", "greatest"), rows)
+        """A table: one line per pair of variables, of very many pairs those that are nearest to each other."""
+        places = {name: place for place, name in enumerate(self._closures_of)}
+        pairs: set[tuple[str, ...]] = set()
+        for _, _, pair in heapq.merge(*(_nearest_first(closure.variables) for closure in self.alternatives)):
+            if pair[0] != pair[1]:
+                pairs.add(tuple(sorted(pair, key=places.__getitem__)))
+            if len(pairs) > MOST_PAIRS:
+                break
+        shown = sorted(pairs, key=lambda pair: (places[pair[0]], places[pair[1]]))[:MOST_PAIRS]
+        rows = [(x, y, *map(format_bound, self.distance(x, y))) for x, y in shown]
+        text = table(("from", "to", "least", "greatest"), rows)
+        return text if len(pairs) == len(shown) else f"{text}\nMore pairs are not shown."
+
+    @cached_property
+    def _closures_of(self) -> dict[str, list[Closure]]:
+        """The closures of each variable, positive ones first."""
+        found: dict[str, list[Closure]] = {}
+        for closure in self.alternatives:
+            for name in closure.variables:
+                found.setdefault(name, []).append(closure)
+        for closure in self.alternatives:
+            for name in dict.fromkeys(each.absence.variable for each in closure.absent):
+                found.setdefault(name, []).append(closure)
+        return found
+
+
+def _nearest_first(names: Sequence[str]) -> Iterator[tuple[int, int, tuple[str, str]]]:
+    """Pairs of names by how far apart they stand; at the end, each with itself."""
+    for gap in range(1, len(names) + 1):
+        for place, name in enumerate(names if gap == len(names) else names[:-gap]):
+            yield gap, place, (name, name if gap == len(names) else names[place + gap])
 
 
 def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_time: bool = False) -> Network:
@@ -260,7 +297,8 @@ class _Builder:
             elif isinstance(node, alg.Within):
                 windows.append(node)
         self.conditions = [each for conjunct in conditions for each in differences(conjunct, clock)]
-        self.window = min(windows, key=lambda each: each.window_us, default=None)
+        window = min(windows, key=lambda each: each.window_us, default=None)
+        self.within = None if window is None else Edge("", "", window.window_us - 1, Reason.WINDOW, window.where)
         # SASE+ compares time stamps; where positions (R7) or tie columns (R41) are compared, events in order may be of
         # one instant.
         may_tie = any(
@@ -276,6 +314,11 @@ class _Builder:
             for absence in alg.around_in(node)
         )
 
+    @property
+    def most_us(self) -> int | None:
+        """The largest distance between any two events."""
+        return None if self.within is None else self.within.most_us
+
     def network(self) -> Network:
         try:
             found = [each for each in alternatives(self.query.pattern) if each.types]
@@ -285,12 +328,13 @@ class _Builder:
         impossible: dict[Alternative, tuple[Edge, ...]] = {}
         for alternative in found:
             names = tuple(dict.fromkeys(alternative.variables))
-            edges = self._edges(names, alternative.before)
-            cycle = negative_cycle(names, edges)
+            sure = frozenset(names)
+            edges = self._edges(sure, alternative.before, sure)
+            cycle = negative_cycle(names, edges, self.within)
             if cycle:
                 impossible[alternative] = cycle
             else:
-                closures[alternative] = self._closure(alternative, names, edges, frozenset(names))
+                closures[alternative] = self._closure(alternative, names, edges, sure)
         if impossible and not closures:
             raise contradiction(next(iter(impossible.values())), self.query.pattern.where)
         warnings = [contradictory_branch(alternative, cycle) for alternative, cycle in impossible.items()]
@@ -302,29 +346,33 @@ class _Builder:
         kinds = self.query.variables
         sure = frozenset(name for name, kind in kinds.items() if not kind.optional)
         order = always_before(self.query.pattern)
-        edges = self._edges(tuple(kinds), order)
+        edges = self._edges(kinds.keys(), order, sure)
         if alg.events_held(self.query.pattern)[1] == 1:  # whatever its names are
-            edges += [Edge(x, y, 0, Reason.ORDER) for x in kinds for y in kinds if x != y]
-        cycle = negative_cycle(tuple(kinds), [edge for edge in edges if edge.start in sure and edge.end in sure])
+            self.within = Edge("", "", 0, Reason.ORDER)
+        cycle = negative_cycle(
+            [name for name in kinds if name in sure],
+            [edge for edge in edges if edge.start in sure and edge.end in sure],
+            self.within,
+        )
         if cycle:
             raise contradiction(cycle, self.query.pattern.where)
-        upper = close(tuple(kinds), edges, sure=sure)
-        names = tuple(name for name in kinds if upper[name, name] >= 0)
+        upper = Upper(tuple(kinds), edges, sure=sure, most_us=self.most_us)
+        names = tuple(name for name in kinds if upper.get(name, name) == 0)
+        bound = frozenset(names)
         alternative = Alternative(
             tuple((name, kinds[name].types[0]) for name in names),
-            frozenset((x, y) for x, y in order if x in names and y in names),
+            frozenset((x, y) for x, y in order if x in bound and y in bound),
             frozenset(name for name in names if kinds[name].iterated),
             tuple(dict.fromkeys(alg.around_in(self.query.pattern))),
         )
-        possible = [edge for edge in edges if edge.start in names and edge.end in names]
-        warnings = tuple(never_bound(name) for name in kinds if name not in names)
+        possible = [edge for edge in edges if edge.start in bound and edge.end in bound]
+        warnings = tuple(never_bound(name) for name in kinds if name not in bound)
         return Network((self._closure(alternative, names, possible, sure),), warnings, is_exact=False)
 
     def _closure(
         self, alternative: Alternative, names: tuple[str, ...], edges: list[Edge], sure: frozenset[str]
     ) -> Closure:
-        window_us = None if self.window is None else self.window.window_us
-        upper = close(names, edges, iterated=alternative.iterated, sure=sure, window_us=window_us)
+        upper = Upper(names, edges, iterated=alternative.iterated, sure=sure, most_us=self.most_us)
         bag = Bag(names, sure, upper)
         absent = tuple(
             absent_distances(absence, bag, self._written(absence), local=absence in self.local)
@@ -335,21 +383,13 @@ class _Builder:
     def _written(self, absence: alg.Around) -> list[Difference]:
         return [each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)]
 
-    def _edges(self, names: tuple[str, ...], before: frozenset[tuple[str, str]]) -> list[Edge]:
+    def _edges(self, names: Set[str], before: Set[tuple[str, str]], sure: Set[str]) -> list[Edge]:
         edges = [
             Edge(each.start, each.end, each.most_us, Reason.CONDITION, each.where)
             for each in self.conditions
             if each.start in names and each.end in names
         ]
-        if self.window is not None:
-            edges += [
-                Edge(x, y, self.window.window_us - 1, Reason.WINDOW, self.window.where)
-                for x in names
-                for y in names
-                if x != y
-            ]
-        edges += [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in sorted(before) if x != y]
-        return edges
+        return edges + [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in without_implied(before, sure)]
 
 
 def _spine(node: alg.Node) -> Iterator[alg.Node]:
@@ -357,45 +397,3 @@ def _spine(node: alg.Node) -> Iterator[alg.Node]:
     while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
         yield node
         node = node.part
-
-
-def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
-    """Pairs (x, y) such that, whenever a match binds both, all events of x are before all of y.
-
-    Examples
-    --------
-    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-    >>> always_before(alg.Sequence((a, b)))
-    frozenset({('a', 'b')})
-    >>> always_before(alg.Any((alg.Sequence((a, b)), alg.Sequence((b, a)))))
-    frozenset()
-    """
-    match node:
-        case alg.Sequence() | alg.Adjacent():
-            names = [alg.variables_of(part) for part in node.parts]
-            across = {(x, y) for i, left in enumerate(names) for right in names[i + 1 :] for x in left for y in right}
-            within = [always_before(part) for part in node.parts]
-            # A variable of several parts (ACEL) is before another only if all its events are.
-            return frozenset(
-                (x, y)
-                for x, y in across.union(*within)
-                if not any(x in right and y in left for i, left in enumerate(names) for right in names[i + 1 :])
-                and all((x, y) in order for held, order in zip(names, within, strict=True) if x in held and y in held)
-            )
-        case alg.All():
-            return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))
-        case alg.Any():
-            branches = [(alg.variables_of(part), always_before(part)) for part in node.parts]
-            return frozenset(
-                (x, y)
-                for _, order in branches
-                for x, y in order
-                if all((x, y) in ordered for names, ordered in branches if x in names and y in names)
-            )
-        case alg.Repeat() if node.most != 1:
-            return frozenset()  # order inside a copy says nothing across copies
-        case alg.Bind() | alg.Derive():
-            return frozenset(pair for pair in always_before(node.part) if node.variable not in pair)
-        case alg.Repeat() | alg.Around() | alg.Filter() | alg.Within() | alg.Emit() | alg.Project():
-            return always_before(node.part)
-    return frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -84,7 +85,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     query = replace(query, returns=query.returns or returns)
     if problems:
         return Translation(query, problems=tuple(in_order(problems)))
-    return Translation(query, (*_warnings(tree, query), *renamed))
+    return Translation(query, (*_warnings(tree, query), *renamed, *outputs.warnings))
 
 
 def window_problems(window: ast.Window | None, every: ast.Window | None) -> list[errors.TocsinError]:
@@ -170,7 +171,10 @@ def _with_absent_conditions(node: alg.Node, conditions: dict[str, list[ex.Expres
             )
         case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat():
             return node.rebuilt(lambda part: _with_absent_conditions(part, conditions))
-    return node
+        case alg.Event():
+            return node
+        case _:
+            raise errors.unknown_node(node, "The translation of NOT")
 
 
 def _negated_names(element: ast.Element) -> dict[str, str]:
@@ -179,7 +183,10 @@ def _negated_names(element: ast.Element) -> dict[str, str]:
             return {event.variable: event.type for event in ast.events_in(element)}
         case ast.Composite():
             return {name: kind for part in element.parts for name, kind in _negated_names(part).items()}
-    return {}
+        case ast.Event():
+            return {}
+        case _:
+            assert_never(element)
 
 
 def _check_after_match(tree: ast.Query, variables: Variables, problems: list[errors.TocsinError]) -> None:

@@ -114,7 +114,8 @@ class DataType:
                 return "bigint"
             case Kind.NULL:
                 return "void"
-        return self.kind.name.lower()
+            case _:
+                return self.kind.name.lower()
 
 
 NULL = DataType(Kind.NULL, width_bytes=0)

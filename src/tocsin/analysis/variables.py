@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -138,6 +139,8 @@ def _declared(element: ast.Element, problems: list[errors.TocsinError], *, negat
                     if element.operator is not ast.Operator.OR or is_negated != first_negated:
                         problems.append(_duplicate(first, event))
             return known
+        case _:
+            assert_never(element)
 
 
 def _duplicate(first: ast.Event, second: ast.Event) -> errors.DuplicateVariableError:

@@ -8,7 +8,7 @@ every register of the part from constants, and a second copy of an iteration nev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import NoReturn
 
@@ -25,6 +25,35 @@ START, END = 0, 1
 MOST_STEPS = 4_000
 
 
+class Conjunction:
+    """Conditions that must all be TRUE, each once. One more costs no look at all others."""
+
+    def __init__(self, kept: dict[ex.Expression, None] | None = None, type: str | None = None) -> None:
+        self._kept = kept or {}
+        self._type = type
+        self.guard = tuple(self._kept)
+
+    def and_(self, conditions: Iterable[ex.Expression]) -> Conjunction | None:
+        """With more conditions; None when they cannot all be TRUE."""
+        kept, type = dict(self._kept), self._type
+        for one in (one for condition in conditions for one in ex.conjuncts(rx.simplified(condition))):
+            if one in (rx.FALSE, rx.NULL) or ex.Not(one) in kept or (isinstance(one, ex.Not) and one.operand in kept):
+                return None
+            if isinstance(one, rx.TypeIs):
+                if type not in (None, one.type):
+                    return None
+                if type is None:  # what denies another type says nothing more
+                    kept = {each: None for each in kept if not _denies_type(each)}
+                type = one.type
+            if one != rx.TRUE and (type is None or not _denies_type(one)):
+                kept[one] = None
+        return Conjunction(kept, type)
+
+
+def _denies_type(condition: ex.Expression) -> bool:
+    return isinstance(condition, ex.Not) and isinstance(condition.operand, rx.TypeIs)
+
+
 @dataclass(frozen=True)
 class Step:
     """A transition in the making; its guard is a conjunction."""
@@ -34,6 +63,7 @@ class Step:
     guard: tuple[ex.Expression, ...] = ()
     updates: tuple[Update, ...] = ()
     outputs: tuple[Emission, ...] = ()
+    known: Conjunction | None = field(default=None, compare=False, repr=False)  # the guard, as what grows with it
 
     @property
     def begins(self) -> bool:
@@ -47,8 +77,12 @@ class Step:
 
     def needing(self, *conditions: ex.Expression) -> Step | None:
         """The step with a stronger guard; None when that is never TRUE."""
-        guard = conjunction((*self.guard, *conditions))
-        return None if guard is None else replace(self, guard=guard)
+        if all(condition == rx.TRUE for condition in conditions):
+            return self
+        is_known = self.known is not None and self.known.guard is self.guard
+        known = self.known if is_known else Conjunction().and_(self.guard)
+        grown = None if known is None else known.and_(conditions)
+        return None if grown is None else replace(self, guard=grown.guard, known=grown)
 
     def given_to(self, variable: str) -> list[Output]:
         """What the step adds to a variable, in order."""
@@ -172,21 +206,12 @@ def conjunction(conditions: Iterable[ex.Expression]) -> tuple[ex.Expression, ...
     >>> conjunction([rx.TypeIs("A"), rx.TypeIs("B")]) is None
     True
     """
-    kept: dict[ex.Expression, None] = {}
-    for condition in conditions:
-        kept |= dict.fromkeys(ex.conjuncts(rx.simplified(condition)))
-    kept.pop(rx.TRUE, None)
-    types = {one.type for one in kept if isinstance(one, rx.TypeIs)}
-    is_impossible = rx.FALSE in kept or rx.NULL in kept or len(types) > 1 or any(ex.Not(one) in kept for one in kept)
-    if is_impossible:
-        return None
-    if types:  # what denies another type says nothing more
-        kept = {one: None for one in kept if not (isinstance(one, ex.Not) and isinstance(one.operand, rx.TypeIs))}
-    return tuple(kept)
+    found = Conjunction().and_(conditions)
+    return None if found is None else found.guard
 
 
 def refuse(part: str, where: Where = None) -> NoReturn:
     """Say which part of a pattern registers cannot decide."""
-    raise errors.UnsupportedError(
+    raise errors.OptionRefusedError(
         f"A register automaton cannot recognise {part}.", where=where, hint="another strategy can run this pattern."
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
+from tocsin import errors
 from tocsin.automata import expressions as rx
 from tocsin.automata import values
 from tocsin.automata.monoids import TAKE_NULLS
@@ -112,7 +113,8 @@ def compiled(node: ex.Expression, monoids: Monoids) -> Evaluate:
         case ex.Call():
             function, arguments = node.function, [of(argument) for argument in node.arguments]
             return lambda now: values.call(function, [argument(now) for argument in arguments])
-    raise TypeError(f"{type(node).__name__} cannot be computed while events are read")
+        case _:
+            raise errors.unknown_node(node, "The evaluator of automata")
 
 
 def _always(value: Any) -> Evaluate:
@@ -170,3 +172,5 @@ def _monoid(
         case rx.Finish():
             element = of(node.operand)
             return lambda now: None if (value := element(now)) is None else monoid.finish(value)
+        case _:
+            assert_never(node)

@@ -151,7 +151,8 @@ def _step(node: ex.Expression) -> ex.Expression:
             return ex.Literal(left >= right)
         case ex.Arithmetic(op="+", left=ex.Literal(value=int() as left), right=ex.Literal(value=int() as right)):
             return ex.Literal(left + right)
-    return node
+        case _:
+            return node
 
 
 def _joined(node: ex.And | ex.Or, *, neutral: ex.Expression, decisive: ex.Expression) -> ex.Expression:

@@ -135,4 +135,5 @@ def _in_words(node: ex.Expression) -> ex.Expression:
             return ex.Call(node.monoid, (node.right,))
         case rx.Combine():
             return ex.Call(node.monoid, (node.left, node.right))
-    return node
+        case _:
+            return node

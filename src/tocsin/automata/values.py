@@ -39,11 +39,12 @@ def identity(value: Any) -> Any:
             return ("struct", *sorted((name, identity(inner)) for name, inner in value.items()))
         case float():
             return ("float", repr(value + 0.0))  # −0.0 is 0.0
-    try:
-        hash(value)
-    except TypeError:  # an element of a user's monoid: the same only as itself
-        return ("object", id(value))
-    return (type(value).__name__, value)
+        case _:
+            try:
+                hash(value)
+            except TypeError:  # an element of a user's monoid: the same only as itself
+                return ("object", id(value))
+            return (type(value).__name__, value)
 
 
 def text(value: Any) -> tuple[str, str]:
@@ -74,7 +75,8 @@ def _as_json(value: Any) -> Any:
             return value.hex()
         case Mapping():
             return dict(sorted(value.items()))
-    return str(value)
+        case _:
+            return str(value)
 
 
 def fitting(value: Any) -> Any:
@@ -286,4 +288,5 @@ def call(function: str, arguments: Sequence[Any]) -> Any:
                 if (order(value, best) or 0) * (1 if function == "greatest" else -1) > 0:
                     best = value
             return best
-    return None if len(known) < len(arguments) else fitting(STRICT[function](*arguments))
+        case _:
+            return None if len(known) < len(arguments) else fitting(STRICT[function](*arguments))

@@ -11,8 +11,7 @@ from tocsin.cli import terminal
 from tocsin.cli.programs import module_folders
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import MOST_TASK_MEMORY
-from tocsin.physical.claims import STRATEGIES
+from tocsin.options import MOST_TASK_MEMORY, STRATEGIES
 from tocsin.physical.streaming.claims import STRATEGIES as STRATEGIES_ON_STREAMS
 
 

@@ -17,8 +17,7 @@ from tocsin.cli import files, terminal
 from tocsin.cli.programs import compiled_rules, is_program, show
 from tocsin.cli.run import compiled, input_frames
 from tocsin.explain.check import Demands, reported
-from tocsin.options import OPTIONS
-from tocsin.physical.claims import check_strategy
+from tocsin.options import OPTIONS, check_option
 from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")
@@ -147,7 +146,7 @@ def explain(
                 raise _without_effect(name, "on a program, which is explained without inputs")
         terminal.out().print(str(compiled_rules(file, functions).explain()), markup=False)
         return
-    check_strategy(strategy)
+    check_option("strategy", strategy)
     if functions:
         raise _without_effect("--function", "on a pattern: it declares a function that rules call")
     if mode not in EXPLAIN_MODES:
@@ -267,4 +266,5 @@ def _type_name(kind: Any) -> str:
             return f"array<{_type_name(kind['elementType'])}>"
         case "map":
             return f"map<{_type_name(kind['keyType'])},{_type_name(kind['valueType'])}>"
-    return str(kind["type"])
+        case _:
+            return str(kind["type"])

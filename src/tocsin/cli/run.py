@@ -24,8 +24,8 @@ from tocsin.errors import (
 )
 from tocsin.explain.check import problems_with_schemas
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import MOST_TASK_MEMORY, OPTIONS
-from tocsin.physical.claims import check_strategy, counts_other_types, unsupported
+from tocsin.options import MOST_TASK_MEMORY, OPTIONS, check_option
+from tocsin.physical.claims import counts_other_types, unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -206,7 +206,7 @@ def run(
             f"There is no format `{format}`.", hint=did_you_mean(format, OUTPUT_FORMATS, "formats")
         )
     files.check_mode(mode)
-    check_strategy(strategy)
+    check_option("strategy", strategy)
     check_unit(time_unit)
     if most < 1:
         raise InvalidOptionError(

@@ -14,7 +14,8 @@ from tocsin.cli.programs import compiled_rules
 from tocsin.cli.session import start, task_progress
 from tocsin.engines import program_run
 from tocsin.errors import UnknownEventTypeError, did_you_mean, raise_all
-from tocsin.physical.programs.claims import check_strategy, refusals
+from tocsin.options import Options, check_option
+from tocsin.physical.programs.claims import refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +42,7 @@ def run_rules(
     time_unit: str | None = None,
 ) -> None:
     """Everything that can be refused is refused before Spark starts, but for what needs the rows of a table."""
-    check_strategy(strategy)
+    check_option("strategy", strategy, of_rules=True)
     given_tables = files.named_values(tables, "--table", "registered=recipients.csv")
     paths = files.input_paths(inputs)
     program = None if given_tables else checked_rules(compiled_rules(file, []), paths)
@@ -112,7 +113,7 @@ def _events(program: tocsin.Rules, frames: Any, found: DataFrame, options: Mappi
     """The events of every template that rules emit, from the matches."""
     from tocsin.physical.programs.emitted import emitted_in
 
-    run = program_run(program.program, frames, engine="spark", **options)
+    run = program_run(program.program, frames, Options(**options))
     return {name: emitted_in(run, found, name) for name in program.program.emitted}
 
 

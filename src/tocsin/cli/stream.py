@@ -25,8 +25,8 @@ from tocsin.cli.run_rules import checked_rules, table_rows
 from tocsin.cli.session import start
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import FAIL, MOST_TASK_MEMORY, OPTIONS, microseconds
-from tocsin.physical.claims import check_strategy, counts_other_types
+from tocsin.options import FAIL, MOST_TASK_MEMORY, OPTIONS, check_option, microseconds
+from tocsin.physical.claims import counts_other_types
 from tocsin.physical.streaming.claims import refused_on_streams
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _check(asked: Asked) -> None:
     ):
         if number is not None and number < 1:
             raise InvalidOptionError(f"`--{name} {number}` is no number from 1 on.", hint="leave it out.")
-    check_strategy(asked.strategy)
+    check_option("strategy", asked.strategy)
     if asked.strategy == "join":
         raise InvalidOptionError(
             "`--strategy join` leaves the state to Spark, and there is nothing to watch.",

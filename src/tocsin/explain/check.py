@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_formula
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.clocks import check_clock
@@ -24,9 +25,10 @@ from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType, common_type, from_spark_name
 from tocsin.analysis.variables import MISSING, STATUS
-from tocsin.optimizer.pipeline import optimize
-from tocsin.options import check_live_keys, check_rates, microseconds, schemas_of
-from tocsin.physical.bounded import window_from_distances
+from tocsin.explain.schemas import schemas_of
+from tocsin.optimizer.rules import Facts
+from tocsin.optimizer.rules.infer_window import infer_window
+from tocsin.options import check_live_keys, check_rates, microseconds
 from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.physical.wording import missing, unordered
 from tocsin.reports import CheckReport
@@ -177,7 +179,7 @@ def reported(
     lives = lifetimes(query, distances)
     rates = parse_rates(demands.rates)
     runs_as_automaton = refused_by_kernels(query) is not None
-    kept = optimize(query, rules=(window_from_distances(distances),)).query
+    kept = query if is_formula(query) else infer_window(query, Facts(time=clock, integer_time=is_integer))
     sizes = size_report(
         query,
         lives,

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.temporal import Network
+from tocsin.analysis.temporal import Network, network
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
-from tocsin.physical.bounded import rewrite
 from tocsin.physical.claims import (
-    check_strategy,
     claims,
     refusals,
     refused_by_aggregates,
@@ -22,6 +20,7 @@ from tocsin.physical.claims import (
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.plan import plan
 from tocsin.physical.sliced.describe import describe_aggregate_query, describe_query, describe_runs_query
+from tocsin.plan.prepare import rewritten
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
@@ -36,7 +35,7 @@ def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
     if prepared.inputs.is_streaming:
         return {"Rules": rules_text(prepared.fired), "Stream": prepared.describe_stream()}
-    parts = planner_sections(prepared.fired, prepared.options.statistics, prepared.choice)
+    parts = planner_sections(prepared.fired, prepared.options.known, prepared.choice)
     parts["Strategy"] += f"\n{prepared.describe()}"
     return parts
 
@@ -52,8 +51,8 @@ def plan_without_inputs(
     refusal = unsupported(query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    check_strategy(strategy)
-    query, fired, distances = rewrite(query, None, clock)
+    query, fired = rewritten(query, clock)
+    distances = network(query, clock)
     choice = choose(query, distances, claims(query, strategy), statistics, strategy=strategy, time=clock)
     parts = planner_sections(fired, statistics, choice)
     if choice.strategy in JOINS and refusals(query)[choice.strategy] is None:

@@ -32,8 +32,9 @@ from tocsin.analysis.sizes import SizeReport
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.check import tie_problems
+from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
-from tocsin.options import check_live_keys, microseconds, schemas_of
+from tocsin.options import check_live_keys, microseconds
 from tocsin.physical.programs.claims import refusals
 from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.reports import sections
@@ -246,7 +247,7 @@ def _ordered(program: Program) -> Program:
     """The program with events of one instant ordered by tie columns, which emitted events have not."""
 
     def query(rule: Rule) -> alg.Query:
-        reads_emitted = any(name in program.emitted for name in rule.reads)
+        reads_emitted = any(name in program.emitters for name in rule.reads)
         return rule.query if reads_emitted else ordered_by_ties(rule.query)
 
     return replace(program, rules=tuple(replace(rule, query=query(rule)) for rule in program.rules))

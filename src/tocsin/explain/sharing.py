@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tocsin.algebra.programs import Program, Rule
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.durations import format_us
 from tocsin.analysis.rules.declarations import schema_of
 from tocsin.kernels.reach import reach_of
-from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.prefixes import Prefix, first_variables, prefixes
 from tocsin.physical.programs.claims import is_shared, refusals
-from tocsin.physical.programs.run import bounded
 from tocsin.physical.sliced.groups import groups_of, has_other_keys
 from tocsin.physical.sliced.width import width_us
+from tocsin.plan.prepare import bounded, rewritten
 
 
 def sharing_text(program: Program) -> str:
@@ -33,7 +32,7 @@ def sharing_text(program: Program) -> str:
 
 def _optimized(program: Program, rule: Rule) -> Rule:
     schemas = {name: schema_of(program.templates[name]) for name in rule.reads}
-    return replace(rule, query=optimize(bounded(rule.query), schemas).query)
+    return replace(rule, query=rewritten(bounded(rule.query), TIMESTAMP, schemas).query)
 
 
 def _has_other_keys(program: Program, rule: Rule) -> bool:
@@ -42,7 +41,7 @@ def _has_other_keys(program: Program, rule: Rule) -> bool:
 
 def _stratum(program: Program, rules: Sequence[Rule]) -> Iterator[str]:
     reads = dict.fromkeys(name for rule in rules for name in rule.reads)
-    emitted = [name for name in reads if name in program.emitted]
+    emitted = [name for name in reads if name in program.emitters]
     outside = [name for name in reads if name not in emitted]
     if outside:
         yield f"scan {', '.join(outside)} once"

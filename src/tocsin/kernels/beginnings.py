@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from tocsin.algebra import nodes as alg
+from tocsin.errors import unknown_node
 from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.hashes import Digests, differs, match_hashes, row_digests
 from tocsin.kernels.matches import take
@@ -73,7 +74,10 @@ def _decided(node: alg.Node, names: Iterable[str], *, may_grow: bool) -> alg.Nod
             if not upper or not lower or not spoken_of(node) <= set(names):
                 return inner
             return Closed(inner, node.type, node.variable, node.condition, lower, upper, may_grow, where=node.where)
-    return node
+        case alg.Event():
+            return node
+        case _:
+            raise unknown_node(node, "The search of time-outs")
 
 
 def _of_events(bounds: Sequence[alg.Bound], names: Iterable[str]) -> tuple[alg.Bound, ...]:

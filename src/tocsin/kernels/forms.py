@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.algebra import nodes as alg
-from tocsin.errors import UnsupportedError
+from tocsin.errors import UnsupportedError, unknown_node
+from tocsin.gaps import Gaps
 from tocsin.kernels.trends.machine import Machine, NotAWordError, machine
 from tocsin.language.ast import Selection
 
@@ -59,15 +60,18 @@ def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
             return inner.part if node in around else inner
         case alg.Sequence() | alg.All():
             return node.rebuilt(lambda part: without(part, around))
-    for absence in around:
-        if absence in alg.around_in(node):
-            raise UnsupportedError(
-                f"The absence of `{absence.variable}` in an OR branch or an iteration has a condition that kernels "
-                "cannot compute on numbers.",
-                where=absence.where,
-                hint="compute the value that its events are compared by as a column first.",
-            )
-    return node
+        case alg.Event() | alg.Any() | alg.Repeat():
+            for absence in around:
+                if absence in alg.around_in(node):
+                    raise UnsupportedError(
+                        f"The absence of `{absence.variable}` in an OR branch or an iteration has a condition that "
+                        "kernels cannot compute on numbers.",
+                        gap=Gaps.COMPUTED_ABSENCE,
+                        where=absence.where,
+                    )
+            return node
+        case _:
+            raise unknown_node(node, "The search by loops")
 
 
 def may_be_empty(node: alg.Node) -> bool:
@@ -81,4 +85,7 @@ def may_be_empty(node: alg.Node) -> bool:
             return node.least == 0 or may_be_empty(node.part)
         case alg.Around():
             return may_be_empty(node.part)
-    return False
+        case _ if not node.children():
+            return False  # an event, or a row of a table
+        case _:
+            raise unknown_node(node, "The search by loops")

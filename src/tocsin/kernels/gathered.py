@@ -100,6 +100,8 @@ def _equalities(
                 places = [found.places.get((each.variable, each.slot.expression)) for each in (own, other)]
                 if own.variable == variable and other.variable in singles and alike and plain and None not in places:
                     known.setdefault(other.variable, {})[test] = (places[0] or 0, places[1] or 0)
+            case _:
+                continue
     return known
 
 

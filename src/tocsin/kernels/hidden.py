@@ -60,7 +60,8 @@ def _is_edge(node: ex.Expression) -> bool:
             return not node.distinct
         case ex.Attribute(index=ex.Edge() | ex.Fixed(number=1)):
             return True
-    return False
+        case _:
+            return False
 
 
 def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:

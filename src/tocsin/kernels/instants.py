@@ -20,6 +20,7 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
+from tocsin.gaps import Gaps
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.kernels.policies.flat import groups_of
@@ -73,7 +74,8 @@ class Stretch:
                 return replace(node, part=self.node(node.part), window_us=self.less_than(node.window_us))
             case alg.Around():
                 return self.around(node)
-        return node.rebuilt(self.node)
+            case _:
+                return node.rebuilt(self.node)
 
     def around(self, node: alg.Around) -> alg.Around:
         """An absence or a gathering with new distances."""
@@ -190,5 +192,5 @@ def _stretch(times: Integers, room: int, wanted: int | None = None, *, shift: in
         return Stretch(room, unit, base)
     raise UnsupportedError(
         f"{room:,} events of one instant, among events of {span:,} µs, are too many to be searched by their order.",
-        hint="give events times that differ, or split them with PARTITION BY.",
+        gap=Gaps.CROWDED_INSTANT,
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.leaves import PlaceOf, SlotRef, Test
@@ -66,7 +67,8 @@ def _said(pattern: alg.Node, names: dict[str, str]) -> set[object]:
                 return replace(node, variable=names.get(node.variable, node.variable))
             case ex.Variable():
                 return replace(node, name=names.get(node.name, node.name))
-        return node
+            case _:
+                return node
 
     def conjuncts(condition: ex.Expression | None) -> frozenset[str]:
         return frozenset(repr(_normal(each.transform(rename))) for each in ex.conjuncts(condition))
@@ -87,6 +89,10 @@ def _said(pattern: alg.Node, names: dict[str, str]) -> set[object]:
                 found.add((type(node).__name__, node.variable, node.type, conjuncts(node.condition), *sides))
             case alg.Event():
                 found.add((names.get(node.variable, node.variable), node.type, conjuncts(node.condition)))
+            case alg.All() | alg.Sequence() | alg.Any() | alg.Repeat() | alg.Within():
+                continue
+            case _:
+                raise errors.unknown_node(node, "The search of unordered variables")
     return found
 
 
@@ -109,6 +115,7 @@ def _normal(expression: ex.Expression) -> ex.Expression:
                 return replace(node, operands=tuple(sorted(node.operands, key=repr)))
             case rx.SameEvent() if repr(node.right) < repr(node.left):
                 return replace(node, left=node.right, right=node.left)
-        return node
+            case _:
+                return node
 
     return expression.transform(change)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.errors import UnsupportedError
+from tocsin.gaps import Gaps
 from tocsin.kernels.model import Integers, Rows, Source, is_flagged
 from tocsin.kernels.search.helpers import LEAST, MOST
 
@@ -258,5 +259,5 @@ def _base(rows: Rows) -> int:
 def _too_far_apart() -> UnsupportedError:
     return UnsupportedError(
         "Events lie at both ends of the times that 64 bits can hold, and one search would have to see them all.",
-        hint="correct the time of these events, or leave them out.",
+        gap=Gaps.ENDS_OF_TIME,
     )

@@ -58,7 +58,8 @@ def folded(fold: Fold, bags: Ranges, column: tuple[NDArray[Any], Mask | None] | 
             if np.any(high - low < 0):
                 raise NumberTooLargeError.of_match("RANGE")
             return high - low, is_empty
-    raise ValueError(fold.function)
+        case _:
+            raise ValueError(fold.function)
 
 
 # --- sums -----------------------------------------------------------------------------------------

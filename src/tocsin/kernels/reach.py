@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
@@ -54,11 +53,11 @@ def reach_of(query: alg.Query) -> Reach:
     """What a task of a query must see."""
     per_end = query.output.is_per_end
     gatherings = list(alg.gatherings_in(query.pattern))
-    window = None if query.window_us is None else query.window_us - gathered_us(gatherings)
+    window = None if query.window_us is None else query.window_us - alg.gathered_us(query.pattern)
     around = list(alg.around_in(query.pattern))
     looks_back = any(isinstance(bound.anchor, alg.Whole) for each in around for bound in each.lower)
-    before = max(map(before_us, around), default=0)
-    after = max([0, *map(after_us, around)])
+    before = max(map(alg.before_us, around), default=0)
+    after = max([0, *map(alg.after_us, around)])
     is_back = per_end or looks_back
     return Reach(
         query=query,
@@ -78,11 +77,6 @@ def reach_of(query: alg.Query) -> Reach:
     )
 
 
-def gathered_us(gatherings: Sequence[alg.Gather]) -> int:
-    """How much longer gatherings make a match: `bounded` adds it to the window that the distances give (D49)."""
-    return max(map(before_us, gatherings), default=0) + max([0, *map(after_us, gatherings)])
-
-
 def shows_order(query: alg.Query) -> bool:
     """Whether the order of gathered events of one instant can be seen: in the bag itself, its id, or by an index."""
     conditions = [node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)]
@@ -95,17 +89,6 @@ def _shows_order(node: ex.Expression) -> bool:
     if isinstance(node, ex.Aggregate):
         return node.function in ("first", "last", "collect")
     return isinstance(node, ex.Attribute) and node.index is not ex.Each.PLAIN
-
-
-def before_us(around: alg.Around) -> int:
-    """How far before the first event of a match, exclusive, a lower bound on named events lets one matter."""
-    named = [bound for bound in around.lower if not isinstance(bound.anchor, alg.Whole) and bound.offset_us < 0]
-    return max((-bound.offset_us + (not bound.strict) for bound in named), default=0)
-
-
-def after_us(around: alg.Around) -> int:
-    """How far after the last event of a match an upper bound on named events lets one matter."""
-    return max((bound.offset_us for bound in around.upper if not isinstance(bound.anchor, alg.Whole)), default=0)
 
 
 def iteration_of(query: alg.Query) -> alg.Repeat | None:

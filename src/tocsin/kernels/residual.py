@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -145,6 +145,8 @@ class _Look:
                 case alg.LastOf() | alg.FirstOf():
                     rows = [row for name in one.anchor.variables for row in bound.get(name, ())]
                     is_first = isinstance(one.anchor, alg.FirstOf)
+                case _:
+                    assert_never(one.anchor)
             if rows:
                 times = self.rows.ts[rows].tolist()
                 limits.append((min(times) if is_first else max(times)) + one.offset_us + (inside if one.strict else 0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -140,7 +142,7 @@ class Runner:
             name: np.empty(rooms[name], np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
         }
 
-    @property
+    @cached_property
     def iterated(self) -> list[str]:
         """The variables that are iterated, for messages."""
         return _iterated(self.program)
@@ -150,22 +152,27 @@ class Runner:
     def table(self, number: int, table: Table, lists: Lists, arrays: Arrays, most: int = UNLIMITED) -> Arrays:
         """The rows of a table, of all its branches, sorted by group and start; at most so many from one event on."""
         name = f"t{number}"
-        parts: list[tuple[Function, Found]] = []
+        parts: list[Found] = []
         size = 0
         for search in table.branches:
             made = function(search, self.setting, self.program.tables, waiting=table.absences, is_main=False)
             for found in self._calls(made, lists, arrays, most):
-                parts.append((made, _trimmed(found, made)))
-                size += sum(array.nbytes for array in parts[-1][1].arrays.values())
-                limits.check_memory(size, self.memory, self.iterated)
-        counts = [found.count for _, found in parts]
+                if found.count:
+                    parts.append(_trimmed(found, made))
+                    size += sum(array.nbytes for array in parts[-1].arrays.values())
+                    limits.check_memory(size, self.memory, self.iterated)
+        counts = [found.count for found in parts]
+        ends = [0, *accumulate(counts)]
+        holders: dict[str, list[int]] = {}
+        for place, found in enumerate(parts):
+            for output in found.arrays:
+                holders.setdefault(output, []).append(place)
 
         def column(output: str, missing: int) -> Integers:
-            pieces = [
-                found.arrays[output][: found.count] if output in found.arrays else np.full(found.count, missing)
-                for _, found in parts
-            ]
-            return np.concatenate([np.empty(0, np.int64), *pieces]).astype(np.int64, copy=False)
+            values = np.full(ends[-1], missing, np.int64)
+            for place in holders.get(output, ()):
+                values[ends[place] : ends[place + 1]] = parts[place].arrays[output][: counts[place]]
+            return values
 
         group, start = column("out_group", 0), column("out_start", 0)
         order = np.lexsort((start, group))
@@ -181,11 +188,11 @@ class Runner:
                 made_arrays[f"{name}_{short}"] = column(f"out_{short}", -1)[order]
                 made_arrays[f"{name}_floor_{short}"] = column(f"out_floor_{short}", 0)[order]
                 continue
-            bags = [_bag(found, short, f"out_{short}") for _, found in parts]
+            bags = [_bag(found, short, f"out_{short}") for found in parts]
             offsets, where, rows = _joined(bags, counts, order)
             made_arrays |= {f"{name}_{short}_to": offsets, f"{name}_{short}": rows[where]}
             if self.setting.with_floors:
-                floors = [_bag(found, short, f"out_floor_{short}") for _, found in parts]
+                floors = [_bag(found, short, f"out_floor_{short}") for found in parts]
                 made_arrays[f"{name}_floor_{short}"] = _joined(floors, counts, order)[2][where]
         return made_arrays
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import assert_never
 
 from tocsin.language.expressions import Expression
 from tocsin.source import Source, Where
@@ -187,3 +188,5 @@ def events_in(element: Element) -> Iterator[Event]:
         case Composite():
             for part in element.parts:
                 yield from events_in(part)
+        case _:
+            assert_never(element)

@@ -30,23 +30,34 @@ class Expression:
 
     def children(self) -> Iterator[Expression]:
         """The operands, from left to right."""
-        for slot in fields(self):
-            yield from _expressions_in(getattr(self, slot.name))
+        for slot in _slots(type(self)):
+            value = getattr(self, slot)
+            if isinstance(value, Expression):
+                yield value
+            elif isinstance(value, tuple):
+                yield from _expressions_in(value)
 
     def walk(self) -> Iterator[Expression]:
         """The node itself and all below it, parents first."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += [*node.children()][::-1]
 
     def map_children(self, change: Callable[[Expression], Expression]) -> Expression:
         """The node with `change` applied to each direct operand."""
         changed = {}
-        for slot in fields(self):
-            old = getattr(self, slot.name)
-            new = _map_expressions(old, change)
+        for slot in _slots(type(self)):
+            old = getattr(self, slot)
+            if isinstance(old, Expression):
+                new: Any = change(old)
+            elif isinstance(old, tuple):
+                new = _map_expressions(old, change)
+            else:
+                continue
             if new is not old:
-                changed[slot.name] = new
+                changed[slot] = new
         return replace(self, **changed) if changed else self
 
     def transform(self, change: Callable[[Expression], Expression]) -> Expression:
@@ -54,12 +65,22 @@ class Expression:
         return change(self.map_children(lambda child: child.transform(change)))
 
 
-def _expressions_in(value: Any) -> Iterator[Expression]:
-    if isinstance(value, Expression):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _expressions_in(item)
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def _slots(kind: type[Expression]) -> tuple[str, ...]:
+    """The fields that may hold operands."""
+    if kind not in _SLOTS:
+        _SLOTS[kind] = tuple(slot.name for slot in fields(kind) if slot.name != "where")
+    return _SLOTS[kind]
+
+
+def _expressions_in(values: tuple[Any, ...]) -> Iterator[Expression]:
+    for value in values:
+        if isinstance(value, Expression):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _expressions_in(value)
 
 
 def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> Any:

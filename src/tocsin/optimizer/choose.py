@@ -23,6 +23,7 @@ from tocsin.optimizer.statistics import Statistics, spaced
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
 AUTOMATON = "automaton"
 MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
+MOST_BRANCHES = 32  # of joins that are chosen without being asked for: each has scans and columns of its own
 MOST_MEMORY = 512_000_000  # bytes of matches that one task may hold
 MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
@@ -42,7 +43,8 @@ def _is_one_event(node: alg.Node) -> bool:
             return all(map(_is_one_event, node.parts))
         case alg.Within() | alg.Filter():
             return _is_one_event(node.part)
-    return False
+        case _:
+            return False
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,9 @@ def choose(
     options = []
     for name, refusal in known.items():
         cost, why_not = None, refusal
+        if why_not is None and name == JOIN and strategy != JOIN and known.get(KERNEL, "") is None:
+            branches = len(network.alternatives)
+            why_not = f"{branches} branches would take Spark long to plan" if branches > MOST_BRANCHES else None
         if why_not is None and name == CLUSTERED:
             why_not = None if strategy == CLUSTERED else _not_clustered(statistics, span)
         if why_not is None and estimate is not None:
@@ -196,12 +201,10 @@ def longest_span_us(query: alg.Query, network: Network) -> int | None:
     """How far a match reaches, its absences included; None when there is no bound."""
     longest = 0
     for closure in network.alternatives:
-        for x in closure.variables:
-            for y in closure.variables:
-                upper = closure.upper(x, y) if x != y or x in closure.alternative.iterated else 0
-                if upper is None:
-                    return None
-                longest = max(longest, upper + 1)
+        span = closure.span_us
+        if span is None:
+            return None
+        longest = max(longest, span + 1)
     edges = [
         bound
         for absence in alg.absences_in(query.pattern)
@@ -252,7 +255,8 @@ def _cost(
             return kernel_cost(
                 estimate, columns=columns, halo=edges, shuffles=False, shared_input=shared_input, speeds=speeds
             )
-    return None  # strategies kept for comparison are never chosen by cost
+        case _:
+            return None  # strategies kept for comparison are never chosen by cost
 
 
 def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str | None, str]:

@@ -70,7 +70,8 @@ def _step(node: ex.Expression) -> ex.Expression:
             return _computed(node, left.value, right.value)
         case ex.Negative(operand=ex.Literal(value=int() as value)) if not isinstance(value, bool) and _fits(-value):
             return ex.Literal(-value, where=node.where)
-    return node
+        case _:
+            return node
 
 
 def _logical(

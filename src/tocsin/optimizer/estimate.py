@@ -65,8 +65,11 @@ class Estimate:
 
     def span_us(self, closure: Closure, names: Sequence[str] | None = None) -> float:
         """The longest time from the first to the last event of these variables; all of the input without a bound."""
-        chosen = closure.variables if names is None else names
-        uppers = [closure.upper(x, y) for x in chosen for y in chosen if x != y or x in closure.alternative.iterated]
+        uppers = (
+            [closure.span_us]
+            if names is None
+            else [closure.upper(x, y) for x in names for y in names if x != y or x in closure.alternative.iterated]
+        )
         longest = float(self.statistics.duration_us)
         known = [upper for upper in uppers if upper is not None]
         return longest if len(known) < len(uppers) else min(longest, max(known, default=0) + 1.0)
@@ -215,16 +218,19 @@ class Estimate:
                 return UNEQUAL
             case ex.Comparison() | ex.Between():
                 return RANGE
-        return OTHER
+            case _:
+                return OTHER
 
 
 def equated(conjunct: ex.Expression) -> set[tuple[str, tuple[str, ...]]] | None:
     """The two attributes of different variables that a conjunct equates."""
     match conjunct:
-        case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right):
-            if left.variable != right.variable:
-                return {(left.variable, left.path), (right.variable, right.path)}
-    return None
+        case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right) if (
+            left.variable != right.variable
+        ):
+            return {(left.variable, left.path), (right.variable, right.path)}
+        case _:
+            return None
 
 
 def bags_of(events: float, least: int, most: int | None, neighbours: float = 1.0) -> float:

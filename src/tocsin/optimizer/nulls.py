@@ -61,7 +61,8 @@ def rejected_nulls(condition: ex.Expression) -> frozenset[Member]:
             return spoiled_by(condition.operand) if condition.negated else frozenset()
         case ex.Between(negated=False):
             return spoiled_by(condition.operand) | spoiled_by(condition.low) | spoiled_by(condition.high)
-    return spoiled_by(condition)
+        case _:
+            return spoiled_by(condition)
 
 
 def spoiled_by(value: ex.Expression) -> frozenset[Member]:
@@ -79,4 +80,5 @@ def spoiled_by(value: ex.Expression) -> frozenset[Member]:
             return spoiled_by(value.operand)
         case ex.Call() if value.function not in LENIENT:
             return frozenset[Member]().union(*map(spoiled_by, value.arguments))
-    return frozenset()
+        case _:
+            return frozenset()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
-from tocsin.optimizer.rules import RULES, Rule, Schemas
+from tocsin.optimizer.rules import NO_FACTS, RULES, Facts, Rule
 
 MOST_ROUNDS = 10  # rules only take away, or add what follows once: two rounds are enough for all we know
 
@@ -18,15 +18,15 @@ class Optimized(NamedTuple):
     fired: tuple[Rule, ...]
 
 
-def optimize(query: alg.Query, schemas: Schemas = None, rules: tuple[Rule, ...] = RULES) -> Optimized:
+def optimize(query: alg.Query, facts: Facts = NO_FACTS, rules: tuple[Rule, ...] = RULES) -> Optimized:
     """Rewrite a query. ACEL's stay as they are: their automata are reduced instead.
 
     Parameters
     ----------
     query
         The query.
-    schemas
-        The schemas of its event types; some rules need them.
+    facts
+        Facts that rules may use.
     rules
         The rules to try.
 
@@ -44,7 +44,7 @@ def optimize(query: alg.Query, schemas: Schemas = None, rules: tuple[Rule, ...] 
     for _ in range(MOST_ROUNDS):
         before = query
         for rule in rules:
-            changed = rule.apply(query, schemas)
+            changed = rule.apply(query, facts)
             if changed != query:
                 fired.append(rule)
                 query = changed

@@ -113,6 +113,7 @@ def _renamed(conjunct: ex.Expression, places: dict[str, str]) -> ex.Expression:
                 return replace(node, variable=places[node.variable])
             case ex.Variable():
                 return replace(node, name=places[node.name])
-        return node
+            case _:
+                return node
 
     return conjunct.transform(change)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.analysis.keys import Member
@@ -49,7 +50,7 @@ def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Nod
         case (
             alg.Repeat()
             | alg.RepeatAdjacent()
-            | alg.Absent()
+            | alg.Around()
             | alg.Filter()
             | alg.Within()
             | alg.Bind()
@@ -59,16 +60,20 @@ def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Nod
         ):
             part = map_nodes(node.part, change)
             return change(node if part is node.part else replace(node, part=part))
-    return change(node)
+        case alg.Event() | alg.NextOf():
+            return change(node)
+        case _:
+            raise errors.unknown_node(node, "The optimizer")
 
 
 def plain_equality(conjunct: ex.Expression) -> frozenset[Member] | None:
     """The two attributes that a conjunct equates, of every event of their variables; None when it is not that."""
     match conjunct:
         case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right):
-            if left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN:
-                return frozenset({(left.variable, left.path), (right.variable, right.path)})
-    return None
+            are_plain = left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN
+            return frozenset({(left.variable, left.path), (right.variable, right.path)}) if are_plain else None
+        case _:
+            return None
 
 
 def is_plain_choice(conjunct: ex.Expression) -> bool:
@@ -89,12 +94,26 @@ def own_conditions(query: alg.Query, variable: str) -> tuple[ex.Expression, ...]
     >>> own_conditions(alg.Query(alg.Filter(alg.Sequence((a, b)), small)), "a") == (small,)
     True
     """
-    conditions = list(where_of(query))
+    return conditions_by_variable(query).get(variable, ())
+
+
+def conditions_by_variable(query: alg.Query) -> dict[str, tuple[ex.Expression, ...]]:
+    """The conjuncts that speak of one variable alone and hold for each of its events by itself, of every variable."""
+    own: dict[str, dict[ex.Expression, None]] = {}
+    events: dict[str, list[alg.Event]] = {}
+    for conjunct in where_of(query):
+        mentioned = ex.variables_in(conjunct)
+        if len(mentioned) == 1 and is_plain_choice(conjunct):
+            own.setdefault(next(iter(mentioned)), {})[conjunct] = None
     for node in query.pattern.walk():
-        if isinstance(node, alg.Absent) and node.variable == variable:
-            conditions += ex.conjuncts(node.condition)
-    own = [each for each in conditions if ex.variables_in(each) == {variable} and is_plain_choice(each)]
-    events = [node for node in query.pattern.walk() if isinstance(node, alg.Event) and node.variable == variable]
-    if len(events) == 1:
-        own += [each for each in ex.conjuncts(events[0].condition) if is_plain_choice(each)]
-    return tuple(dict.fromkeys(own))
+        if isinstance(node, alg.Absent):
+            for conjunct in ex.conjuncts(node.condition):
+                if ex.variables_in(conjunct) == {node.variable} and is_plain_choice(conjunct):
+                    own.setdefault(node.variable, {})[conjunct] = None
+        elif isinstance(node, alg.Event):
+            events.setdefault(node.variable, []).append(node)
+    for name, found in events.items():
+        if len(found) == 1:
+            for conjunct in filter(is_plain_choice, ex.conjuncts(found[0].condition)):
+                own.setdefault(name, {})[conjunct] = None
+    return {name: tuple(conjuncts) for name, conjuncts in own.items()}

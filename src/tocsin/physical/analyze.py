@@ -64,14 +64,14 @@ def analyze(query: alg.Query, inputs: Inputs, *, sample: float = SAMPLE) -> Stat
     ------
     InvalidOptionError
         When `sample` is not a share.
-    UnsupportedError
+    InvalidInputError
         When an input is a stream.
     """
     if not 0 <= sample <= 1:
         raise errors.InvalidOptionError(f"`sample` is {sample!r}.", hint="give a share of the rows, from 0 to 1.")
     if inputs.is_streaming:
-        raise errors.UnsupportedError(
-            "A stream has no end, so that it cannot be measured.",
+        raise errors.InvalidInputError(
+            "`analyze` measures tables, and the input is a stream, which has no end.",
             hint="measure a table of past events, or declare rates.",
         )
     survey = _Survey(query, inputs, sample)

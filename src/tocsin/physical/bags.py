@@ -172,6 +172,8 @@ class Values:
                 if self.kind is not Kind.INTEGER:
                     return Value(apart, self.kind)
                 return Value(F.when(high.column.isNotNull(), fitting(apart, "range")), self.kind)
+            case _:
+                pass  # the others leave NULLs out
         known = F.array_compact(self.array)
         if distinct:
             known = distinct_of(known, self.kind)
@@ -187,7 +189,8 @@ class Values:
                 return Value(self._mean(known, count, dtype), Kind.DOUBLE)
             case "stddev":
                 return Value(self._deviation(known, count, dtype), Kind.DOUBLE)
-        raise errors.InternalError(f"There is no aggregate `{function}`.")
+            case _:
+                raise errors.InternalError(f"There is no aggregate `{function}`.")
 
     def _element(self, column: Column) -> Value:
         return Value(column, self.kind, self.in_micros)

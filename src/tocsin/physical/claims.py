@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
-from tocsin.errors import InvalidOptionError, UnsupportedError, did_you_mean
+from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
+from tocsin.gaps import Gaps
 from tocsin.kernels.aggregates.windows import windows_of
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.trends.asked import is_counted_in_python
@@ -15,7 +16,7 @@ from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernels, own_aggregate
+from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernels
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
@@ -33,22 +34,12 @@ OTHER_LANGUAGES: dict[type[alg.Node], str] = {
     alg.Project: "PROJECT",
     alg.Derive: "AGG",
     alg.NextOf: "NEXT",
-    alg.Event: "An event of any type",
 }
+ANY_TYPE = "No language writes an event of any type, and no engine runs one."
 # Where one of these is possible it is best, and otherwise not worth a word.
 COUNTING = ("count", "trend")
-STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton", "aggregate")
-STRATEGIES_WITHOUT_SPARK = ("auto", "trend", "kernel", "automaton", "aggregate")
 ADDS_OTHERS = "it adds up values that are neither integers nor doubles"
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
-
-
-def check_strategy(strategy: str) -> None:
-    """Refuse a strategy that does not exist."""
-    if strategy not in STRATEGIES:
-        raise InvalidOptionError(
-            f"There is no strategy `{strategy}`.", hint=did_you_mean(str(strategy), STRATEGIES, "strategies")
-        )
 
 
 def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
@@ -115,7 +106,7 @@ def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
     """Why window aggregates do not answer a query, or None."""
     if can_count(query):
         return None
-    return UnsupportedError(
+    return OptionRefusedError(
         "More than the number of matches of one bounded iteration with conditions on single events is asked.",
         where=query.pattern.where,
         hint='leave out `strategy="count"`.',
@@ -137,7 +128,7 @@ def refused_by_trends(query: alg.Query) -> UnsupportedError | None:
 
 def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
     """The strategy `trend` was asked for, and does not run the query."""
-    return UnsupportedError(
+    return OptionRefusedError(
         f"The matches of this query cannot be counted without being built: {reason}.",
         where=query.pattern.where,
         hint='leave out `strategy="trend"`.',
@@ -149,7 +140,8 @@ def refused_as_rule(query: alg.Query, engine: str) -> UnsupportedError | None:
     found = of_rules(query, engine)
     if found is None:
         return None
-    return UnsupportedError(f"{found[0]} does not run {engine} yet.", where=found[1], hint=HINT)
+    gap, construct, where = found
+    return UnsupportedError(f"{construct} does not run {engine} yet.", gap=gap, where=where)
 
 
 def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> UnsupportedError | None:
@@ -160,30 +152,23 @@ def refused_by_automata(query: alg.Query, engine: str = "on Spark") -> Unsupport
     said = only_in_kernels(query)
     if said is not None:
         message = f"{said[0]} does not run with the strategy `automaton`."
-        return UnsupportedError(message, where=said[1], hint='leave out `strategy="automaton"`: a kernel runs it.')
+        return OptionRefusedError(message, where=said[1], hint='leave out `strategy="automaton"`: a kernel runs it.')
     for node in query.pattern.walk():
         if isinstance(node, alg.Event) and node.type is None:
-            return UnsupportedError(f"An event of any type does not run {engine} yet.", where=node.where, hint=HINT)
-    own = own_aggregate(query)
-    if own is not None:
-        return UnsupportedError(
-            f"The aggregate `{own.function}` of your own does not run in RETURN, GROUP BY and HAVING {engine} yet.",
-            where=own.where,
-            hint="compute it with AGG in an ACEL pattern. " + HINT,
-        )
+            raise InternalError(ANY_TYPE, where=node.where)
     ordered = _first_of_made(query)
     if ordered is not None:
         return UnsupportedError(
             f"{ordered.function.upper()} over all matches, of events that PROJECT or AGG has made, "
             f"does not run {engine} yet.",
+            gap=Gaps.EDGES_OF_MADE_EVENTS,
             where=ordered.where,
-            hint=HINT,
         )
     reason = _no_automaton(query)
     if reason is None:
         return None
     hint = HINT if is_formula(query) else 'leave out `strategy="automaton"`.'
-    return UnsupportedError(reason, where=query.pattern.where, hint=hint)
+    return OptionRefusedError(reason, where=query.pattern.where, hint=hint)
 
 
 def _first_of_made(query: alg.Query) -> ex.Aggregate | None:
@@ -251,7 +236,7 @@ def _not_constant(query: alg.Query) -> UnsupportedError:
 
 
 def _no_aggregate(reason: str, where: Where, instead: str) -> UnsupportedError:
-    return UnsupportedError(
+    return OptionRefusedError(
         f"{reason}: this does not run with the strategy `aggregate`.",
         where=where,
         hint=f'{instead} `strategy="aggregate"`.',
@@ -270,17 +255,15 @@ def refused_by_kernels(
         if is_of_acel(node):
             construct = OTHER_LANGUAGES[type(node)]
             message = f"{construct} does not run with the strategy `{strategy}`."
-            return UnsupportedError(message, where=node.where, hint=elsewhere)
+            return OptionRefusedError(message, where=node.where, hint=elsewhere)
         if isinstance(node, alg.Event) and node.type is None:
-            construct = OTHER_LANGUAGES[type(node)]
-            return UnsupportedError(f"{construct} does not run {engine} yet.", where=node.where, hint=HINT)
+            raise InternalError(ANY_TYPE, where=node.where)
     foreign = foreign_expression(query)
     if foreign is not None:
         construct, where = foreign
-        if refused_by_automata(query) is None:
-            message = f"{construct} does not run with the strategy `{strategy}`."
-            return UnsupportedError(message, where=where, hint=elsewhere)
-        return UnsupportedError(f"{construct} does not run {engine} yet.", where=where, hint=HINT)
+        message = f"{construct} does not run with the strategy `{strategy}`."
+        by_automata = refused_by_automata(query, engine)
+        return by_automata or OptionRefusedError(message, where=where, hint=elsewhere)
     return None
 
 
@@ -313,7 +296,7 @@ def refused_by_clustered(query: alg.Query, *, one_input: bool = True) -> Unsuppo
 
 
 def _not_clustered(construct: str, where: Where) -> UnsupportedError:
-    return UnsupportedError(
+    return OptionRefusedError(
         f"{construct} does not run with the strategy `clustered`.",
         where=where,
         hint='leave out `strategy="clustered"`: the other strategies shuffle the events.',

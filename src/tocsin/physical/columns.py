@@ -96,7 +96,8 @@ class Compiler:
             case rx.CalendarField():
                 micros = self.value(node.operand).micros
                 return Value(instants.calendar(node.field, micros, node.zone), Kind.INTEGER)
-        return Value(self._predicate(node), Kind.BOOLEAN)
+            case _:
+                return Value(self._predicate(node), Kind.BOOLEAN)
 
     def _seen(self, node: ex.Expression) -> Value:
         """A value as a user should see it."""
@@ -128,7 +129,8 @@ class Compiler:
                 return ~matched if node.negated else matched
             case rx.InTable():
                 return tables.listed(node, [self.value(argument) for argument in node.arguments], compare=compare)
-        raise errors.InternalError(f"{type(node).__name__} has no Column.", where=node.where)
+            case _:
+                raise errors.unknown_node(node, "The SQL of expressions")
 
     def typed(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
         """The column of a reference as it is and its type; NULL where the index is outside the bag."""
@@ -188,7 +190,10 @@ def _fold(function: str, value: Value) -> Value:
             return arithmetic("-", value, value)
         case "collect":
             return Value(F.array_compact(F.array(value.output)), Kind.OTHER)
-    return value  # min, max, first and last of one value are the value
+        case "min" | "max" | "first" | "last":
+            return value
+        case _:
+            raise errors.InternalError(f"There is no aggregate `{function}`.")
 
 
 def compare(op: str, left: Value, right: Value) -> Column:
@@ -205,7 +210,10 @@ def compare(op: str, left: Value, right: Value) -> Column:
             return one <= other
         case ">":
             return one > other
-    return one >= other
+        case ">=":
+            return one >= other
+        case _:
+            raise errors.InternalError(f"There is no comparison `{op}`.")
 
 
 def negative(value: Value) -> Value:

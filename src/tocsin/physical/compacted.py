@@ -30,25 +30,25 @@ def refused_compact(
 ) -> errors.UnsupportedError | None:
     """Why a query has no compact rows, or None."""
     if strategy not in ("auto", "automaton"):
-        return errors.UnsupportedError(
+        return errors.OptionRefusedError(
             f"Compact rows are made by an automaton, and not by the strategy `{strategy}`.",
             hint=f"leave out `strategy=`; or {HINT}",
         )
     refusal = refused_by_automata(query, engine)
     if refusal is not None:
-        return errors.UnsupportedError(refusal.message, where=refusal.where, hint=HINT)
+        return errors.OptionRefusedError(refusal.message, where=refusal.where, hint=HINT)
     if query.over_all_matches or query.having is not None:
         clause = "Aggregation over all matches" if query.over_all_matches else "HAVING"
-        return errors.UnsupportedError(f"{clause} has no compact form: it looks at every match.", hint=HINT)
+        return errors.OptionRefusedError(f"{clause} has no compact form: it looks at every match.", hint=HINT)
     found = tables_of(query)
     if found.may_bind_nothing:
-        return errors.UnsupportedError(
+        return errors.OptionRefusedError(
             "A way through this pattern may bind no event at all, and would be counted as a match.",
             where=query.pattern.where,
             hint=f"bind an event in every branch; or {HINT}",
         )
     if found.is_ambiguous:
-        return errors.UnsupportedError(
+        return errors.OptionRefusedError(
             "Two ways through this pattern may bind the same events, so that its ways cannot be counted as matches.",
             where=query.pattern.where,
             hint=f"bind what PROJECT leaves out, or make the branches of OR and AND different; or {HINT}",
@@ -111,7 +111,8 @@ def _value(query: alg.Query, node: ex.Expression, bags: Mapping[str, list[Mappin
             each = interpret.value(node)
             events = bags.get(node.variable)
             return None if events is None else [each({node.variable: [event]}) for event in events]
-    return interpret.value(node)(bags)
+        case _:
+            return interpret.value(node)(bags)
 
 
 def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[str], unit: Unit) -> pa.Table:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.language import expressions as ex
 from tocsin.optimizer.crossed import Attributes, crossed_keys
 from tocsin.optimizer.spine import map_nodes
@@ -39,7 +39,7 @@ def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inpu
         for name, stream in inputs.streams.items()
     }
     schemas = {name: attributes_of(stream.schema) for name, stream in streams.items()}
-    return bind(query, schemas, time=dict(bound.time)), replace(inputs, streams=streams)
+    return rebound(bound, query, schemas), replace(inputs, streams=streams)
 
 
 def named_keys(query: alg.Query, schemas: Mapping[str, Schema], plan: str) -> str:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.clocks import unit_of
 from tocsin.analysis.durations import counting
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
-from tocsin.analysis.rates import Rate
-from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.aggregates.folded import FoldedRuns
@@ -27,16 +24,14 @@ from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY, Choice, choose
+from tocsin.optimizer.choose import Choice, choose
 from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.rules import Rule
-from tocsin.optimizer.statistics import Statistics
+from tocsin.options import Options
 from tocsin.physical.aggregates import aggregated
-from tocsin.physical.bounded import rewrite
 from tocsin.physical.claims import (
     ADDS_OTHERS,
     cannot_count,
-    check_strategy,
     claims,
     counts_other_types,
     refused_by_automata,
@@ -66,94 +61,24 @@ from tocsin.physical.streaming.decisions import decisions
 from tocsin.physical.streaming.describe import describe as describe_stream
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
-from tocsin.physical.values import Kind
+from tocsin.plan.prepare import prepare as prepared_rule
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a user may ask of the engine.
-
-    Attributes
-    ----------
-    strategy
-        How to run; "auto" chooses.
-    slice_us
-        The width of the kernel's time slices in microseconds; by default sixteen times the pattern's reach.
-    max_matches_per_start
-        How many matches may have one start before the search gives up.
-    max_task_memory
-        How many bytes a task may hold for matches before the search gives up.
-    statistics
-        What is known of the data, for the choice.
-    lateness_us
-        How late the events of a stream may come; None: as its watermark says.
-    shards
-        How many parts the keys of a stream are spread over.
-    emit
-        When the matches of a stream are given: "auto" as soon as nothing can change them, "watermark" in order of time.
-    heartbeats
-        A stream that tells the time for all event types, or one for some, by event type.
-    late, is_strict
-        Whether late events are given too; whether one stops the stream.
-    idle_us
-        After how long by the clock on the wall a silent stream holds time back no more.
-    rates
-        What was declared of the rates of event types; a stream is held to it.
-    unit
-        The unit of integer times, in which all of this counts.
-    """
-
-    strategy: str = "auto"
-    slice_us: int | None = None
-    max_matches_per_start: int = MOST_MATCHES_PER_START
-    max_task_memory: int = MOST_MEMORY
-    statistics: Statistics | None = None
-    lateness_us: int | None = None
-    shards: int | None = None
-    emit: str = "auto"
-    heartbeats: Any = None
-    late: bool = False
-    is_strict: bool = False
-    idle_us: int | None = None
-    rates: Mapping[str, Rate] = field(default_factory=dict)
-    unit: Unit = MICROSECONDS
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be, also where no user has asked."""
-        check_strategy(self.strategy)
-        for name in ("slice_us", "max_matches_per_start", "shards"):
-            given = getattr(self, name)
-            if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
-                raise errors.InvalidOptionError(f"`{name}={given!r}` is not a positive integer.", hint="leave it out.")
-
-    def counting(self, unit: Unit) -> Options:
-        """The options for times of another unit; how long a source may be idle is measured by the clock on the wall."""
-        if unit.name == "us":
-            return self
-        return replace(
-            self,
-            lateness_us=None if self.lateness_us is None else unit.ticks(self.lateness_us),
-            rates={name: rate.counting(unit) for name, rate in self.rates.items()},
-            statistics=None if self.statistics is None else self.statistics.times(1 / unit.microseconds),
-            unit=unit,
-        )
-
-
-def stream_options(asked: Options, inputs: Inputs) -> streams.Options:
-    """What a user asks of streams, checked against them."""
-    return streams.Options(
-        streams.lateness_of(inputs, asked.lateness_us),
-        asked.shards,
-        asked.emit == "auto",
-        asked.max_matches_per_start,
-        heartbeats_of(asked.heartbeats, inputs),
-        asked.late,
-        asked.is_strict,
-        None if asked.idle_us is None else max(asked.idle_us // 1000, 1),
-        max_task_memory=asked.max_task_memory,
-        unit=asked.unit,
+def stream_settings(options: Options, inputs: Inputs) -> streams.StreamSettings:
+    """The options of a stream, checked against its inputs."""
+    return streams.StreamSettings(
+        streams.lateness_of(inputs, options.lateness_us),
+        options.shards,
+        options.emit == "auto",
+        options.max_matches_per_start,
+        heartbeats_of(options.heartbeats, inputs),
+        options.with_late,
+        options.is_strict,
+        options.idle_ms,
+        max_task_memory=options.task_bytes,
+        unit=options.unit,
     )
 
 
@@ -185,7 +110,7 @@ class Prepared:
             self.query,
             self.distances,
             known,
-            self.options.statistics,
+            self.options.known,
             strategy=wanted,
             shared_input=streams[0].type_column is not None,
             time=common_clock(stream.time for stream in streams),
@@ -243,11 +168,11 @@ class Prepared:
     def matches(self) -> DataFrame:
         """The matches."""
         if self.inputs.is_streaming:
-            return streams.require_one_late(self._stream(), self.options.late)
+            return streams.require_one_late(self._stream(), self.options.with_late)
         if log.isEnabledFor(logging.DEBUG):
             log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
         if self.strategy in ("kernel", "automaton", "aggregate"):
-            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start, self.options.max_task_memory)
+            asked = self._sliced
             run = sliced.over_all if self.query.over_all_matches else sliced.matches
             if self.strategy == "kernel":
                 return run(self.kernel, self.keyed[1], asked)
@@ -258,9 +183,9 @@ class Prepared:
                 raise refusal
             return counts.counted(self.query, self.inputs)
         if self.strategy == "trend":
-            return trends.over_all(self._counted(), self.inputs, sliced.Options(self._slice_us))
+            return trends.over_all(self._counted(), self.inputs, self._sliced)
         if self.strategy == "clustered":
-            asked = sliced.Options(self._slice_us, self.options.max_matches_per_start, self.options.max_task_memory)
+            asked = self._sliced
             return clustered.matches(self.kernel, self.inputs, asked)
         return joins.matches(self.query, self._joins(), self.inputs)
 
@@ -274,7 +199,7 @@ class Prepared:
         if self.inputs.is_streaming:
             self.distances.require_bounded()
             return streams.compact(kernel, self.inputs, self.distances, self._asked_of_stream(kept_alike=True))
-        return compact.compact(kernel, self.inputs, sliced.Options(self._slice_us))
+        return compact.compact(kernel, self.inputs, self._sliced)
 
     def _stream(self) -> DataFrame:
         """The matches of streams: always by a kernel, whose state is in Spark's."""
@@ -284,7 +209,7 @@ class Prepared:
         if refusal is not None:
             raise refusal
         if self.options.strategy == "join":
-            return joined.matches(self.query, self._joins(), self.inputs, stream_options(self.options, self.inputs))
+            return joined.matches(self.query, self._joins(), self.inputs, stream_settings(self.options, self.inputs))
         asked = self._asked_of_stream(kept_alike=self._is_counted or isinstance(self.stream_kernel, RunKernel))
         if not self.query.over_all_matches:
             return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
@@ -293,17 +218,17 @@ class Prepared:
             return windows.counted(self.trend, self.inputs, self.distances, asked, self.bound)
         return windows.found(self.stream_kernel, self.inputs, self.distances, asked, self.bound)
 
-    def _asked_of_stream(self, *, kept_alike: bool) -> streams.Options:
+    def _asked_of_stream(self, *, kept_alike: bool) -> streams.StreamSettings:
         """What is asked of a stream; with declared rates, their guard and the bound.
 
         `kept_alike`: all events are kept as long as any, and not each as long as its variable needs.
         """
-        asked = stream_options(self.options, self.inputs)
-        if not self.options.rates:
+        asked = stream_settings(self.options, self.inputs)
+        if not self.options.declared:
             return asked
         late_us = max(asked.lateness_us.values())
         bound = None if self._is_bounded_by_events else self._most_events(late_us, kept_alike=kept_alike)
-        return replace(asked, guard=guard_of(self.options.rates, late_us), bound=bound)
+        return replace(asked, guard=guard_of(self.options.declared, late_us), bound=bound)
 
     @property
     def _is_bounded_by_events(self) -> bool:
@@ -322,7 +247,7 @@ class Prepared:
         return size_report(
             self.query,
             known,
-            self.options.rates,
+            self.options.declared,
             lateness_us=lateness_us,
             least_us=least_us,
         ).events
@@ -380,9 +305,14 @@ class Prepared:
         if self.strategy == "aggregate":
             windows = self.aggregate.windows
             return None if windows is None else windows.advance_us
-        if self.options.slice_us is not None or self.options.statistics is None:
+        if self.options.slice_us is not None or self.options.known is None:
             return self.options.slice_us
         return self.choice.slice_us
+
+    @property
+    def _sliced(self) -> Options:
+        """The options with the width of slices."""
+        return replace(self.options, slice_us=self._slice_us)
 
     def _joins(self) -> Plan:
         """The joins of the query, in the order that statistics suggest; raises the reason where there are none."""
@@ -390,7 +320,7 @@ class Prepared:
         refusal = unsupported(self.query, sliding=is_sliding)
         if refusal is not None:
             raise refusal
-        orders = None if self.options.statistics is None else self.choice.join_orders
+        orders = None if self.options.known is None else self.choice.join_orders
         return plan(
             self.query,
             self.distances.closure,
@@ -400,41 +330,28 @@ class Prepared:
         )
 
 
-def prepare(
-    query: alg.Query,
-    inputs: Any,
-    *,
-    time: str | Mapping[str, str] = "ts",
-    tie: str | Iterable[str] | None = None,
-    type: str = "type",
-    id: str | None = None,
-    time_unit: str | None = None,
-    warns: bool = False,
-    **asked: Any,
-) -> Prepared:
-    """Check a query against its inputs; all that is wrong with either is raised here. See `Options`.
+def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> Prepared:
+    """Check a query against its inputs; all that is wrong with either is raised here.
 
-    With `time_unit`, the query and the options are converted to that unit (R42); with `warns`, integer times without
-    one are warned of.
+    The query and the options are converted to the unit of integer times (R42); with `warns`, integer times without one
+    are warned of.
     """
-    options = Options(**asked)
+    options = options or Options()
     # Contiguity counts the events of every input, named by the pattern or not (R17).
     found = resolve(
         inputs,
         alg.event_types(query.pattern),
-        time=time,
-        tie=tie,
-        type=type,
-        id=id,
+        time=options.time,
+        tie=options.ties,
+        type=options.type,
+        id=options.id,
         others=counts_other_types(query),
     )
     query = ordered_by_ties(query) if found.ties else query
     types = {name: attributes_of(stream.schema) for name, stream in found.streams.items()}
     columns = {name: stream.time for name, stream in found.streams.items()}
-    unit = unit_of(time_unit, types, columns, (query,), warns=warns)
+    unit = unit_of(options.time_unit, types, columns, (query,), warns=warns)
     query, options = unit.query(query), options.counting(unit)
-    bound = bind(query, types, time=time)
-    is_integer = found.time_kind is Kind.INTEGER
     with counting(unit.microseconds):
-        better = rewrite(query, bound.schemas, common_clock(columns.values()), integer_time=is_integer)
-    return Prepared(replace(bound, query=better.query), found, better.distances, options, better.fired, unit)
+        rule = prepared_rule(query, types, options.time)
+        return Prepared(rule.bound, found, rule.network, options, rule.rewrites, unit)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.expressions.of_rules import OF_RULES, alone
+from tocsin.gaps import Gaps
+from tocsin.kernels.expressions.of_rules import OF_RULES, alone, is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
@@ -28,23 +29,21 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
             match node:
                 case ex.Every() | ex.BagPredicate():
                     return f"The predicate `{print_expression(node)}` of a FILTER", node.where
-                case ex.Aggregate() if node.monoid is not None:
-                    return f"The aggregate `{node.function}` of your own", node.where
+                case _:
+                    continue
     return None
 
 
-def of_rules(query: alg.Query, engine: str) -> tuple[str, Where] | None:
-    """The first thing of a rule that no strategy runs, in words, and its place; None when there is none."""
-    for node in query.pattern.walk():
-        if isinstance(node, alg.Emit):
-            return "EMIT", node.where
+def of_rules(query: alg.Query, engine: str) -> tuple[Gaps, str, Where] | None:
+    """The first construct of a rule that no strategy runs: its gap, its words and its place; None when all run."""
     for owner, conjunct in _conjuncts_of(query):
         for part in conjunct.walk():
             if isinstance(part, rx.InTable) and part.table.rows is None:
                 if engine != ON_SPARK:
-                    return f"The table `{part.name}`, which is a DataFrame,", part.where
+                    return Gaps.TABLE_OF_SPARK, f"The table `{part.name}`, which is a DataFrame,", part.where
                 if owner is None or alone(conjunct) != owner:
-                    return f"The table `{part.name}`, a DataFrame that several events ask,", part.where
+                    construct = f"The table `{part.name}`, a DataFrame for several events,"
+                    return Gaps.TABLE_OF_SEVERAL_EVENTS, construct, part.where
     return None
 
 
@@ -59,6 +58,8 @@ def _conjuncts_of(query: alg.Query) -> Iterator[tuple[str | None, ex.Expression]
                     yield (None if only in gathered else only), conjunct
             case alg.Around():
                 yield from ((node.variable, conjunct) for conjunct in ex.conjuncts(node.condition))
+            case _:
+                continue
     yield from ((None, expression) for expression in _outputs_of(query))
 
 
@@ -75,12 +76,11 @@ def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
     return None
 
 
-def own_aggregate(query: alg.Query) -> ex.Aggregate | None:
-    """The first aggregate of the user in RETURN, GROUP BY or HAVING."""
-    for expression in _outputs_of(query):
-        for node in expression.walk():
-            if isinstance(node, ex.Aggregate) and node.monoid is not None:
-                return node
+def of_python(query: alg.Query) -> tuple[str, Where] | None:
+    """The first value that Python computes and joins do not, in words, and its place."""
+    for expression in _expressions_of(query):
+        for node in filter(is_pythons, expression.walk()):
+            return f"`{print_expression(node)}`", node.where
     return None
 
 
@@ -100,6 +100,8 @@ def _conditions_of(query: alg.Query) -> Iterator[ex.Expression]:
             case alg.Emit():
                 yield node.at
                 yield from (value for _, value in node.values)
+            case _:
+                continue
 
 
 def _outputs_of(query: alg.Query) -> Iterator[ex.Expression]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from tocsin import errors
+from tocsin.kernels.expressions.of_rules import constant_integer
 from tocsin.language import expressions as ex
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -25,7 +26,9 @@ def call(node: ex.Call, arguments: Sequence[Value], *, compare: Compare, arithme
         case "ceil" | "floor":
             return _next_whole(F.ceil if node.function == "ceil" else F.floor, first)
         case "round":
-            digits = _constant_integer(node.arguments[1]) if len(arguments) > 1 else 0
+            digits = constant_integer(node.arguments[1]) if len(arguments) > 1 else 0
+            if digits is None:
+                raise errors.InternalError("Python computes ROUND to a computed number of digits.", where=node.where)
             return Value(_rounded(first, digits), first.kind)
         case "sqrt":
             return Value(F.sqrt(first.number.cast("double")), Kind.DOUBLE)
@@ -57,7 +60,8 @@ def call(node: ex.Call, arguments: Sequence[Value], *, compare: Compare, arithme
             columns, kind, in_micros = meet(*arguments)
             choose = F.greatest if node.function == "greatest" else F.least
             return Value(columns[0] if len(columns) == 1 else choose(*columns), kind, in_micros)
-    raise errors.UnknownFunctionError(f"There is no function `{node.function}`.", where=node.where)
+        case _:
+            raise errors.UnknownFunctionError(f"There is no function `{node.function}`.", where=node.where)
 
 
 def _absolute(value: Value) -> Value:
@@ -90,17 +94,3 @@ def _rounded(value: Value, digits: int) -> Column:
         return F.round(number.cast("decimal(20, 0)"), digits).try_cast("bigint")
     half = F.lit(Decimal(5 * 10 ** (-digits - 1)))
     return F.when(F.try_add(F.abs(number), half).isNotNull(), F.round(number, digits))
-
-
-def _constant_integer(digits: ex.Expression) -> int:
-    """The digits of ROUND, which Spark wants to know when it plans."""
-    match digits:
-        case ex.Literal(value=int() as value):
-            return value
-        case ex.Negative(operand=ex.Literal(value=int() as value)):
-            return -value
-    raise errors.UnsupportedError(
-        "The digits of ROUND must be a constant on Spark.",
-        where=digits.where,
-        hint="write a whole number, as in `ROUND(a.x, 2)`.",
-    )

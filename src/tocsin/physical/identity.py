@@ -207,4 +207,5 @@ def _written(column: Column, dtype: T.DataType, salt: int) -> Column:
             return F.hex(column)
         case _ if isinstance(dtype, T.ArrayType | T.MapType | T.VariantType):
             return F.to_json(column, JSON_OPTIONS)
-    return column.cast("string")
+        case _:
+            return column.cast("string")

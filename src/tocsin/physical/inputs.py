@@ -17,7 +17,7 @@ from tocsin.analysis.variables import RESERVED_PREFIX
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, schema_of
 from tocsin.physical.schemas import require_distinct_names
 from tocsin.physical.values import Kind, kind_of
-from tocsin.physical.wording import missing, unordered
+from tocsin.physical.wording import missing, unordered, untimed
 
 TIME_HINTS: dict[Kind, str] = {
     Kind.STRING: "convert it first: `df.withColumn({name!r}, F.to_timestamp({name!r}))`.",
@@ -169,10 +169,7 @@ def _time_of(name: str, time: str | Mapping[str, str]) -> str:
     if isinstance(time, str):
         return time
     if name not in time:
-        raise errors.InvalidOptionError(
-            f"`time` names no time column for the event type `{name}`.",
-            hint=f"add it: `time={{..., {name!r}: 'ts'}}`.",
-        )
+        raise untimed(name)
     return time[name]
 
 

@@ -17,19 +17,17 @@ from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis import durations
 from tocsin.analysis.clocks import unit_of
-from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.trends.plan import trend
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.options import Options
 from tocsin.physical.aggregates import aggregated
-from tocsin.physical.bounded import rewrite
 from tocsin.physical.claims import (
     ADDS_OTHERS,
     cannot_count,
-    check_strategy,
     refused_by_aggregates,
     refused_by_automata,
     refused_by_kernels,
@@ -50,24 +48,11 @@ from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Task
-from tocsin.physical.wording import missing, unordered
+from tocsin.physical.wording import missing, unordered, untimed
+from tocsin.plan.prepare import prepare
 
 
-def match(
-    query: alg.Query,
-    inputs: Any,
-    *,
-    time: str | Mapping[str, str] = "ts",
-    tie: str | Iterable[str] | None = None,
-    type: str = "type",
-    id: str | None = None,
-    max_matches_per_start: int = MOST_MATCHES_PER_START,
-    max_task_memory: int = MOST_MEMORY,
-    strategy: str = "auto",
-    is_compact: bool = False,
-    time_unit: str | None = None,
-    warns: bool = False,
-) -> pa.Table:
+def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> pa.Table:
     """The matches of a query as an Arrow table, with the columns that Spark would give.
 
     Parameters
@@ -76,23 +61,14 @@ def match(
         The query.
     inputs
         Per event type, or once with a type column: an Arrow table, a pandas DataFrame or a list of dicts.
-    time, tie, type, id
-        As for `Pattern.match`.
-    max_matches_per_start
-        How many matches may have one start.
-    max_task_memory
-        How many bytes may be held for matches.
-    strategy
-        One of `tocsin.physical.claims.STRATEGIES_WITHOUT_SPARK`.
-    is_compact
-        Whether to give a row with a graph for each end.
-    time_unit
-        As for `Pattern.match`; a query of a program has been converted before.
+    options
+        The options of `Pattern.match`.
     warns
         Whether to warn of integer times without a unit.
     """
-    check_strategy(strategy)
-    ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
+    options = options or Options()
+    strategy, time, ties, id = options.strategy, options.time, options.ties, options.id
+    is_compact = options.form == "compact"
     query = ordered_by_ties(query) if ties else query
     refusal = _refused(query, strategy)
     if refusal is None and is_compact:
@@ -100,17 +76,18 @@ def match(
     if refusal is not None:
         raise refusal
     named = alg.event_types(query.pattern)
-    events = events_of(named, inputs, time, type)
+    events = events_of(named, inputs, time, options.type)
     by_type = {group.type: group for group in events}
     schemas = {name: by_type[name].table.schema for name in named}
     types = {name: attribute_types(schema) for name, schema in schemas.items()}
-    unit = unit_of(time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
+    unit = unit_of(options.time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
     query = unit.query(query)
-    bound = bind(query, types, time=time)
     with durations.counting(unit.microseconds):
-        better = _rewritten(bound, [by_type[name] for name in named])
-    if not is_compact:  # a graph enumerates the matches of the query as it is written
-        query, bound = better, replace(bound, query=better)
+        rule = prepare(query, types, time)
+        _ = rule.network  # contradictory distances are refused here, as on Spark
+    # A graph enumerates the matches of the query as it is written.
+    bound = replace(rule.bound, query=query) if is_compact else rule.bound
+    query = bound.query
     if strategy == "aggregate" and (refusal := refused_by_aggregates(query, "locally")) is not None:
         raise refusal
     require_columns({name: by_type[name].table for name in named}, ties, id)
@@ -130,10 +107,11 @@ def match(
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
-    task = Task(search, layout, None, max_matches_per_start, to_text(query), id is not None, memory=max_task_memory)
+    most, memory = options.max_matches_per_start, options.task_bytes
+    task = Task(search, layout, None, most, to_text(query), id is not None, memory=memory)
     asked = asked_of(search)
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
-    found = pa.Table.from_batches(kept_batches(task.matches(table), max_task_memory), schema)
+    found = pa.Table.from_batches(kept_batches(task.matches(table), memory), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
@@ -158,14 +136,8 @@ def _refused(query: alg.Query, strategy: str) -> errors.UnsupportedError | None:
             return refused_by_kernels(query, "locally")
         case "trend":
             return refused_by_trends(query)
-    return unsupported(query, "locally")
-
-
-def _rewritten(bound: BoundQuery, events: Sequence[Events]) -> alg.Query:
-    """The query by the rules that Spark applies; distances that no events can keep are refused as there."""
-    times = {str(group.type): group.time for group in events}
-    is_integer = all(pa.types.is_integer(group.table.schema.field(group.time).type) for group in events)
-    return rewrite(bound.query, bound.schemas, times, integer_time=is_integer).query
+        case _:
+            return unsupported(query, "locally")
 
 
 def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str | None) -> None:
@@ -207,12 +179,14 @@ def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], 
         tables = {name: table_of(given, f"the input of `{name}`") for name, given in inputs.items()}
     else:
         tables = of_each_type(table_of(inputs), named, type_column)
-    order = (*named, *(name for name in tables if name not in named))
+    order = dict.fromkeys((*named, *tables))
     return [Events(name, tables[name], _time_of(name, time, tables[name])) for name in order]
 
 
 def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -> str:
-    column = time if isinstance(time, str) else time.get(name or "", "")
+    if not isinstance(time, str) and (name or "") not in time:
+        raise untimed(name or "")
+    column = time if isinstance(time, str) else time[name or ""]
     if column not in table.column_names:
         raise missing(column, table.column_names, f"the input of `{name}`", "time=", "time column")
     dtype = table.schema.field(column).type

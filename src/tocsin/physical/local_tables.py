@@ -18,6 +18,8 @@ from tocsin.physical.sliced.arrow import normal
 
 LEAST, MOST = -(2**63), 2**63 - 1
 ONE_TYPE = "give all rows a value of one type in it, or None."
+# Lists and mappings inside each other; Arrow's own recursion crashes the process on a list that holds itself.
+MOST_NESTED = 100
 # Mixtures that have a common type: integers beside others become what the others are.
 NUMBERS = ({"int", "float"}, {"int", "Decimal"})
 CONVERSION = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
@@ -65,6 +67,9 @@ def _require_names(names: Iterable[Any], owner: str) -> None:
 
 def _from_pandas(given: Any, owner: str) -> pa.Table:
     _require_names(given.columns, owner)
+    for name, dtype in given.dtypes.items():
+        if dtype.kind == "O":
+            _require_shallow(f"The column `{name}` of {owner}", given[name])
     try:
         return pa.Table.from_pandas(given, preserve_index=False)
     except CONVERSION:
@@ -97,6 +102,8 @@ def _column(name: str, values: Sequence[Any], owner: str) -> pa.Array:
         values = [None if type(value).__name__ == "NaTType" else value for value in values]
     if len(kinds - {type(None)}) > 1 or any(issubclass(kind, dt.datetime) for kind in kinds):
         _require_one_kind(place, values)
+    if any(issubclass(kind, Mapping | Iterable) and not issubclass(kind, str | bytes) for kind in kinds):
+        _require_shallow(place, values)
     try:
         return pa.array(values)
     except CONVERSION as problem:
@@ -120,6 +127,38 @@ def _require_one_kind(place: str, values: Sequence[Any]) -> None:
     raise errors.InvalidInputError(
         f"{place} holds values of different types: {one} in row {at}, {other} in row {then}.", hint=ONE_TYPE
     )
+
+
+def _require_shallow_type(place: str, dtype: pa.DataType) -> None:
+    level = [dtype]
+    for _ in range(MOST_NESTED + 1):
+        level = [each.field(number).type for each in level for number in range(each.num_fields)]
+    if level:
+        raise errors.InvalidInputError(
+            f"{place} has a type that is nested more than {MOST_NESTED} levels deep.",
+            hint="keep only the part that you need.",
+        )
+
+
+def _require_shallow(place: str, values: Iterable[Any]) -> None:
+    """Refuse values nested deeper than `MOST_NESTED`, a list that holds itself among them."""
+    for number, value in enumerate(values):
+        level = _containers([value])
+        for _ in range(MOST_NESTED):
+            level = _containers(
+                inner for each in level for inner in (each.values() if isinstance(each, Mapping) else each)
+            )
+        if level:
+            raise errors.InvalidInputError(
+                f"{place} holds a value in row {number} that is nested more than {MOST_NESTED} levels deep.",
+                hint="write it as a JSON text, or keep only the part that you need.",
+            )
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    """Those that hold others, each once: a list that holds itself twice would double with every level."""
+    kinds = (Mapping, list, tuple, set, frozenset)
+    return [*{id(value): value for value in values if isinstance(value, kinds)}.values()]
 
 
 def _kind(value: Any) -> str:
@@ -164,11 +203,13 @@ def _normal(table: pa.Table, owner: str) -> pa.Table:
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         place = f"The column `{field.name}` of {owner}"
+        _require_shallow_type(place, field.type)
         _require_readable(place, column)
         try:
             columns[field.name] = normal(pa.table({field.name: _plain(column)})).column(0)
         except pa.ArrowException:
             raise _not_fitting(place, field.type) from None
+        _require_years(place, columns[field.name])
     return pa.table(columns) if columns else table
 
 
@@ -189,6 +230,25 @@ def _require_readable(place: str, column: pa.ChunkedArray) -> None:
             raise errors.InvalidInputError(
                 f"{place} holds a text that is not UTF-8.", hint="read it as binary, or decode it first."
             ) from None
+
+
+def _require_years(place: str, column: pa.ChunkedArray) -> None:
+    """Refuse dates and times that Python has none for, in UTC or in the column's time zone."""
+    try:
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            pc.min_max(column).as_py()
+        elif pa.types.is_nested(column.type) and _holds_times(column.type):
+            column.to_pylist()
+    except (OverflowError, ValueError):
+        raise errors.InvalidInputError(
+            f"{place} holds a time outside of the years 1 to 9999.",
+            hint="filter such rows out, or give the times as integers of microseconds.",
+        ) from None
+
+
+def _holds_times(dtype: pa.DataType) -> bool:
+    inner = [dtype.field(number).type for number in range(dtype.num_fields)]
+    return pa.types.is_timestamp(dtype) or pa.types.is_date(dtype) or any(map(_holds_times, inner))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

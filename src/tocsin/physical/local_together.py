@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.together import common, flagging
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.local import events_of, kept_batches
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result
@@ -23,6 +22,7 @@ from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import shipped_together
 from tocsin.physical.sliced.together import RULE, JointTask, members_of, placed, schema_of
+from tocsin.plan.prepare import prepare
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class Matched:
         """A row per match, with other columns than its variables where they are asked for."""
         bound = self.bound
         if returns:
-            schemas = {name: schema.attributes for name, schema in bound.schemas.items()}
-            bound = bind(replace(bound.query, returns=returns), schemas, time=bound.time)
+            bound = rebound(bound, replace(bound.query, returns=returns))
         return Result(bound, self.found, self.variables).table(self.time)
 
 
@@ -63,9 +62,8 @@ def match_together(
     bounds = []
     for query in queries.values():
         own = {name: attributes[name] for name in alg.event_types(query.pattern)}
-        bounds.append(bind(query, own, time=time))
-    better = [replace(bound, query=optimize(bound.query, bound.schemas).query) for bound in bounds]
-    sources, kernels = common([kernel(bound) for bound in better])
+        bounds.append(prepare(query, own, time).bound)
+    sources, kernels = common([kernel(bound) for bound in bounds])
     walk = Walk(ArrowTypes(schemas))
     needs = []
     for query in queries.values():

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import types as analysis
 from tocsin.analysis.types import DataType
@@ -106,11 +107,18 @@ class Walk(Generic[T]):
             case alg.Gather():
                 gathered = Look(node.type, self.types.columns(node.type), is_whole=True)
                 return {**self.looks(node.part), node.variable: (gathered,)}
-        found: dict[str, tuple[Look[T], ...]] = {}
-        for part in node.children():
-            for name, held in self.looks(part).items():
-                found[name] = _distinct((*found.get(name, ()), *held))
-        return found
+            case alg.Repeat() | alg.RepeatAdjacent() | alg.Absent() | alg.Filter() | alg.Within() | alg.Emit():
+                return self.looks(node.part)
+            case alg.Sequence() | alg.Adjacent() | alg.All() | alg.Any():
+                found: dict[str, tuple[Look[T], ...]] = {}
+                for part in node.parts:
+                    for name, held in self.looks(part).items():
+                        found[name] = _distinct((*found.get(name, ()), *held))
+                return found
+            case alg.Event():
+                return {}
+            case _:
+                raise errors.unknown_node(node, "The schema of results")
 
     def shape(self, variable: str, looks: Sequence[Look[T]], attributes: Iterable[str]) -> dict[str, T]:
         """The types of some attributes of a variable."""

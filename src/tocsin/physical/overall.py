@@ -20,6 +20,7 @@ from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.columns import Compiler
+from tocsin.physical.computed import computed, split
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sql import Column
@@ -47,7 +48,10 @@ def overall(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding |
     time
         How the user's columns tell time.
     """
-    return _Overall(query, frame, bindings, time).rows()
+    made = split(query)
+    found = _Overall(made.query, frame, bindings, time).rows()
+    windows = [name for column in window_columns(query, time) for name in column.names]
+    return found if made.is_native else computed(found, made, before=windows)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
 from tocsin.physical.counted import group_name
 from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.gather import as_array
 from tocsin.physical.sliced.order import place_of
 
 Bags = dict[str, list[dict[str, Any]]]
@@ -137,7 +139,7 @@ class Result:
         computed = expression.transform(lambda node: self.asked.get(node, node))
         values = list(map(interpret.value(computed), bags))
         zone = time.tz if pa.types.is_timestamp(time) else "UTC"
-        return pa.array(values, _arrow(dtype, zone))
+        return _array(values, _arrow(dtype, zone), expression)
 
     def _whole(self, found: pa.Table, name: str) -> pa.ChunkedArray:
         """A variable's events under the names of their attributes."""
@@ -172,10 +174,17 @@ def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.T
     return pa.table(
         windows
         | {
-            returned.name: pa.array(list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype))
+            returned.name: _array(
+                list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype), returned.expression
+            )
             for returned, column, (_, dtype) in zip(returns, columns, bound.columns, strict=True)
         }
     )
+
+
+def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expression) -> pa.Array:
+    """Computed values; without a type Arrow infers one."""
+    return pa.array(values) if dtype is None else as_array(values, dtype, print_expression(expression))
 
 
 def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -216,7 +225,7 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
         if isinstance(node, ex.Aggregate):
             if node.argument is None:
                 return ex.Literal(len(members))
-            if not members and node.function not in ("count", "sum"):
+            if not members and node.monoid is None and node.function not in ("count", "sum"):
                 return ex.Literal(None)
             (variable,) = ex.variables_in(node.argument)
             together = [event for bags in members for event in bags.get(variable, ())]

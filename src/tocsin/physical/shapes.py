@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from tocsin.analysis import types as analysis
 from tocsin.analysis.types import DataType
 from tocsin.errors import TypeMismatchError, UnsupportedError
+from tocsin.gaps import Gaps
 from tocsin.physical.looks import DEFAULT_SCALE, MOST_DIGITS, digits_of
 from tocsin.physical.values import NUMBERS, Kind, kind_of
 
@@ -169,5 +170,5 @@ def arrow_type(dtype: T.DataType) -> pa.DataType:
 def _not_made(name: str) -> UnsupportedError:
     return UnsupportedError(
         f"Values of the type {name} cannot be made on Spark yet.",
-        hint="compute a plain value of it as a column first.",
+        gap=Gaps.MADE_VALUES,
     )

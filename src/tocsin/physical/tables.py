@@ -56,7 +56,8 @@ def _constant(value: Any) -> Value:
             return Value(F.lit(value.isoformat()).cast("date"), Kind.DATE)
         case decimal.Decimal():
             return Value(F.lit(value), Kind.DECIMAL)
-    return literal(value)
+        case _:
+            return literal(value)
 
 
 def _are_known(values: Sequence[Value]) -> Column:

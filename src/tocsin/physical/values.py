@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from pyspark.sql import types as T
 
@@ -81,7 +82,8 @@ class Value:
                 return instants.micros_of_local(self.column)
             case Kind.DATE:
                 return instants.micros_of_date(self.column)
-        return self.column
+            case _:
+                return self.column
 
     @property
     def number(self) -> Column:
@@ -98,7 +100,8 @@ class Value:
                 return instants.local_of_micros(self.column)
             case Kind.INTERVAL:
                 return instants.interval_of_micros(self.column)
-        return self.column
+            case _:
+                return self.column
 
 
 def value_of(column: Column, dtype: T.DataType) -> Value:
@@ -125,7 +128,10 @@ def literal(value: bool | int | float | str | None) -> Value:
             return Value(F.lit(value), Kind.INTEGER)
         case float():
             return Value(F.lit(value), Kind.DOUBLE)
-    return Value(F.lit(value), Kind.STRING)
+        case str():
+            return Value(F.lit(value), Kind.STRING)
+        case _:
+            assert_never(value)
 
 
 def whole(column: Column) -> Column:

@@ -15,6 +15,14 @@ def missing(column: str, known: Iterable[str], owner: str, option: str, what: st
     )
 
 
+def untimed(name: str) -> errors.InvalidOptionError:
+    """The error for an event type that a mapping of time columns leaves out."""
+    return errors.InvalidOptionError(
+        f"`time=` names no time column for the event type `{name}`.",
+        hint=f"add it: `time={{..., {name!r}: 'ts'}}`.",
+    )
+
+
 def unordered(option: str, name: str, dtype: str) -> errors.InvalidOptionError:
     """Of a column that shall order events, and cannot."""
     return errors.InvalidOptionError(

@@ -60,7 +60,8 @@ def fold(
         case "stddev":
             mean = float(_total(known)) / len(known)
             return math.sqrt(_total([(float(value) - mean) * (float(value) - mean) for value in known]) / len(known))
-    raise KeyError(function)
+        case _:
+            raise KeyError(function)
 
 
 def in_64_bits(function: str, total: Any) -> Any:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, assert_never
 
+from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.reference.aggregates import fold, in_64_bits
@@ -79,7 +80,10 @@ def _offset(reference: ex.Attribute) -> int | None:
             return 1
         case ex.Running():
             return reference.index.offset
-    return None
+        case ex.Fixed() | ex.Edge():
+            return None
+        case _:
+            assert_never(reference.index)
 
 
 def chosen(reference: ex.Attribute, bags: Bags, choice: Choice) -> Event | None:
@@ -166,7 +170,8 @@ def interpret(node: ex.Expression, bags: Bags, choice: Choice) -> Any:
         case rx.SameEvent():
             left, right = bags.get(node.left.name, ()), bags.get(node.right.name, ())
             return any(one is other for one in left for other in right)
-    raise TypeError(f"{type(node).__name__} has no value")
+        case _:
+            raise errors.unknown_node(node, "The reference")
 
 
 def aggregate(node: ex.Aggregate, matches: list[Bags], *, unbounded: bool = False) -> Any:

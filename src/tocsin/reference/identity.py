@@ -183,4 +183,5 @@ def _bytes(value: Any) -> bytes:
             return struct.pack("<q", (zoned - EPOCH) // MICROSECOND)
         case dt.timedelta():
             return struct.pack("<q", value // MICROSECOND)
-    return str(value).encode()
+        case _:
+            return str(value).encode()

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference.aggregates import fold
@@ -156,7 +157,8 @@ class Evaluation:
                 return self._next_of(node)
             case alg.Emit():
                 return [_emitted(found, node) for found in self.settle(self.matches(node.part))]
-        raise TypeError(f"{type(node).__name__} has no meaning here")
+            case _:
+                raise errors.unknown_node(node, "The reference")
 
     def settle(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """The candidates that bind an event and that no absence refutes, each once."""
@@ -323,6 +325,8 @@ def _fixed(bound: alg.Bound, found: Candidate) -> Limit | None:
             pick = max if isinstance(bound.anchor, alg.LastOf) else min
             anchor = pick(events, key=lambda event: event.local, default=None)
             return None if anchor is None else (anchor, offset, bound.strict)
+        case _:
+            assert_never(bound.anchor)
 
 
 def _inside(event: Event, guard: Guard, found: Candidate) -> bool:

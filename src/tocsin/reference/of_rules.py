@@ -69,8 +69,9 @@ def calendar(field: str, value: Any, zone: str | None) -> int | None:
             return at.timetuple().tm_yday
         case "week":
             return at.isocalendar().week
-    found: int = getattr(at, field)
-    return found
+        case _:
+            found: int = getattr(at, field)
+            return found
 
 
 def mean(values: list[Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, assert_never
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
@@ -49,6 +49,8 @@ def _is_selected(query: alg.Query, match: Candidate, events: list[Event]) -> boo
             return _is_consecutive(match, lambda event: event.local)
         case Selection.NEXT:
             return _takes_the_next(query, match, events)
+        case _:
+            assert_never(query.selection)
 
 
 def _is_consecutive(match: Candidate, position: Callable[[Event], int]) -> bool:
@@ -158,7 +160,10 @@ def _reported(output: Output, ordered: list[Candidate]) -> list[Candidate]:
             return _best_of(ordered, last_position, start)
         case Output.LONGEST:
             return _best_of(ordered, first_position, size)
-    return ordered
+        case Output.ALL | Output.COUNT:
+            return ordered
+        case _:
+            assert_never(output)
 
 
 def _best_of(

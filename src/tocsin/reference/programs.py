@@ -49,7 +49,7 @@ def run(
         for row in rows:
             known.setdefault(row[type_column], []).append(row)
     matches: dict[str, list[MatchRow]] = {}
-    emitted: Typed = {name: [] for name in program.emitted}
+    emitted: Typed = {name: [] for name in program.emitters}
     for stratum in sorted({rule.stratum for rule in program.rules}):
         new: list[tuple[str, dict[str, Any]]] = []
         for rule in program.rules:

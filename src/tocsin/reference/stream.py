@@ -15,6 +15,7 @@ from tocsin.algebra.nodes import Partition
 from tocsin.reference.values import microseconds, normal
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+MOST_NESTED = 100  # levels of lists and mappings
 Row = Mapping[str, Any]
 
 
@@ -43,6 +44,12 @@ def check_columns(
 ) -> None:
     """Refuse names of columns that are no names, or that no row has."""
     by_type = isinstance(rows, Mapping)
+    unnamed = [kind for kind in rows if not isinstance(kind, str)] if isinstance(rows, Mapping) else []
+    if unnamed:
+        raise errors.InvalidInputError(
+            f"`rows` has the key {unnamed[0]!r}, which is not the name of an event type.",
+            hint="pass `{'Login': [{'ts': 0}]}`.",
+        )
     groups = list(rows.values()) if isinstance(rows, Mapping) else [rows]
     for group in groups:
         if not isinstance(group, Iterable) or isinstance(group, str | bytes):
@@ -62,6 +69,12 @@ def check_columns(
             raise errors.InvalidInputError(
                 f"A column is called {wrong[0]!r}, which is not a text.", hint="call columns by texts."
             )
+        deep = [column for column, value in row.items() if _is_deep(value)]
+        if deep:
+            raise errors.InvalidInputError(
+                f"The column `{deep[0]}` holds a value that is nested more than {MOST_NESTED} levels deep.",
+                hint="write it as a JSON text, or keep only the part that you need.",
+            )
     named = [("time", time), *(("tie", name) for name in tie), *([] if by_type else [("type", type_column)])]
     for option, name in named:
         if not isinstance(name, str) or not name:
@@ -74,6 +87,18 @@ def check_columns(
                 f"There is no column `{name}` in the rows, and `{option}=` names it.",
                 hint=errors.did_you_mean(name, known, "their columns"),
             )
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether values nest in each other too deeply, as those of a list that contains itself do."""
+    level = [value]
+    for _ in range(MOST_NESTED + 1):
+        # Each once: a list that contains itself twice would double with every level.
+        held = {id(each): each for each in level if isinstance(each, Mapping | list | tuple | set | frozenset)}
+        if not held:
+            return False
+        level = [inner for each in held.values() for inner in (each.values() if isinstance(each, Mapping) else each)]
+    return True
 
 
 def ingest(
@@ -134,7 +159,8 @@ def _as_json(value: Any) -> Any:
             return str(value)
         case bytes():
             return value.hex()
-    return dict(value) if isinstance(value, Mapping) else str(value)
+        case _:
+            return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:

@@ -135,12 +135,12 @@ def _formula(choose: Chooser, operators: tuple[str, ...], depth: int) -> ast.For
             if other is part and choose.pick((True, False)):
                 other = ast.Filter(part, condition(choose, held_by(part)))
             return ast.joined(ast.Both, part, other)
-    other = _formula(choose, operators, depth - 1)
-    if operator == "or":
-        return ast.joined(ast.Any, part, other)
-    if operator == "sequence":
-        return ast.joined(ast.Sequence, part, other)
-    return ast.joined(ast.Adjacent, part, other)
+        case "or":
+            return ast.joined(ast.Any, part, _formula(choose, operators, depth - 1))
+        case "sequence":
+            return ast.joined(ast.Sequence, part, _formula(choose, operators, depth - 1))
+        case _:
+            return ast.joined(ast.Adjacent, part, _formula(choose, operators, depth - 1))
 
 
 def _project(choose: Chooser, part: ast.Formula) -> ast.Formula:
@@ -306,7 +306,8 @@ def _every(variable: str, predicate: ex.Expression) -> ex.Expression:
                 return ex.Attribute(variable, (name,))
             case ex.Aggregate() | ex.SameValue():
                 return ex.Attribute(variable, ("x",))
-        return node
+            case _:
+                return node
 
     return ex.Every(variable, predicate.transform(own))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 from hypothesis import strategies as st
 
@@ -203,7 +203,10 @@ def _negated(element: ast.Element) -> list[ast.Event]:
             return list(ast.events_in(element))
         case ast.Composite():
             return [event for part in element.parts for event in _negated(part)]
-    return []
+        case ast.Event():
+            return []
+        case _:
+            assert_never(element)
 
 
 def _positive(element: ast.Element) -> dict[str, bool]:
@@ -217,7 +220,10 @@ def _positive(element: ast.Element) -> dict[str, bool]:
                 for name, iterated in _positive(part).items():
                     inner[name] = inner.get(name, False) or iterated or _iterates(element.quantifier)
             return inner
-    return {}
+        case ast.Negation():
+            return {}
+        case _:
+            assert_never(element)
 
 
 def _iterates(quantifier: ast.Quantifier | None) -> bool:
@@ -248,7 +254,8 @@ def _conditions(draw: st.DrawFn, pattern: ast.Element, features: Features) -> ex
             return ex.Not(condition)
         case 1:
             return ex.any_of(condition, draw(_comparisons(kinds)))
-    return condition
+        case _:
+            return condition
 
 
 @st.composite
@@ -318,7 +325,8 @@ def _numbers(draw: st.DrawFn, kinds: dict[str, bool]) -> ex.Expression:
                     ]
                 )
             )
-    return draw(_references(kinds, "x"))
+        case _:
+            return draw(_references(kinds, "x"))
 
 
 @st.composite

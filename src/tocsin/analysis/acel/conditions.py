@@ -29,10 +29,12 @@ class Conditions:
                 return condition.map_children(self.checked)
             case ex.BagPredicate():
                 self._check_variable(condition.variable, condition.where)
+                return condition
             case ex.Every():
-                if self._check_variable(condition.variable, condition.where):
-                    return replace(condition, condition=self._predicate(condition))
-        return condition
+                is_bound = self._check_variable(condition.variable, condition.where)
+                return replace(condition, condition=self._predicate(condition)) if is_bound else condition
+            case _:
+                raise errors.unknown_node(condition, "The analysis of FILTER")
 
     def _check_variable(self, name: str, where: Where) -> bool:
         if name not in self.bound:

@@ -54,7 +54,8 @@ class Formulas:
                 return self._project(formula)
             case ast.Derive():
                 return self._derive(formula)
-        raise TypeError(f"not a formula: {formula!r}")
+            case _:
+                raise errors.unknown_node(formula, "The analysis of ACEL")
 
     def _parts(self, formula: ast.Formula) -> tuple[alg.Node, ...]:
         return tuple(self.node(part) for part in formula.children())

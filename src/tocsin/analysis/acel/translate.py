@@ -50,7 +50,14 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     if problems:
         return Translation(query, problems=tuple(in_order(problems)))
     return Translation(
-        query, (*window_warnings(tree.within), *null_warnings(pattern), *_empty_intersections(pattern), *renamed)
+        query,
+        (
+            *window_warnings(tree.within),
+            *null_warnings(pattern),
+            *_empty_intersections(pattern),
+            *renamed,
+            *outputs.warnings,
+        ),
     )
 
 
@@ -61,6 +68,8 @@ def _places(formula: ast.Formula) -> dict[str, Where]:
         match node:
             case ast.Event(name) | ast.NextOf(name) | ast.Bind(variable=name) | ast.Derive(variable=name):
                 places.setdefault(name, node.where)
+            case _:
+                continue
     return places
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -58,6 +59,8 @@ def constraints_of(rule: ast.Rule, patterns: Patterns, problems: list[errors.Toc
                 _distinct(each, patterns, found, problems)
             case ast.Unordered():
                 _unordered(each, patterns, found, problems)
+            case _:
+                assert_never(each)
     problems += [
         _no_window(part.written, patterns)
         for part in patterns.parts

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
@@ -94,6 +95,10 @@ def declarations(
             case ast.Rule():
                 _is_new(each.name, each.name_where, rules, "The rule `{}`", found.problems)
                 found.rules.append(each)
+            case ast.Use():
+                pass  # its module's declarations are among these
+            case _:
+                assert_never(each)
     return found
 
 

@@ -55,7 +55,8 @@ def _until_decided(at: ex.Expression, lives: Lifetimes) -> int:
             return _until_decided(left, lives) + moved
         case ex.Call(_, operands) | rx.Mean(operands):
             return max(_until_decided(each, lives) for each in operands)
-    return max((lives[name] or 0 for name in ex.variables_in(at)), default=0)
+        case _:
+            return max((lives[name] or 0 for name in ex.variables_in(at)), default=0)
 
 
 def _ahead(at: ex.Expression, closure: Closure, early_us: int) -> int:
@@ -67,7 +68,8 @@ def _ahead(at: ex.Expression, closure: Closure, early_us: int) -> int:
             return _ahead(left, closure, early_us) - moved
         case ex.Call(_, operands) | rx.Mean(operands):
             return max(_ahead(each, closure, early_us) for each in operands)
-    return max((_ahead_of(name, closure, early_us) for name in ex.variables_in(at)), default=0)
+        case _:
+            return max((_ahead_of(name, closure, early_us) for name in ex.variables_in(at)), default=0)
 
 
 def _ahead_of(name: str, closure: Closure, early_us: int) -> int:

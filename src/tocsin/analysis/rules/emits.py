@@ -201,7 +201,8 @@ class Emitter:
                 return all(map(self.is_monotone, operands))
             case ex.Aggregate("min" | "max" | "first" | "last", ex.Attribute(variable, path)):
                 return path == (TIMESTAMP,) and not self._may_be_empty(variable)
-        return False
+            case _:
+                return False
 
     def _may_be_empty(self, name: str) -> bool:
         pattern = self.scope.all.get(name)

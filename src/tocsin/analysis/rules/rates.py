@@ -105,9 +105,9 @@ def _from(at: ex.Expression, name: str, closure: Closure) -> Distance:
             ends = [_from(each, name, closure) for each in operands]
             first = [least for least, _ in ends if least is not None]
             last = [most for _, most in ends if most is not None]
-            if len(first) == len(last) == len(ends):
-                return (min(first), max(last))
-    return (None, None)
+            return (min(first), max(last)) if len(first) == len(last) == len(ends) else (None, None)
+        case _:
+            return (None, None)
 
 
 def _moved(distance: Distance, by_us: int) -> Distance:

@@ -59,6 +59,8 @@ class Scope:
                 )
             case rx.Invoke():
                 return resolve_call(node, self)
+            case _:
+                pass  # names may stand below
         return node.map_children(self.resolve)
 
     def bag(self, node: ex.Expression) -> ex.Expression:

@@ -66,7 +66,8 @@ def _renamed(conjunct: ex.Expression, old: str, new: str) -> ex.Expression:
                 return ex.Attribute(new, path, index)
             case rx.SameEvent(ex.Variable(left), ex.Variable(right)) if old in (left, right):
                 return ex.Literal(new in (left, right))
-        return node
+            case _:
+                return node
 
     return conjunct.transform(change)
 
@@ -84,7 +85,8 @@ def _holds(conjunct: ex.Expression, positive: list[ex.Expression], equal: _Equal
             return True
         case ex.Comparison(op, left, right) if op != "=" and not equal.same(left, right):
             return len(ex.variables_in(left) | ex.variables_in(right)) > 1
-    return False
+        case _:
+            return False
 
 
 class _Equalities:
@@ -96,6 +98,8 @@ class _Equalities:
             match conjunct:
                 case ex.Comparison("=", left, right):
                     self._parent[self._root(left)] = self._root(right)
+                case _:
+                    continue
 
     def _root(self, node: ex.Expression) -> ex.Expression:
         while self._parent.get(node, node) != node:

@@ -170,7 +170,8 @@ def _two_inputs(kind: str, name: str, left_rate: Fraction, right_rate: Fraction,
             return Node(kind, name, rate, max(left, right), INBOX, window_us, left, right)
         case "not":
             return Node(kind, name, right_rate * left, left, INBOX, window_us, left, right)
-    return Node(kind, name, left_rate, left, INBOX, window_us, left, right)
+        case _:
+            return Node(kind, name, left_rate, left, INBOX, window_us, left, right)
 
 
 def shortened(size: int, unit: int = 2**30, letter: str = "G") -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.construct.atoms import atom_conditions, holding
@@ -70,7 +71,10 @@ def offset_of(index: ex.Index) -> int | None:
             return 1
         case ex.Running():
             return index.offset
-    return None
+        case ex.Fixed() | ex.Edge():
+            return None
+        case _:
+            assert_never(index)
 
 
 @dataclass

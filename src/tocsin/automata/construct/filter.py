@@ -14,6 +14,8 @@ The last two are in `conditions`, the atoms in `atoms`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tocsin.algebra import nodes as alg
 from tocsin.automata.construct.atoms import atom_conditions
 from tocsin.automata.construct.conditions import keep_conjunct
@@ -23,7 +25,48 @@ from tocsin.language import expressions as ex
 
 def filter_(node: alg.Filter, scope: Scope) -> Draft:
     """The matches of the part for which the condition is TRUE."""
+    if isinstance(node.part, alg.Any):
+        return _of_branches(node.part, node.condition, scope)
     return keep(scope.part(node.part), node.condition, scope)
+
+
+def _of_branches(part: alg.Any, condition: ex.Expression, scope: Scope) -> Draft:
+    """A choice, with the conditions on one branch inside that branch: they hold for all others (R1).
+
+    So that n conditions on n branches are not each carried through all n of them.
+    """
+    named = [frozenset(alg.variables_of(branch)) for branch in part.parts]
+    branches: dict[str, list[int]] = {}
+    for number, names in enumerate(named):
+        for name in names:
+            branches.setdefault(name, []).append(number)
+    own: dict[int, list[ex.Expression]] = {}
+    rest: list[ex.Expression] = []
+    for conjunct in ex.conjuncts(condition):
+        places = [branches.get(name, []) for name in ex.variables_in(conjunct)]
+        if (
+            len(places) > 0
+            and all(each == places[0] for each in places)
+            and len(places[0]) == 1
+            and _is_vacuous(conjunct)
+        ):
+            own.setdefault(places[0][0], []).append(conjunct)
+        else:
+            rest.append(conjunct)
+    filtered = [
+        alg.Filter(branch, ex.all_of(*own[number])) if number in own else branch
+        for number, branch in enumerate(part.parts)
+    ]
+    draft = scope.part(replace(part, parts=tuple(filtered)))
+    return keep(draft, ex.all_of(*rest), scope) if rest else draft
+
+
+def _is_vacuous(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct holds of a match without its variables: aggregates have a value on the empty bag (R18)."""
+    whole = ex.Aggregate | ex.Every | ex.BagPredicate
+    return not any(isinstance(node, whole) for node in conjunct.walk() if node is not conjunct) and not isinstance(
+        conjunct, ex.Aggregate
+    )
 
 
 def keep(draft: Draft, condition: ex.Expression | None, scope: Scope) -> Draft:

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata.construct.junction import Order, ending_at, following
-from tocsin.automata.construct.sequence import chain, pair
-from tocsin.automata.draft import MOST_STEPS, Draft, Scope, refuse
+from tocsin.automata.construct.sequence import chain
+from tocsin.automata.draft import MOST_STEPS, Draft, Scope, Step, refuse
 
 NOTHING = Draft((), may_be_empty=True)
 
@@ -29,10 +29,32 @@ def repeat(node: alg.Repeat, scope: Scope) -> Draft:
     if node.most is None:
         endless = looped(scope.renamed(part), node.order, scope)
         return chain([*required, replace(endless, may_be_empty=least == 0)], node.order, scope)
-    optional = NOTHING
-    for _ in range(node.most - least):
-        optional = replace(pair(scope.renamed(part), optional, node.order, scope), may_be_empty=True)
-    return chain([*required, optional], node.order, scope)
+    return chain([*required, _optional(part, node.most - least, node.order, scope)], node.order, scope)
+
+
+def _optional(part: Draft, number: int, order: Order, scope: Scope) -> Draft:
+    """Up to so many copies, each followed by the rest or by nothing.
+
+    The last copy comes first, and one before it takes over the steps that began the rest. Pairs of drafts would do the
+    same, and copy all steps behind for every copy.
+    """
+    copies: list[tuple[Step, ...]] = []
+    junctions: list[tuple[list[Step], list[Step]]] = []
+    beginning: list[Step] = []
+    for _ in range(number):
+        copy = scope.renamed(part).steps
+        between = scope.state()
+        ending = ending_at(between, copy)
+        copies.append(copy)
+        junctions.append((ending, following(between, beginning, order, scope)))
+        beginning = [step for step in (*copy, *ending) if step.begins]
+    if not copies:
+        return NOTHING
+    steps = [*copies.pop(), *(step for copy in reversed(copies) for step in copy if not step.begins)]
+    for ending, rest in junctions[:-1]:
+        steps += [*(step for step in ending if not step.begins), *rest]
+    steps += [*junctions[-1][0], *junctions[-1][1]]
+    return Draft(tuple(dict.fromkeys(steps)), may_be_empty=True)
 
 
 def looped(part: Draft, order: Order, scope: Scope) -> Draft:

@@ -191,7 +191,8 @@ def strict(node: ex.Call, arguments: list[Value]) -> Value:
             return arithmetic("%", first, arguments[1])
         case "sign":
             return Value(f"sign({first.double})", null, Kind.DOUBLE)
-    raise NotNumbers
+        case _:
+            raise NotNumbers
 
 
 def _round(value: Value, digits: ex.Expression) -> Value:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from tocsin import errors
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.arithmetic import (
     NOTHING,
@@ -32,9 +33,10 @@ from tocsin.kernels.expressions.arithmetic import (
     strict,
 )
 from tocsin.kernels.expressions.folds import fold_statements
-from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test, Text
+from tocsin.kernels.expressions.leaves import Fold, PlaceOf, RowOf, SlotRef, Test, Text
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 
 __all__ = ["condition_code", "fold_statements", "ranks_that_meet", "true_code", "value_code"]
 
@@ -171,11 +173,12 @@ class _Writer:
                 low, high = self.value(node.low), self.value(node.high)
                 inside = _conjunction([self._compare(">=", subject, low), self._compare("<=", subject, high)])
                 return inside.opposite if node.negated else inside
-        value = self.value(node)
-        if value.kind not in (Kind.BOOLEAN, Kind.NULL):
-            raise NotNumbers
-        known = not_(value.null)
-        return _Truth(all_of(known, value.text), all_of(known, not_(value.text)), value.null)
+            case _:
+                value = self.value(node)
+                if value.kind not in (Kind.BOOLEAN, Kind.NULL):
+                    raise NotNumbers
+                known = not_(value.null)
+                return _Truth(all_of(known, value.text), all_of(known, not_(value.text)), value.null)
 
     def _compare(self, op: str, left: Value, right: Value) -> _Truth:
         (one, other), kind = self._meet(left, right)
@@ -211,7 +214,14 @@ class _Writer:
             case ex.Comparison() | ex.And() | ex.Or() | ex.Not() | ex.IsNull() | ex.In() | ex.Between():
                 found = self.truth(node)
                 return Value(found.true, found.unknown, Kind.BOOLEAN)
-        raise NotNumbers
+            case ex.Attribute() | ex.Variable() | ex.Name() | ex.Aggregate() | ex.Like() | ex.SameValue():
+                raise NotNumbers
+            case ex.Every() | ex.BagPredicate() | RowOf() | PlaceOf():
+                raise NotNumbers
+            case rx.Apply() | rx.InTable() | rx.CalendarField() | rx.ListOf() | rx.Mean() | rx.SameEvent():
+                raise NotNumbers
+            case _:
+                raise errors.unknown_node(node, "The code of loops")
 
     def _leaf(self, texts: Texts, kind: Kind, slot: Slot | None) -> Value:
         text, null = texts
@@ -281,7 +291,8 @@ class _Writer:
                     ),
                     values,
                 )
-        return strict(node, arguments)
+            case _:
+                return strict(node, arguments)
 
 
 def _conjunction(operands: list[_Truth]) -> _Truth:

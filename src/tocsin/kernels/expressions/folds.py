@@ -49,7 +49,8 @@ def fold_statements(fold: Fold, out: str, element: Callable[[str], tuple[str, st
             return writer.range()
         case "first" | "last":
             return writer.edge(fold.function)
-    raise ValueError(fold.function)
+        case _:
+            raise ValueError(fold.function)
 
 
 class _FoldWriter:

@@ -15,7 +15,7 @@ import datetime as dt
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, assert_never
 
 from tocsin import errors
 from tocsin.kernels.expressions import objects, of_rules
@@ -106,7 +106,8 @@ def _counted(given: Any) -> int | None:
             return (given - objects.EPOCH.date()) // objects.MICROSECOND
         case dt.timedelta():
             return given // objects.MICROSECOND
-    return None if given is None else int(given)
+        case _:
+            return None if given is None else int(given)
 
 
 # --- which events ---------------------------------------------------------------------------------
@@ -121,7 +122,10 @@ def _offset(index: ex.Index) -> int | None:
             return 1
         case ex.Running():
             return index.offset
-    return None
+        case ex.Fixed() | ex.Edge():
+            return None
+        case _:
+            assert_never(index)
 
 
 def _finder(reference: tuple[str, ex.Index]) -> Callable[[Bags, Choice], Event | None]:
@@ -223,7 +227,8 @@ def _compiled(node: ex.Expression) -> Evaluate:
             return _every(node)
         case ex.BagPredicate():
             return _bag_predicate(node)
-    return _of_rules(node)
+        case _:
+            return _of_rules(node)
 
 
 def _of_rules(node: ex.Expression) -> Evaluate:
@@ -243,7 +248,8 @@ def _of_rules(node: ex.Expression) -> Evaluate:
             # One row is one object: who asks keeps the events it has made.
             left, right = node.left.name, node.right.name
             return lambda bags, choice: any(one is other for one in bags.get(left, ()) for other in bags.get(right, ()))
-    raise errors.InternalError(f"{type(node).__name__} has no value.", where=node.where)
+        case _:
+            raise errors.unknown_node(node, "The evaluator in Python")
 
 
 def _constant(given: Any) -> Evaluate:
@@ -333,8 +339,9 @@ def _call(node: ex.Call) -> Evaluate:
             first = _compiled(node.arguments[0])
             equal = _strict(objects.is_equal, *node.arguments)
             return lambda bags, choice: None if equal(bags, choice) else first(bags, choice)
-    function = objects.FUNCTIONS[node.function]
-    return _strict(lambda *arguments: objects.within_64_bits(function(*arguments)), *node.arguments)
+        case _:
+            function = objects.FUNCTIONS[node.function]
+            return _strict(lambda *arguments: objects.within_64_bits(function(*arguments)), *node.arguments)
 
 
 def _of_known(function: Callable[[list[Any]], Any], arguments: list[Evaluate]) -> Evaluate:
@@ -353,7 +360,7 @@ def _aggregate(node: ex.Aggregate) -> Evaluate:
     (variable,) = ex.variables_in(node.argument)
     if isinstance(node.argument, ex.Variable):
         return lambda bags, choice: len(bags.get(variable, ()))
-    argument, function, distinct = _compiled(node.argument), node.function, node.distinct
+    argument, function, distinct = _compiled(node.argument), node.monoid or node.function, node.distinct
 
     def evaluate(bags: Bags, choice: Choice) -> Any:
         values = [argument({variable: (event,)}, FIRST_ALWAYS) for event in bags.get(variable, ())]

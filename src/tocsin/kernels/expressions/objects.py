@@ -18,6 +18,7 @@ from typing import Any
 from tocsin import errors
 from tocsin.kernels.expressions import numeric
 from tocsin.kernels.expressions.numeric import GREATEST, LEAST
+from tocsin.language.monoids import Monoid
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -277,7 +278,7 @@ OF_KNOWN: dict[str, Callable[[Sequence[Any]], Any]] = {
 }
 
 
-def fold(function: str, values: Sequence[Any], *, distinct: bool = False) -> Any:
+def fold(function: str | Monoid, values: Sequence[Any], *, distinct: bool = False) -> Any:
     """An aggregate of the values of a bag in order of time (R18).
 
     Examples
@@ -290,6 +291,8 @@ def fold(function: str, values: Sequence[Any], *, distinct: bool = False) -> Any
     known = [value for value in values if value is not None]
     if distinct:
         known = _distinct(known)
+    if isinstance(function, Monoid):
+        return function.fold(known)
     match function:
         case "count":
             return len(known)
@@ -297,7 +300,8 @@ def fold(function: str, values: Sequence[Any], *, distinct: bool = False) -> Any
             return known
         case "sum":
             return fitting("sum", _total(known))
-    return OF_KNOWN[function](known) if known else None
+        case _:
+            return OF_KNOWN[function](known) if known else None
 
 
 def _distinct(values: Sequence[Any]) -> list[Any]:

@@ -25,10 +25,26 @@ def only_in_python(node: ex.Expression) -> bool:
     match node:
         case rx.Apply() | rx.ListOf() | rx.SameEvent():
             return True
+        case ex.Aggregate():
+            return node.monoid is not None
+        case ex.Call(function="round", arguments=(_, digits)):
+            return constant_integer(digits) is None
         case rx.InTable(table=table) if table.rows is not None:
             values = (value for row in table.rows for value in row)
             return len(table.rows) > MOST_LISTED or not all(isinstance(value, LISTED) for value in values)
-    return False
+        case _:
+            return False
+
+
+def constant_integer(node: ex.Expression) -> int | None:
+    """The value of an integer that is written as a constant; None for any other expression."""
+    match node:
+        case ex.Literal(value=int() as value):
+            return value
+        case ex.Negative(operand=ex.Literal(value=int() as value)):
+            return -value
+        case _:
+            return None
 
 
 def alone(conjunct: ex.Expression) -> str | None:
@@ -96,8 +112,9 @@ def calendar(field: str, zone: str | None) -> Callable[[Any], int]:
                 return at.timetuple().tm_yday
             case "week":
                 return at.isocalendar().week
-        found: int = getattr(at, field)
-        return found
+            case _:
+                found: int = getattr(at, field)
+                return found
 
     return of
 

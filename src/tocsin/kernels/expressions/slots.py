@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from tocsin import errors
 from tocsin.analysis.inference import Environment, type_of
@@ -98,6 +99,8 @@ def prepare(conjunct: ex.Expression, environment: Environment, families: Familie
     try:
         tree = parts.identity(conjunct) or parts.of(conjunct)
         pairs = ranks_that_meet(tree)
+    except errors.InternalError:
+        raise
     except (NotNumbers, errors.TocsinError):
         return None
     for left, right in pairs:
@@ -218,7 +221,10 @@ def _event(reference: ex.Attribute) -> Event:
             return reference.variable, "fixed", 1
         case ex.Edge.LAST:
             return reference.variable, "last", 0
-    return reference.variable, "running", 0
+        case ex.Each.PLAIN:
+            return reference.variable, "running", 0
+        case _:
+            assert_never(reference.index)
 
 
 def _has_wide_literal(node: ex.Expression) -> bool:

@@ -7,6 +7,8 @@ decide alone.
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import numpy as np
 
 from tocsin.kernels.model import Integers
@@ -28,6 +30,8 @@ def after_match(policy: AfterMatch, view: Flat) -> Integers:
             chosen = chosen[np.lexsort((view.first[chosen], view.groups[chosen]))]
         case Skip.TO_FIRST | Skip.TO_LAST:
             chosen = in_order(view)
+        case _:
+            assert_never(policy.skip)
     frontier = frontiers(policy, view)[chosen]
     return np.sort(chosen[chained(view.groups[chosen], view.first[chosen], frontier)])
 
@@ -41,7 +45,10 @@ def frontiers(policy: AfterMatch, view: Flat) -> Integers:
             return view.last + 1
         case Skip.TO_FIRST | Skip.TO_LAST:
             return _targets(policy, view)
-    return view.first
+        case Skip.REUSE:
+            return view.first
+        case _:
+            assert_never(policy.skip)
 
 
 def _earliest(view: Flat) -> Integers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import numpy as np
 
 from tocsin.kernels.model import Integers
@@ -24,4 +26,7 @@ def reported(output: Output, view: Flat) -> Integers:
             return best(view, by_end, -view.start, view.first)
         case Output.LONGEST:
             return best(view, by_start, -view.sizes, view.last)
-    return np.arange(len(view), dtype=np.int64)
+        case Output.ALL | Output.COUNT:
+            return np.arange(len(view), dtype=np.int64)
+        case _:
+            assert_never(output)

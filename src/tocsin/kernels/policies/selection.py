@@ -9,6 +9,7 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.gaps import Gaps
 from tocsin.kernels.expressions.interpret import holds
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
@@ -78,8 +79,8 @@ def alternatives(node: alg.Node) -> dict[str, tuple[str, ...]]:
                     raise errors.UnsupportedError(
                         f"Under `SEMANTICS next` the variable `{name}` is an alternative in one OR branch and stands "
                         "elsewhere in another, beside AND or NOT.",
+                        gap=Gaps.ALTERNATIVE_AND_ELEMENT,
                         where=inner.where,
-                        hint="give the variable another name in one of the branches.",
                     )
             return
         for child in inner.children():
@@ -200,6 +201,8 @@ def _is_final(conjunct: ex.Expression, variable: str) -> bool:
                     return True
                 case ex.Running(offset=offset) if offset > 0:
                     return True
+                case _:
+                    continue
     return False
 
 

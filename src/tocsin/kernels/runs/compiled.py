@@ -116,6 +116,8 @@ class Search:
                     _grow(arrays, ("stack_node", "stack_depth", "path", *(POOL[:-1] if self.labels else ())))
                 case _ if status == FULL and not count:
                     room, nodes = 2 * room, 2 * nodes
+                case _:
+                    pass  # done, or full of what was yielded
             if status in (DONE, FULL) and room == ROOM:
                 continue
             held = sum(arrays[name].nbytes for name in (*ARENA, *LIVE, *(name for name, _ in self.registers)))

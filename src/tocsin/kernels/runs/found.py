@@ -121,8 +121,12 @@ def matches_of(
     held = rows[paths.events]
     made, made_from = _made(paths, tables, rows, ts, derive) if tables.templates else (None, held)
     events: dict[str, Integers | Bag] = {}
+    gives: dict[str, dict[int, list[int]]] = {}
+    for place, step in enumerate(tables.steps):
+        for name, _, number in step.gives:
+            gives.setdefault(name, {}).setdefault(place, []).append(number)
     for name, kind in variables.items():
-        taken, numbers, offsets = _given(name, tables, paths)
+        taken, numbers, offsets = _given(gives.get(name, {}), len(tables.steps), paths)
         found = held[taken]
         if made is not None and (numbers != WHOLE).any():
             found = np.where(numbers == WHOLE, found, made.base + made_from[taken] + numbers)
@@ -131,23 +135,26 @@ def matches_of(
     return Matches(ts[first], ts[last], events, made=made, edges=(first, last) if with_edges else None)
 
 
-def _given(name: str, tables: Tables, paths: Paths) -> tuple[Integers, Integers, Integers]:
+def _given(gives: Mapping[int, Sequence[int]], size: int, paths: Paths) -> tuple[Integers, Integers, Integers]:
     """What a variable is given: by which kept steps, as which of the events they make, and where each match begins."""
-    gives = [[number for variable, _, number in step.gives if variable == name] for step in tables.steps]
-    taken, numbers, before = _expanded(gives, paths.steps)
+    taken, numbers, before = _expanded(gives, size, paths.steps)
     return taken, numbers, np.append(before, len(taken))[paths.offsets]
 
 
-def _expanded(lists: Sequence[Sequence[int]], steps: Integers) -> tuple[Integers, Integers, Integers]:
+def _expanded(lists: Mapping[int, Sequence[int]], size: int, steps: Integers) -> tuple[Integers, Integers, Integers]:
     """Each step's list, one behind the other: which step each entry is of, the entries, and how many are before each.
+
+    `lists` are by number, in order, of those of `size` steps that have any.
 
     Examples
     --------
-    >>> [found.tolist() for found in _expanded([[7], [], [8, 9]], np.array([2, 1, 0]))]
+    >>> [found.tolist() for found in _expanded({0: [7], 2: [8, 9]}, 3, np.array([2, 1, 0]))]
     [[0, 0, 2], [8, 9, 7], [0, 2, 2]]
     """
-    counts = np.array([len(one) for one in lists], np.int64)
-    flat = np.array([entry for one in lists for entry in one], np.int64)
+    counts = np.zeros(size, np.int64)
+    for number, one in lists.items():
+        counts[number] = len(one)
+    flat = np.array([entry for one in lists.values() for entry in one], np.int64)
     begins = np.cumsum(counts) - counts
     sizes = counts[steps]
     before = np.cumsum(sizes) - sizes
@@ -169,7 +176,8 @@ def _only(offsets: Integers, found: Integers) -> Integers:
 
 def _made(paths: Paths, tables: Tables, rows: Integers, ts: Integers, derive: Derive) -> tuple[Made, Integers]:
     """The events that matches make, step by step, and where those of each step begin."""
-    taken, template, first = _expanded([[number for number, _ in step.made] for step in tables.steps], paths.steps)
+    makes = {place: [number for number, _ in step.made] for place, step in enumerate(tables.steps)}
+    taken, template, first = _expanded(makes, len(tables.steps), paths.steps)
     if len(tables.templates) == 1:
         places = np.arange(len(template))
     else:

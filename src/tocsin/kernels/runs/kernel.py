@@ -122,7 +122,8 @@ def _bits(letter: Letter, types: tuple[str, ...], schemas: Mapping[str, Schema],
     """The sources of a letter: one for all types of which it asks the same."""
     is_inverted = _settled(letter, None, {}) == rx.TRUE
     asked: dict[ex.Expression, list[str]] = {}
-    for name in types:
+    only = {test.type for test in letter if isinstance(test, rx.TypeIs)}
+    for name in [one for one in only if one in schemas] if only else types:  # of any other type it is FALSE
         condition = _settled(letter, name, schemas[name].attributes)
         if is_inverted:
             condition = rx.simplified(ex.Or((ex.Not(condition), ex.IsNull(condition))))

@@ -236,7 +236,8 @@ class Registers:
                 return self._added(held.zero, node, held, lines)
             case rx.Combine(right=rx.Lift() as more):
                 return self._added(self._element_parts(node.left, held, lines), more, held, lines)
-        raise NotNumbers
+            case _:
+                raise NotNumbers
 
     def _added(self, old: Parts, node: rx.Lift, held: Element, lines: Lines) -> Parts:
         if node.monoid == "count":
@@ -267,7 +268,8 @@ class Registers:
                 raise NotNumbers
             case rx.EventTime() | rx.IsLater() | rx.TypeIs():
                 raise NotNumbers
-        return node.map_children(lambda child: self._leaves(child, lines))
+            case _:
+                return node.map_children(lambda child: self._leaves(child, lines))
 
     def _finished(self, node: rx.Finish, lines: Lines) -> Text:
         held = self._held_by(node.operand, node.monoid)

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
+from tocsin.kernels.expressions.of_rules import only_in_python
 from tocsin.kernels.model import Template
 from tocsin.language import expressions as ex
 
@@ -177,6 +178,10 @@ def tables(automaton: Automaton) -> Tables:
     replayed = _closed((name for value in fields for name in rx.registers_in(value)), updates)
     needed = [_split(automaton, one) for one in automaton.transitions]
     letters = _letters(native for native, _, _ in needed)
+    by_test: dict[ex.Expression, list[int]] = {}
+    for place, letter in enumerate(letters):
+        if letter:
+            by_test.setdefault(next(iter(letter)), []).append(place)
     templates: dict[Template, int] = {}
     steps = []
     for number, (one, (native, timing, others)) in enumerate(zip(automaton.transitions, needed, strict=True)):
@@ -189,7 +194,12 @@ def tables(automaton: Automaton) -> Tables:
                 number,
                 one.source,
                 one.target,
-                sum(1 << place for place, letter in enumerate(letters) if letter and set(letter) <= set(native)),
+                sum(
+                    1 << place
+                    for test in set(native)
+                    for place in by_test.get(test, ())
+                    if set(letters[place]) <= set(native)
+                ),
                 timing,
                 ex.all_of(*guard) if guard else None,
                 tuple((name, value) for name, value in one.updates if name in alive),
@@ -225,7 +235,7 @@ def _split(automaton: Automaton, one: Transition) -> tuple[Letter, int, list[ex.
                 timing = LATER
             case ex.Not(operand=rx.IsLater()):
                 timing = TIED
-            case _ if any(isinstance(node, (*_FOREIGN, rx.IsLater)) for node in test.walk()):
+            case _ if any(isinstance(node, (*_FOREIGN, rx.IsLater)) or only_in_python(node) for node in test.walk()):
                 others.append(test)
             case _:
                 native.append(test)
@@ -270,13 +280,17 @@ def _is_ambiguous(found: Tables) -> bool:
     shown = [_shown(step) for step in found.steps]
     asked = [_asked(found, step) for step in found.steps]
     guards = [frozenset(ex.conjuncts(step.guard)) for step in found.steps]
+    alike: list[dict[object, list[Step]]] = [{} for _ in found.leaving]
+    for leaving, by_shown in zip(found.leaving, alike, strict=True):
+        for step in leaving:
+            by_shown.setdefault(shown[step.number], []).append(step)
     begin = (START, START, False)
     seen, waiting = {begin}, [begin]
     while waiting:
         one, other, differ = waiting.pop()
         for left in found.leaving[one]:
-            for right in found.leaving[other]:
-                if shown[left.number] != shown[right.number] or _contradict(asked[left.number], asked[right.number]):
+            for right in alike[other].get(shown[left.number], ()):
+                if _contradict(asked[left.number], asked[right.number]):
                     continue
                 if not differ and _contradict(guards[left.number], guards[right.number]):
                     continue  # up to here the two are one run, with the same registers
@@ -324,6 +338,7 @@ def folded(expression: ex.Expression, type: str | None, attributes: Mapping[str,
                 return ex.Literal(node.type == type)
             case ex.Attribute(variable=rx.EVENT) if node.path[0] not in attributes:
                 return rx.NULL
-        return node
+            case _:
+                return node
 
     return rx.simplified(expression.transform(settled))

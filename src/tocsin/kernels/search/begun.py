@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.errors import unknown_node
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.search.program import Pick, Program, Search, Table, cut
 from tocsin.language import expressions as ex
@@ -45,7 +46,8 @@ def _replaced(core: alg.Node, size: int, pick: Pick) -> alg.Node:
             return replace(core, part=_replaced(core.part, size, pick))
         case alg.All():
             return replace(core, parts=(pick, *core.parts[size:]))
-    raise TypeError(f"{type(core).__name__} has no first events")
+        case _:
+            raise unknown_node(core, "The search of begun matches")
 
 
 def _within(tests: tuple[Test, ...], node: alg.Node) -> tuple[Test, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tocsin.kernels.expressions.code import fold_statements, true_code
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
@@ -69,7 +70,8 @@ class Columns:
                 return f"row_{self.numbers[variable]}"
             case PlaceOf():
                 return f"pos_{self.numbers[variable]}"
-        return None
+            case _:
+                return None
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,10 @@ def offset_of(reference: SlotRef) -> int | None:
             return 1
         case ex.Running():
             return reference.index.offset
-    return None
+        case ex.Fixed() | ex.Edge():
+            return None
+        case _:
+            assert_never(reference.index)
 
 
 def is_testable_next(test: Test, variable: str) -> bool:
@@ -272,4 +277,5 @@ def _event(
             return what.at(str(reference.index.number - 1)), [f"{what.count} >= {reference.index.number}"]
         case ex.Edge.FIRST:
             return what.at("0"), [f"{what.count} >= 1"]
-    return what.at(f"{what.count} - 1"), [f"{what.count} >= 1"]
+        case _:
+            return what.at(f"{what.count} - 1"), [f"{what.count} >= 1"]

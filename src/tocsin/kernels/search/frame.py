@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.errors import unknown_node
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.forms import may_be_empty
 from tocsin.kernels.gathered import Look
-from tocsin.kernels.reach import before_us
 from tocsin.kernels.search.absences import Absences
 from tocsin.kernels.search.conditions import Checks, Columns, is_final
 from tocsin.kernels.search.program import Pick, Search, Table
@@ -198,7 +198,7 @@ class Frame:
         window = self.setting.window_us
         looks = self.setting.looks
         keyed = {self.setting.numbers[name] for name, look in looks.items() if look.key is not None}
-        around = {self.setting.numbers[each.variable]: before_us(each) for each in self._around()}
+        around = {self.setting.numbers[each.variable]: alg.before_us(each) for each in self._around()}
         positive = [name for variable in self.kinds if (name := self.setting.numbers[variable]) not in around]
         positive += [f"t{n}" for n in self._picked()]
         before = dict.fromkeys(positive, 0) | around
@@ -319,4 +319,7 @@ def _unpicked(node: alg.Node, tables: Sequence[Table]) -> alg.Node:
             return tables[node.table].node
         case alg.Sequence() | alg.All() | alg.Repeat() | alg.Around():
             return node.rebuilt(lambda part: _unpicked(part, tables))
-    return node
+        case alg.Event():
+            return node
+        case _:
+            raise unknown_node(node, "The search by loops")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.types import Kind
+from tocsin.errors import unknown_node
 from tocsin.kernels.forms import may_be_empty
 from tocsin.kernels.search.absences import spoken_of
 from tocsin.kernels.search.frame import Setting
@@ -160,7 +161,7 @@ class _FunctionWriter(Gatherings):
             case alg.Gather():
                 self.emit(node.part, replace(state, gatherings=(node, *state.gatherings)), then)
             case _:
-                raise TypeError(f"{type(node).__name__} has no loop")
+                raise unknown_node(node, "The search by loops")
 
     # --- the innermost place ------------------------------------------------------------------------
 

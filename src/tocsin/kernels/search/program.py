@@ -18,7 +18,8 @@ from functools import cached_property
 from itertools import groupby, product
 
 from tocsin.algebra import nodes as alg
-from tocsin.errors import UnsupportedError
+from tocsin.errors import UnsupportedError, unknown_node
+from tocsin.gaps import Gaps
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.forms import MOST_LOOPS, may_be_empty
 from tocsin.language import expressions as ex
@@ -117,7 +118,10 @@ def _expanded(node: alg.Node) -> list[alg.Node]:
             return [replace(node, parts=parts) for parts in chosen]
         case alg.Around():
             return [replace(node, part=part) for part in _expanded(node.part)]
-    return [node]
+        case alg.Event() | alg.Repeat() | Pick():
+            return [node]
+        case _:
+            raise unknown_node(node, "The search by loops")
 
 
 class _Cutter:
@@ -143,7 +147,8 @@ class _Cutter:
             case alg.Any():
                 pick = self._table(node, iterated=iterated)
                 return alg.Repeat(pick, 0, 1) if may_be_empty(node) else pick
-        raise TypeError(f"{type(node).__name__} has no search")
+            case _:
+                raise unknown_node(node, "The search by loops")
 
     def _several(self, node: alg.Sequence | alg.All, *, iterated: bool) -> alg.Node:
         """The parts, the first ones as a table while there are more loops than one function may nest."""
@@ -200,8 +205,8 @@ def _refuse_lists_of_windows(waiting: Sequence[alg.Absent], node: alg.Node) -> N
             raise UnsupportedError(
                 f"The absence of `{absence.variable}`, in an iteration inside another part, has a condition on other "
                 "events that kernels cannot compute on numbers.",
+                gap=Gaps.NESTED_ABSENCE,
                 where=absence.where,
-                hint="leave out the condition, or one of the two; the reference evaluator runs it.",
             )
 
 

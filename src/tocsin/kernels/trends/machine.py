@@ -173,7 +173,8 @@ class _Places:
                 return _Part(first, last, any(part.is_empty for part in parts))
             case alg.Repeat(order=alg.Order.TIME | alg.Order.TIES):
                 return self._copies(node)
-        raise NotAWordError(node)
+            case _:
+                raise NotAWordError(node)
 
     def _place(self, event: alg.Event) -> int:
         assert event.type is not None

@@ -103,7 +103,8 @@ def _comparison(tests: Sequence[Test]) -> tuple[str, SlotRef, SlotRef] | None:
                 return None
             is_later = (offset_of(left) or 0) > (offset_of(right) or 0)
             return (op, left, right) if is_later else (MIRRORED[op], right, left)
-    return None
+        case _:
+            return None
 
 
 def _column(column: tuple[NDArray[Any], Any], chosen: Integers) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tocsin import errors
 from tocsin.algebra.alternatives import is_formula
 from tocsin.analysis.inference import Environment, type_of
-from tocsin.analysis.schema import BoundQuery, bind
+from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
 from tocsin.kernels.conditions import columns_of, environment_of
 from tocsin.kernels.expressions.slots import HELD, Test
@@ -73,7 +73,7 @@ def _said(bound: BoundQuery) -> BoundQuery | None:
     """A formula in the terms of SASE+, where an attribute must be there in all types of a variable."""
     try:
         query = as_words(bound.query)
-        return bind(query, {name: schema.attributes for name, schema in bound.schemas.items()}, time=bound.time)
+        return rebound(bound, query)
     except (NoWordsError, errors.TocsinError):
         return None
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
+from tocsin.errors import unknown_node
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
@@ -83,7 +84,8 @@ class _Reader:
                         continue  # one event alone satisfies every bag predicate (R27)
                     self._filter(conjunct, leaves)
                 return part, leaves
-        raise NoWordsError(f"its matches are no sequences of single events: {type(node).__name__}")
+            case _:
+                raise NoWordsError(f"its matches are no sequences of single events: {type(node).__name__}")
 
     def _filter(self, conjunct: ex.Expression, leaves: list[_Leaf]) -> None:
         match conjunct:
@@ -147,9 +149,10 @@ class _Named:
     leaves: list[_Leaf]
 
     def __post_init__(self) -> None:
-        labels = dict.fromkeys(leaf.label for leaf in self.leaves)
-        self.names = {label: min(label) if len(label) == 1 else "+".join(sorted(label)) for label in labels}
-        self.by_label = {label: [leaf for leaf in self.leaves if leaf.label == label] for label in labels}
+        self.by_label: dict[frozenset[str], list[_Leaf]] = {}
+        for leaf in self.leaves:
+            self.by_label.setdefault(leaf.label, []).append(leaf)
+        self.names = {label: min(label) if len(label) == 1 else "+".join(sorted(label)) for label in self.by_label}
         for own in self.by_label.values():
             if any(list(leaf.conditions) != list(own[0].conditions) for leaf in own):
                 raise NoWordsError("one variable has events under different conditions")
@@ -189,7 +192,8 @@ class _Named:
                     return replace(node, variable=self.stand_in(node.variable))
                 case ex.Variable():
                     return replace(node, name=self.stand_in(node.name))
-            return node
+                case _:
+                    return node
 
         return expression.transform(changed)
 
@@ -206,4 +210,5 @@ def _renamed(node: alg.Node, named: _Named) -> alg.Node:
             return replace(node, variable=named.of(named.leaves[int(node.variable)]))
         case alg.Repeat() | alg.Sequence() | alg.Any():
             return node.rebuilt(lambda part: _renamed(part, named))
-    raise TypeError(node)
+        case _:
+            raise unknown_node(node, "The count of trends")

@@ -155,7 +155,8 @@ class FormulaBuilder(ClauseBuilder):
                     return ex.Attribute(variable, (name,), where=node.where)
                 case ex.Attribute(first, path):
                     return ex.Attribute(variable, (first, *path), where=node.where)
-            return node
+                case _:
+                    return node
 
         return predicate.transform(bound)
 
@@ -166,7 +167,8 @@ def _bag_predicate(variable: str, conjunct: ex.Expression) -> ex.BagPredicate | 
             return ex.BagPredicate(BAG_PREDICATES[function], variable, (name,), where=conjunct.where)
         case ex.Call(function, (ex.Attribute(first, path, ex.Each.PLAIN),)) if function in BAG_PREDICATES:
             return ex.BagPredicate(BAG_PREDICATES[function], variable, (first, *path), where=conjunct.where)
-    return None
+        case _:
+            return None
 
 
 def _formulas(parts: tuple[Any, ...]) -> list[ast.Formula]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from tocsin import errors
 from tocsin.language import ast as clauses
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
@@ -91,7 +92,8 @@ def _text(formula: ast.Formula) -> tuple[str, int]:
             return f"PROJECT[{', '.join(map(_kept, kept))}]({_write(part)})", REPEATED
         case ast.Derive(part, variable, folds):
             return f"AGG {_name(variable)}[{', '.join(map(_fold, folds))}]({_write(part)})", REPEATED
-    raise TypeError(f"not a formula: {formula!r}")
+        case _:
+            raise errors.unknown_node(formula, "The printer of ACEL")
 
 
 def _name(name: str) -> str:
@@ -133,4 +135,5 @@ def print_condition(condition: ex.Expression) -> str:
         case ex.BagPredicate(order, variable, (first, *rest)):
             inner = ex.Attribute(first, tuple(rest)) if rest else ex.Name(first)
             return f"{_name(variable)}[{order.value}({print_expression(inner)})]"
-    raise TypeError(f"not a condition of FILTER: {condition!r}")
+        case _:
+            raise errors.unknown_node(condition, "The printer of ACEL's FILTER")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import assert_never
 
 from tocsin.language import durations
 from tocsin.language import expressions as ex
@@ -54,6 +55,8 @@ def _declaration(declaration: ast.Declaration) -> str:
             return head + _conditions(conditions, len(head), "")
         case ast.Rule():
             return _rule(declaration)
+        case _:
+            assert_never(declaration)
 
 
 def _rule(rule: ast.Rule) -> str:
@@ -116,6 +119,8 @@ def _constraint(constraint: ast.Constraint) -> str:
             return f"distinct({', '.join(map(_ident, variables))})"
         case ast.Unordered(variables):
             return f"unordered({', '.join(map(_ident, variables))})"
+        case _:
+            assert_never(constraint)
 
 
 def _reaction(reaction: ast.Emission | ast.Reaction) -> str:
@@ -125,6 +130,8 @@ def _reaction(reaction: ast.Emission | ast.Reaction) -> str:
         case ast.Emission(template, at, values):
             given = [f"{quoted(each.name)} = {print_expression(each.value)}" for each in values]
             return f"emit {_ident(template)} at {print_expression(at)} with {_block(given, '  ')}"
+        case _:
+            assert_never(reaction)
 
 
 def _duration(microseconds: int) -> str:

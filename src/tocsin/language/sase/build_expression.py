@@ -85,13 +85,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
         assert isinstance(operand.where, Place)
         is_bare = self._source.text[operand.where.start] not in "(-"
         match operand:
-            case ex.Literal(bool()):
-                pass
-            case ex.Literal(int() | float() as value) if is_bare:
+            case ex.Literal(int() | float() as value) if is_bare and not isinstance(value, bool):
                 return ex.Literal(-value, where=place)
             case ex.Interval(microseconds) if is_bare:
                 return ex.Interval(-microseconds, where=place)
-        return ex.Negative(operand, where=place)
+            case _:
+                return ex.Negative(operand, where=place)
 
     def group(self, meta: Meta, inner: ex.Expression) -> ex.Expression:
         return replace(inner, where=self._place(meta))

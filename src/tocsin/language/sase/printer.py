@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import assert_never
 
+from tocsin import errors
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -89,6 +91,8 @@ def _element(element: ast.Element, indent: int = 0) -> str:
             margin = " " * (indent + 4)
             body = ",\n".join(margin + _element(part, indent + 4) for part in parts)
             return f"{operator.value}(\n{body}\n{' ' * indent}){_quantifier(quantifier)}"
+        case _:
+            assert_never(element)
 
 
 def _quantifier(quantifier: ast.Quantifier | None) -> str:
@@ -218,7 +222,8 @@ def _primary(expression: ex.Expression) -> str:
             return f"{quoted(variable)}[{_write(bare(variable, condition))}]"
         case ex.BagPredicate(order, variable, path):
             return f"{quoted(variable)}[{order.value}({'.'.join(map(quoted, path))})]"
-    return _of_rules(expression)
+        case _:
+            return _of_rules(expression)
 
 
 def _of_rules(expression: ex.Expression) -> str:
@@ -235,7 +240,8 @@ def _of_rules(expression: ex.Expression) -> str:
             return f"avg({_listed(operands)})"
         case rx.SameEvent(left, right):
             return f"same_event({quoted(left.name)}, {quoted(right.name)})"
-    raise TypeError(f"not an expression: {expression!r}")
+        case _:
+            raise errors.unknown_node(expression, "The printer")
 
 
 def bare(variable: str, predicate: ex.Expression) -> ex.Expression:
@@ -247,7 +253,8 @@ def bare(variable: str, predicate: ex.Expression) -> ex.Expression:
                 return ex.Name(name, where=node.where)
             case ex.Attribute(owner, (first, *rest)) if owner == variable:
                 return ex.Attribute(first, tuple(rest), where=node.where)
-        return node
+            case _:
+                return node
 
     return predicate.transform(unbound)
 
@@ -265,6 +272,8 @@ def _event(variable: str, index: ex.Index) -> str:
             return f"{name}[{number}]"
         case ex.Edge():
             return f"{name}[{index.value}]"
+        case _:
+            assert_never(index)
 
 
 def _literal(value: bool | int | float | str | None) -> str:
@@ -280,6 +289,8 @@ def _literal(value: bool | int | float | str | None) -> str:
             return repr(value).replace("inf", "1e999")
         case int():
             return str(value)
+        case _:
+            assert_never(value)
 
 
 def _string(value: str) -> str:

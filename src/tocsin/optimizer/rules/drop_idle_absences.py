@@ -8,13 +8,13 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.dead import is_never_true
-from tocsin.optimizer.rules.rule import Schemas
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 from tocsin.optimizer.spine import is_plain, map_nodes
 
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
-def drop_idle_absences(query: alg.Query, schemas: Schemas = None) -> alg.Query:
+def drop_idle_absences(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """Drop absences that block nothing.
 
     Not under contiguity: every event of every type that is read counts for positions there (R17), so that no type may

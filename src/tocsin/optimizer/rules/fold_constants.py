@@ -8,11 +8,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.optimizer.constants import FALSE, TRUE, choice_of, folded
 from tocsin.optimizer.dead import is_never_true
-from tocsin.optimizer.rules.rule import Schemas
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 from tocsin.optimizer.spine import is_plain, map_nodes
 
 
-def fold_constants(query: alg.Query, schemas: Schemas = None) -> alg.Query:
+def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """Fold each conjunct of WHERE and NOT by itself.
 
     Sound because a folded conjunct has the same value for every choice of events, and is used only where it makes the
@@ -42,7 +42,8 @@ def fold_constants(query: alg.Query, schemas: Schemas = None) -> alg.Query:
                 if kept == ex.conjuncts(condition):
                     return node
                 return replace(node, condition=ex.all_of(*kept) if kept else None)
-        return node
+            case _:
+                return node
 
     pattern = map_nodes(query.pattern, change)
     return query if pattern is query.pattern else replace(query, pattern=pattern)

@@ -15,14 +15,14 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import Path, bound_together, keys
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
-from tocsin.optimizer.rules.rule import Schemas
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 from tocsin.optimizer.spine import is_free, is_plain, map_nodes, plain_equality
 
 # What is equal by `=` is one key, and the other way round; of other types, as doubles, this is not so sure.
 EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE})
 
 
-def partition_by_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
+def partition_by_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """Turn equalities between all variables into `[k]`, and leave them out.
 
     Sound where a match depends on its own events only, so not under policies, whose positions and competitors are those
@@ -36,10 +36,11 @@ def partition_by_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     >>> query = alg.Query(alg.Within(alg.Filter(alg.Sequence((a, b)), same), 10))
     >>> from tocsin.analysis.attributes import Schema
     >>> schemas = {name: Schema.of(name, {"ts": "bigint", "k": "string"}) for name in "AB"}
-    >>> split = partition_by_keys(query, schemas)
+    >>> split = partition_by_keys(query, Facts(schemas))
     >>> split.partition.same, split.pattern == alg.Within(alg.Sequence((a, b)), 10)
     (('k',), True)
     """
+    schemas = facts.schemas
     if schemas is None or not is_plain(query) or not is_free(query):
         return query
     found = tuple(name for name in _shared(query, schemas) if _is_exact(query, name, schemas))
@@ -49,7 +50,7 @@ def partition_by_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     return replace(query, partition=partition, pattern=map_nodes(query.pattern, lambda node: _without(node, found)))
 
 
-def _shared(query: alg.Query, schemas: Schemas) -> Iterator[str]:
+def _shared(query: alg.Query, schemas: Mapping[str, Schema]) -> Iterator[str]:
     """The attributes that all events of a match have in common by conditions, those that would break it included."""
     together = bound_together(query)
     if any(len(each.sure) < 2 for each in together):

@@ -1,4 +1,4 @@
-"""What a rewrite rule is: a name, a sentence, and a function from a query to a query that means the same."""
+"""A rewrite rule: a name, a sentence, and a function from a query to a query that means the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,28 @@ Schemas = Mapping[str, Schema] | None
 
 
 @dataclass(frozen=True)
+class Facts:
+    """Facts about a query that rules may use.
+
+    Attributes
+    ----------
+    schemas
+        The schemas of its event types; None before there are inputs.
+    time
+        The name of the time attribute, or that of each event type; None where distances are not to be closed.
+    integer_time
+        Whether times are integers.
+    """
+
+    schemas: Schemas = None
+    time: str | Mapping[str, str] | None = None
+    integer_time: bool = False
+
+
+NO_FACTS = Facts()
+
+
+@dataclass(frozen=True)
 class Rule:
     """A rewrite rule.
 
@@ -22,10 +44,10 @@ class Rule:
     summary
         What it does, for `explain()`.
     apply
-        Gives a query with the same matches on every stream, under every policy, with the same columns and ids. What it
-        cannot improve it gives back unchanged. Schemas may be missing.
+        Returns a query with the same matches on every stream, under every policy, with the same columns and ids. A
+        query that it cannot improve is returned unchanged.
     """
 
     name: str
     summary: str
-    apply: Callable[[alg.Query, Schemas], alg.Query] = field(repr=False)
+    apply: Callable[[alg.Query, Facts], alg.Query] = field(repr=False)

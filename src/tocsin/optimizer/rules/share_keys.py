@@ -13,11 +13,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import Equality, KeyClass, Member, keys
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import Schemas
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 from tocsin.optimizer.spine import is_plain, map_nodes, plain_equality, where_of
 
 
-def share_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
+def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """Add the equalities that connect a variable to earlier ones.
 
     Sound because `analysis.keys` finds only equalities that hold in every match that binds both variables, and none
@@ -32,10 +32,11 @@ def share_keys(query: alg.Query, schemas: Schemas = None) -> alg.Query:
     >>> same = ex.And((ex.Comparison("=", k["a"], k["c"]), ex.Comparison("=", k["c"], k["b"])))
     >>> query = alg.Query(alg.Filter(alg.Sequence((a, b, c)), same))
     >>> from tocsin.analysis.attributes import Schema
-    >>> shared = share_keys(query, {"T": Schema.of("T", {"ts": "bigint", "k": "string"})})
+    >>> shared = share_keys(query, Facts({"T": Schema.of("T", {"ts": "bigint", "k": "string"})}))
     >>> shared.pattern.condition.operands[-1] == ex.Comparison("=", k["a"], k["b"])
     True
     """
+    schemas = facts.schemas
     if schemas is None or query.selection is Selection.NEXT or query.timeouts or not is_plain(query):
         return query
     if not set(alg.event_types(query.pattern)) <= set(schemas):

@@ -7,9 +7,9 @@ from collections import defaultdict
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError
 from tocsin.algebra.ties import compares_ties
-from tocsin.errors import UnsupportedError
+from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import ON_SPARK, foreign_expression, of_rules, only_in_kernels
+from tocsin.physical.foreign import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
 from tocsin.physical.joins.copies import copy_name, unrolled
 from tocsin.source import Where
 
@@ -37,7 +37,10 @@ def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError 
     """
     if sliding and query.window_us is None:
         return _error("A sliding window without WITHIN", query.pattern.where)
-    foreign = of_rules(query, ON_SPARK) or foreign_expression(query) or only_in_kernels(query)
+    by_rules = of_rules(query, ON_SPARK)
+    if by_rules is not None:
+        return _error(*by_rules[1:])
+    foreign = foreign_expression(query) or only_in_kernels(query) or of_python(query)
     if foreign is not None:
         return _error(*foreign)
     return _in_pattern(query) or _in_clauses(query)
@@ -90,7 +93,8 @@ def _construct(node: alg.Node) -> str | None:
             return "A condition on a part of the pattern"
         case alg.Within():
             return "A window on a part of the pattern"
-    return f"The operator {type(node).__name__}"
+        case _:
+            return f"The operator {type(node).__name__}"
 
 
 def _is_short(node: alg.Repeat) -> bool:
@@ -119,4 +123,4 @@ def _in_clauses(query: alg.Query) -> UnsupportedError | None:
 
 
 def _error(construct: str, where: Where) -> UnsupportedError:
-    return UnsupportedError(f"{construct} does not run as joins.", where=where, hint=ANOTHER_STRATEGY)
+    return OptionRefusedError(f"{construct} does not run as joins.", where=where, hint=ANOTHER_STRATEGY)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import assert_never
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, alternatives
 from tocsin.language import expressions as ex
@@ -99,7 +101,10 @@ class _Unroller:
                 return made
             case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat() | alg.Filter() | alg.Within():
                 return node.rebuilt(self.node)
-        return node
+            case alg.Event():
+                return node
+            case _:
+                raise errors.unknown_node(node, "The plan of joins")
 
     def _run(self, event: alg.Event, number: int) -> alg.Node:
         copies = tuple(self._copy(event, place) for place in range(1, number + 1))
@@ -174,7 +179,10 @@ def _offset(reference: ex.Attribute) -> int | None:
             return 1
         case ex.Running():
             return reference.index.offset
-    return None
+        case ex.Fixed() | ex.Edge():
+            return None
+        case _:
+            assert_never(reference.index)
 
 
 def chosen(reference: ex.Attribute, bags: Bags, choice: Mapping[str, int]) -> str | None:

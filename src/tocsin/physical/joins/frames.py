@@ -17,7 +17,6 @@ clash, whatever the session's rules on case:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 
 from pyspark.sql import DataFrame
 
@@ -32,7 +31,7 @@ from tocsin.physical.joins.branches import END, START, BranchFrame, out
 from tocsin.physical.joins.model import Plan
 from tocsin.physical.shapes import Shape, shape_of
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select
+from tocsin.physical.sql.frames import select, union
 
 
 def matches(
@@ -56,7 +55,7 @@ def matches(
     ]
     if not frames:
         raise errors.InternalError("A plan without branches.", where=query.pattern.where)
-    united = reduce(lambda one, other: one.unionByName(other), frames)
+    united = union(frames, by_name=True)
     return select(
         identity.numbered(united, id=inputs.id),
         identity.match_id(id=inputs.id).alias("match_id"),

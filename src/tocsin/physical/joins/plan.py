@@ -65,7 +65,8 @@ def plan(
     if sliding and query.window_us is not None:
         slide_us = max(1, query.window_us // SLIDES_PER_WINDOW)
         windows = Sliding(query.window_us + slide_us, slide_us)
-    planners = (_Planner(query, group, rows, windows is not None) for group in groups.values())
+    conjuncts = [(each, {one.variable for one in ex.references_in(each)}) for each in conjuncts_of(query)]
+    planners = (_Planner(query, conjuncts, group, rows, windows is not None) for group in groups.values())
     return Plan(tuple(planner.branch(order, prefilter) for planner in planners), windows)
 
 
@@ -94,7 +95,12 @@ class _Planner:
     """Plans one signature."""
 
     def __init__(
-        self, query: alg.Query, group: list[tuple[Unrolled, Distances]], rows: Rows | None, sliding: bool
+        self,
+        query: alg.Query,
+        conjuncts: list[tuple[ex.Expression, set[str]]],
+        group: list[tuple[Unrolled, Distances]],
+        rows: Rows | None,
+        sliding: bool,
     ) -> None:
         first = group[0][0]
         self.bags: Bags = first.bags
@@ -109,7 +115,10 @@ class _Planner:
         self.rows = rows
         self.sliding = sliding
         self.conjuncts = [
-            (one, needs(one, self.bags)) for conjunct in conjuncts_of(query) for one in instances(conjunct, self.bags)
+            (one, needs(one, self.bags))
+            for conjunct, variables in conjuncts
+            if variables <= self.bags.keys()  # else it speaks of an event that is not there
+            for one in instances(conjunct, self.bags)
         ]
 
     def branch(self, order: Order | None, prefilter: str | None) -> Branch:

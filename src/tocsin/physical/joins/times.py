@@ -16,7 +16,8 @@ def micros(time: Column, kind: Kind) -> Column:
             return instants.micros_of_instant(time)
         case Kind.LOCAL:
             return instants.micros_of_local(time)
-    return time.cast("bigint")
+        case _:
+            return time.cast("bigint")
 
 
 def bucket(time: Column, width_us: int) -> Column:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
-from tocsin.errors import InvalidOptionError, UnsupportedError, did_you_mean
+from tocsin.errors import UnsupportedError
 from tocsin.kernels.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -14,22 +14,11 @@ from tocsin.physical.claims import refused_by_aggregates, unsupported
 from tocsin.physical.sliced.groups import is_joint
 
 ON = {"spark": "on Spark", "local": "locally"}
-STRATEGIES = ("auto", "aggregate")
-HINT = "give the table as rows: `tables={'known': [('A', 'B'), …]}`; every engine runs that."
 
 
 def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
     """By name, the rules that an engine does not run, each with the first reason."""
     return {rule.name: reason for rule in program.rules if (reason := refused(rule, engine)) is not None}
-
-
-def check_strategy(strategy: str) -> None:
-    """Refuse a strategy that programs do not run with."""
-    if strategy not in STRATEGIES:
-        raise InvalidOptionError(
-            f"Rules do not run with the strategy `{strategy}`.",
-            hint=did_you_mean(str(strategy), STRATEGIES, "strategies of rules"),
-        )
 
 
 def refused(rule: Rule, engine: str, strategy: str = "auto") -> UnsupportedError | None:
@@ -38,12 +27,9 @@ def refused(rule: Rule, engine: str, strategy: str = "auto") -> UnsupportedError
         return reason
     reason = unsupported(rule.query, ON[engine])
     if reason is not None:
-        return UnsupportedError(reason.message, where=reason.where, hint=HINT)
-    for emit in rule.emits:
-        reason = unsupported(emitting(rule, emit), ON[engine])
-        if reason is not None:
-            return UnsupportedError(reason.message, where=reason.where, hint=HINT)
-    return None
+        return reason
+    emitted = (unsupported(emitting(rule, emit), ON[engine]) for emit in rule.emits)
+    return next((reason for reason in emitted if reason is not None), None)
 
 
 def is_shared(rule: Rule) -> bool:

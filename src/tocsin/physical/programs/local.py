@@ -14,10 +14,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.clocks import Schemas
 from tocsin.analysis.types import from_spark_name
+from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.local_together import match_together
-from tocsin.physical.programs.run import RESULT, Columns, Run, Search, columns_of, lacks
+from tocsin.physical.programs.run import RESULT, Run, columns_of, lacks
 from tocsin.physical.sliced.arrow import ArrowTypes, attributes_of
 
 
@@ -30,21 +31,21 @@ class Local:
         The user's inputs.
     program
         The program; its templates tell the columns of a list without rows.
-    columns
-        The names of columns.
+    options
+        The options, of which the names of columns matter here.
     """
 
     name = "local"
     whole = None
 
-    def __init__(self, inputs: Any, program: Program, columns: Columns) -> None:
-        self.inputs, self.program, self.columns = inputs, program, columns
+    def __init__(self, inputs: Any, program: Program, options: Options) -> None:
+        self.inputs, self.program, self.options = inputs, program, options
 
     @cached_property
     def given(self) -> Mapping[str, pa.Table]:
         """The user's tables by event type."""
         if not isinstance(self.inputs, Mapping):
-            found = of_each_type(table_of(self.inputs), self.program.read, self.columns.type)
+            found = of_each_type(table_of(self.inputs), self.program.read, self.options.type)
             self._check(found)
             return found
         require_type_names(self.inputs)
@@ -52,7 +53,7 @@ class Local:
         times = (
             table.schema.field(column).type
             for name, table in tables.items()
-            if (column := self.columns.time.get(name)) in table.column_names
+            if (column := self.options.times.get(name)) in table.column_names
         )
         time = next(times, pa.int64())
         self._check(tables)
@@ -68,23 +69,20 @@ class Local:
 
     def _check(self, tables: Mapping[str, pa.Table]) -> None:
         """Refuse tables of events from outside without the columns of `tie=` and `id=`; without rows, none is read."""
-        outside = [name for name in self.program.read if name not in self.program.emitted]
+        outside = [name for name in self.program.read if name not in self.program.emitters]
         given = {name: tables[name] for name in outside if name in tables and tables[name].num_rows}
-        local.require_columns(given, self.columns.tie, self.columns.id)
+        local.require_columns(given, self.options.ties, self.options.id)
 
     def _empty(self, template: str, time: pa.DataType) -> pa.Table:
-        fields = [pa.field(self.columns.time.get(template, ""), time)]
+        fields = [pa.field(self.options.times.get(template, ""), time)]
         for attribute in self.program.templates[template].attributes:
             kind = pa.null() if attribute.type is None else ArrowTypes({}).fixed(from_spark_name(attribute.type))
             fields.append(pa.field(attribute.name, kind))
         return pa.schema(fields).empty_table()
 
-    def match(
-        self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], columns: Columns, search: Search
-    ) -> pa.Table:
+    def match(self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], options: Options) -> pa.Table:
         """The matches of a query."""
-        limits = {name: getattr(search, name) for name in ("max_matches_per_start", "max_task_memory")}
-        return local.match(query, inputs, **vars(columns), strategy=search.strategy, **limits)
+        return local.match(query, inputs, options)
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], pa.Table]) -> pa.Table:
         """The matches of a query: all values are Python's here."""
@@ -122,14 +120,13 @@ class Local:
             found = match_together(
                 {name: rule.query for name, rule in joint.items()},
                 {name: run.read(name) for rule in joint.values() for name in rule.reads},
-                time=self.columns.time,
-                ids={name: None if run.reads_derived(rule) else self.columns.id for name, rule in joint.items()},
-                max_matches_per_start=run.search.max_matches_per_start,
-                max_task_memory=run.search.max_task_memory,
+                time=self.options.times,
+                ids={name: None if run.reads_derived(rule) else self.options.id for name, rule in joint.items()},
+                max_matches_per_start=run.options.max_matches_per_start,
+                max_task_memory=run.options.task_bytes,
             )
             run.found |= {name: one.table for name, one in found.items()}
-        tables = [_tagged(rule.name, run.matched(rule, rule.query)) for rule in wanted]
-        return pa.concat_tables(tables, promote_options="default").select([*RESULT, *(rule.name for rule in wanted)])
+        return _beside({rule.name: run.matched(rule, rule.query) for rule in wanted})
 
     def union(self, type: str, frames: Sequence[pa.Table]) -> pa.Table:
         """All rows."""
@@ -142,9 +139,17 @@ class Local:
             ) from None
 
 
-def _tagged(rule: str, found: pa.Table) -> pa.Table:
-    """The matches of a rule with its name, and its variables as one column."""
-    variables = [name for name in found.column_names if name not in RESULT]
-    whole = found.select(variables).to_struct_array()
-    names = pa.array([rule] * found.num_rows, pa.string())
-    return found.select(RESULT[1:]).add_column(0, "rule", names).append_column(rule, whole)
+def _beside(found: Mapping[str, pa.Table]) -> pa.Table:
+    """The matches of rules below each other, with the names of the rules, and the variables of each as one column."""
+    names = pa.array([rule for rule, table in found.items() for _ in range(table.num_rows)], pa.string())
+    common = pa.concat_tables([table.select(RESULT[1:]) for table in found.values()], promote_options="default")
+    columns = dict(zip(RESULT, [pa.chunked_array([names]), *common.columns], strict=True))
+    before = 0
+    for rule, table in found.items():
+        whole = table.select([name for name in table.column_names if name not in RESULT]).to_struct_array()
+        # NULL in the rows of all other rules: two pieces, however many rules there are.
+        after = len(names) - before - table.num_rows
+        pieces = [pa.nulls(before, whole.type), *whole.chunks, pa.nulls(after, whole.type)]
+        columns[rule] = pa.chunked_array(pieces, whole.type)
+        before += table.num_rows
+    return pa.table(columns)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -20,36 +20,15 @@ from tocsin.algebra.ties import compares_ties, ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.clocks import Schemas, unit_of
 from tocsin.analysis.durations import counting
-from tocsin.analysis.temporal import network
+from tocsin.gaps import Gaps
 from tocsin.language.ast import Selection
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.optimizer.statistics import Statistics
-from tocsin.physical.bounded import within_distances
+from tocsin.options import Options
 from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import column, emitting, is_shared, refused
+from tocsin.plan.prepare import bounded
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")
-
-
-@dataclass(frozen=True)
-class Search:
-    """How the matches of a rule are searched for: as for `Pattern.match`."""
-
-    strategy: str = "auto"
-    max_matches_per_start: int = MOST_MATCHES_PER_START
-    max_task_memory: int = MOST_MEMORY
-    statistics: Statistics | None = None
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The names that users have for columns: as for `Pattern.match`, `time` for each event type."""
-
-    time: Mapping[str, str]
-    tie: tuple[str, ...]
-    type: str
-    id: str | None
 
 
 class Engine(Protocol[Frame]):
@@ -71,7 +50,7 @@ class Engine(Protocol[Frame]):
     def schemas(self) -> Schemas:
         """The attributes of the user's inputs, by event type."""
 
-    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], columns: Columns, search: Search) -> Frame:
+    def match(self, query: alg.Query, inputs: Frame | Mapping[str, Frame], options: Options) -> Frame:
         """The matches of a query."""
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], Frame]) -> Frame:
@@ -96,19 +75,18 @@ class Run(Generic[Frame]):
 
     program: Program
     engine: Engine[Frame]
-    columns: Columns
-    search: Search = field(default_factory=Search)
+    options: Options
     unit: Unit = MICROSECONDS
     known: dict[str, Frame] = field(default_factory=dict)
     found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
 
     def __post_init__(self) -> None:
         """Bound every rule, order its repetitions by tie columns (R41), and call time as the data does."""
-        selected = self.search.strategy == "aggregate"
+        selected = self.options.strategy == "aggregate"
         rules = tuple(
             replace(rule, query=bounded(self._ordered(rule), selected=selected)) for rule in self.program.rules
         )
-        self.program = replace(self.program, rules=rules).timed(self.columns.time)
+        self.program = replace(self.program, rules=rules).timed(self.options.times)
 
     def matches(self, name: str) -> Frame:
         """The matches of a rule."""
@@ -119,7 +97,8 @@ class Run(Generic[Frame]):
 
     def together(self, names: Sequence[str]) -> Frame:
         """The matches of several rules in one frame."""
-        wanted = [rule for rule in self.program.rules if rule.name in names]
+        asked = frozenset(names)
+        wanted = [rule for rule in self.program.rules if rule.name in asked]
         self.check(wanted)
         check_columns(wanted)
         return self.engine.together(self, wanted)
@@ -134,29 +113,31 @@ class Run(Generic[Frame]):
     def needed(self, wanted: Sequence[Rule]) -> list[Rule]:
         """The rules, and all that emit what they read."""
         rules = list(wanted)
+        known = {rule.name for rule in rules}
         for rule in rules:  # grows while it is read
-            rules += [one for one in self._emitting(rule.reads) if one not in rules]
+            rules += (new := [one for one in self._emitting(rule.reads) if one.name not in known])
+            known.update(one.name for one in new)
         return rules
 
     def reads_derived(self, rule: Rule) -> bool:
         """Whether a rule reads what rules emit: events that have neither an id of the user's nor a tie."""
-        return any(name in self.program.emitted for name in rule.reads)
+        return any(name in self.program.emitters for name in rule.reads)
 
     def shares(self, rule: Rule) -> bool:
         """Whether a rule is searched for together with others of its stratum."""
-        return self.search.strategy == "auto" and is_shared(rule)
+        return self.options.strategy == "auto" and is_shared(rule)
 
     def _ordered(self, rule: Rule) -> alg.Query:
-        return ordered_by_ties(rule.query) if self.columns.tie else rule.query
+        return ordered_by_ties(rule.query) if self.options.ties else rule.query
 
     def check(self, wanted: Sequence[Rule]) -> None:
         """Refuse what does not run, and inputs that are not there, for these rules and all that they read from."""
         rules = self.needed(wanted)
         errors.raise_all(
-            [reason for rule in rules if (reason := refused(rule, self.engine.name, self.search.strategy))]
+            [reason for rule in rules if (reason := refused(rule, self.engine.name, self.options.strategy))]
         )
         errors.raise_all([reason for rule in rules if (reason := self._untied(rule)) is not None])
-        derived = self.program.emitted
+        derived = self.program.emitters
         reads = dict.fromkeys(name for rule in rules for name in rule.reads if name not in derived)
         problems: list[errors.TocsinError] = [
             errors.UnknownEventTypeError(
@@ -173,22 +154,25 @@ class Run(Generic[Frame]):
     def _untied(self, rule: Rule) -> errors.UnsupportedError | None:
         """Why a rule does not run with tie columns, which emitted events have not; None when it does."""
         is_selected = rule.query.selection is not Selection.ANY
-        if not self.columns.tie or not self.reads_derived(rule):
+        if not self.options.ties or not self.reads_derived(rule):
             return None
         if not is_selected and not compares_ties(rule.query.pattern):
             return None
         what = f"`select {rule.query.selection.value}`" if is_selected else "A repetition"
         return errors.UnsupportedError(
             f"{what} on emitted events does not run with `tie=` yet.",
+            gap=Gaps.TIES_OF_EMITTED_EVENTS,
             where=rule.where,
-            hint="leave out `tie=`.",
         )
 
     def _emitting(self, types: Sequence[str]) -> list[Rule]:
-        return [rule for rule in self.program.rules if any(emit.type in types for emit in rule.emits)]
+        found = [self.program.emitters[name] for name in types if name in self.program.emitters]
+        if len(found) < 2:
+            return [rule for each in found for rule in each.values()]
+        return [rule for rule in self.program.rules if any(rule.name in each for each in found)]
 
     def _clash(self, template: str) -> errors.TocsinError | None:
-        time = self.columns.time[template]
+        time = self.options.times[template]
         if all(attribute.name != time for attribute in self.program.templates[template].attributes):
             return None
         return errors.InvalidOptionError(
@@ -200,22 +184,22 @@ class Run(Generic[Frame]):
 
     def matched(self, rule: Rule, query: alg.Query) -> Frame:
         """The matches of a rule, by itself; `query` may ask for other columns."""
-        columns = self.columns
+        options = self.options
         if rule.name in self.found:
             return self.found[rule.name](query.returns)
         if self.reads_derived(rule):
-            columns = replace(columns, id=None, tie=())  # they are known by their values
+            options = replace(options, id=None, tie=None)  # they are identified by their values
         elif self.engine.whole is not None and query.selection not in CONTIGUOUS:
-            return self.engine.match(query, self.engine.whole, columns, self.search)
-        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, columns, self.search)
+            return self.engine.match(query, self.engine.whole, options)
+        return self.engine.match(query, {name: self.read(name) for name in rule.reads}, options)
 
     def read(self, name: str) -> Frame:
         """All events of a type."""
-        if name not in self.program.emitted:
+        if name not in self.program.emitters:
             return self.engine.given[name]
         if name not in self.known:
             frames = list(self._emitted(name))
-            given = self.engine.given_events(self.program.templates[name], self.columns.time[name])
+            given = self.engine.given_events(self.program.templates[name], self.options.times[name])
             if given is not None:
                 frames.append(given)
             self.known[name] = self.engine.union(name, frames)
@@ -233,14 +217,9 @@ class Run(Generic[Frame]):
 
     def as_events(self, emit: alg.Emit, values: Frame) -> Frame:
         """The values of an `emit`, as `emitting` calls them, under the names of its template."""
-        time = self.columns.time[emit.type]
+        time = self.options.times[emit.type]
         names = [time, *(name for name, _ in emit.values)]
         return self.engine.chosen(values, {column(place): name for place, name in enumerate(names)}, time)
-
-
-def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:
-    """The query of a rule with the window that follows from its distances; see `within_distances`."""
-    return within_distances(query, network(query, TIMESTAMP), selected=selected)
 
 
 def check_columns(rules: Sequence[Rule]) -> None:
@@ -274,16 +253,13 @@ def lacks(template: Template, column: str, known: Iterable[str]) -> errors.Tocsi
     )
 
 
-def timed_run(
-    program: Program, engine: Engine[Frame], columns: Columns, time_unit: str | None, search: Mapping[str, Any]
-) -> Run[Frame]:
+def timed_run(program: Program, engine: Engine[Frame], options: Options) -> Run[Frame]:
     """A program on an engine, its durations converted to the unit of integer times (R42)."""
-    unit = _unit(program, engine.schemas, columns.time, time_unit)
-    asked = Search(**search)
-    if asked.statistics is not None:
-        asked = replace(asked, statistics=asked.statistics.times(1 / unit.microseconds))
+    unit = _unit(program, engine.schemas, options.times, options.time_unit)
+    # The rules count in that unit from here on, and so does what is known of their events.
+    known = options.counting(unit).known
     with counting(unit.microseconds):
-        return Run(unit.program(program), engine, columns, asked, unit)
+        return Run(unit.program(program), engine, replace(options, time_unit=None, rates=None, statistics=known), unit)
 
 
 def _unit(program: Program, schemas: Schemas, times: Mapping[str, str], time_unit: str | None) -> Unit:
@@ -298,5 +274,5 @@ def times_of(program: Program, time: str | Mapping[str, str]) -> dict[str, str]:
     names = [*program.read, *program.emitted]
     if isinstance(time, str):
         return dict.fromkeys(names, time)
-    missing = [name for name in program.read if name not in time and name not in program.emitted]
+    missing = [name for name in program.read if name not in time and name not in program.emitters]
     return {name: time.get(name, TIMESTAMP) for name in names if name not in missing}

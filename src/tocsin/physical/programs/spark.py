@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,15 +14,16 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, Template
 from tocsin.analysis.clocks import Schemas
+from tocsin.options import Options
 from tocsin.physical.compat import is_dataframe, schema_of
+from tocsin.physical.computed import computed, split
 from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import require_type_column
-from tocsin.physical.programs.computed import computed, split
-from tocsin.physical.programs.run import Columns, Run, Search, columns_of, lacks
+from tocsin.physical.programs.run import Run, columns_of, lacks
 from tocsin.physical.programs.strata import Strata
 from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where
+from tocsin.physical.sql.frames import select, union, where
 from tocsin.physical.values import NUMBERS, Kind, kind_of, null
 
 
@@ -78,15 +79,12 @@ class Spark:
             return found
         return {name: where(self.whole, F.col(self.type_column) == F.lit(name)) for name in self.types}
 
-    def match(
-        self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], columns: Columns, search: Search
-    ) -> DataFrame:
+    def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], options: Options) -> DataFrame:
         """The matches of a query."""
-        made = prepare(query, inputs, **vars(columns), **vars(search))
+        made = prepare(query, inputs, options)
         if made.strategy == "kernel" and made.is_only_joined_by_keys:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
-            options = replace(made.options, strategy="join")
-            made = replace(made, options=options)
+            made = replace(made, options=replace(made.options, strategy="join"))
         return made.matches()
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:
@@ -134,7 +132,7 @@ class Spark:
                         f"{other.dataType.simpleString()} in another.",
                         hint="emit values of one type, the same as those of the input.",
                     )
-        return reduce(lambda one, other: one.union(other), frames)
+        return union(frames)
 
 
 def meets(one: T.DataType, other: T.DataType) -> bool:

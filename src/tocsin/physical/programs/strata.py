@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
-from tocsin.analysis.schema import bind
 from tocsin.kernels.kernel import Kernel, kernel
-from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
@@ -38,8 +35,9 @@ from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.together import HALVES, RULE
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where, with_columns
+from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import Kind, null
+from tocsin.plan.prepare import prepare
 
 if TYPE_CHECKING:
     from tocsin.physical.programs.spark import Spark
@@ -85,7 +83,7 @@ class Strata:
         frames = [self._shown()] if self.searched is not None else []
         alone = [rule for rule in self.wanted if rule not in self.joint]
         frames += [self._alone(rule) for rule in alone]
-        return reduce(lambda one, other: one.union(other), frames)
+        return union(frames)
 
     # --- one stratum ------------------------------------------------------------------------------
 
@@ -94,7 +92,7 @@ class Strata:
         reads = list(dict.fromkeys(name for rule in rules for name in rule.reads))
         if not reads:
             return
-        emitted = self._emitted([name for name in reads if name in self.run.program.emitted])
+        emitted = self._emitted([name for name in reads if name in self.run.program.emitters])
         inputs, parts, mixed = self._inputs(reads, emitted)
         self.time_kind = inputs.time_kind
         rules = self._that_fit(rules, inputs)
@@ -106,8 +104,7 @@ class Strata:
         every = [*parts, *(part for one in mixed for _, part in one.parts)]
         members = [self._member(rule, inputs, every) for rule in rules]
         kinds = () if before is None else before.kinds
-        asked = self.run.search
-        most, memory = asked.max_matches_per_start, asked.max_task_memory
+        most, memory = self.run.options.max_matches_per_start, self.run.options.task_bytes
         found = joint.search(members, inputs, parts, most=most, memory=memory, mixed=mixed, kinds=kinds)
         self.searched = replace(found, places={**(before.places if before else {}), **found.places})
         self.joint += rules
@@ -121,11 +118,10 @@ class Strata:
         for rule in rules:
             types = alg.event_types(rule.query.pattern)
             attributes = {name: attributes_of(inputs.streams[name].schema) for name in types}
-            bound = bind(rule.query, attributes, time=self.run.columns.time)
-            better = optimize(bound.query, bound.schemas).query
-            if has_other_keys(better, bound.schemas):
+            bound = prepare(rule.query, attributes, self.run.options.times).bound
+            if has_other_keys(bound.query, bound.schemas):
                 continue
-            made = kernel(replace(bound, query=better))
+            made = kernel(bound)
             if not chosen or joint.fits([*(self.kernels[one.name] for one in chosen), made]):
                 self.kernels[rule.name] = made
                 chosen.append(rule)
@@ -137,7 +133,7 @@ class Strata:
         query = made.query
         if rule not in self.wanted:
             query = replace(query, returns=tuple(chain(*(emitting(rule, emit).returns for emit in rule.emits))))
-        id = None if self.run.reads_derived(rule) else self.run.columns.id
+        id = None if self.run.reads_derived(rule) else self.run.options.id
         return joint.Member(self._number(rule), made, needed(query, attributes), id)
 
     def _number(self, rule: Rule) -> int:
@@ -149,32 +145,32 @@ class Strata:
         self, reads: Sequence[str], emitted: Sequence[_Emitted]
     ) -> tuple[Inputs, list[Part], list[joint.Mixed]]:
         """The event types that rules read, and the DataFrames to read beside the tape."""
-        columns = self.run.columns
-        outside = [name for name in reads if name not in self.run.program.emitted]
+        options = self.run.options
+        outside = [name for name in reads if name not in self.run.program.emitters]
         streams: dict[str, Stream] = {}
         parts: list[Part] = []
         if outside:
             given = self.engine.inputs
-            id = columns.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
-            found = resolve(given, outside, time=columns.time, tie=columns.tie, type=columns.type, id=id)
+            id = options.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
+            found = resolve(given, outside, time=options.times, tie=options.ties, type=options.type, id=id)
             streams |= found.streams
             parts += parts_of(found, others=False)
         derived = [name for name in reads if name not in streams]
         for name in derived:
             origins = self._alone_emit(name)
-            given = self.engine.given_events(self.run.program.templates[name], columns.time[name])
+            given = self.engine.given_events(self.run.program.templates[name], options.times[name])
             if given is not None and self.engine.whole is None:
                 origins.append(given)
             known = [*(self._selected(one) for one in emitted if one.template == name), *origins]
             every = self.engine.union(name, known if given is None or given in origins else [*known, given])
-            streams[name] = stream_of(name, every, schema_of(every), None, columns.time[name])
+            streams[name] = stream_of(name, every, schema_of(every), None, options.times[name])
             parts += [part_of(replace(streams[name], frame=in_types(one, streams[name].schema))) for one in origins]
-        inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, columns.id)
+        inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, options.id)
         if self.engine.whole is None or not derived:
             return inputs, parts, []
         of_whole = [part for part in parts if part.type_column is not None]
         mixed = mixed_whole(
-            self.engine.whole, of_whole, [streams[name] for name in derived], columns.type, self.time_kind
+            self.engine.whole, of_whole, [streams[name] for name in derived], options.type, self.time_kind
         )
         return inputs, [part for part in parts if part.type_column is None], [mixed]
 
@@ -194,7 +190,7 @@ class Strata:
             compiler = Compiler(self._bindings(rule))
             for emit in rule.emits:
                 if emit.type in templates:
-                    own = columns_of(self.run.program.templates[emit.type], self.run.columns.time[emit.type])
+                    own = columns_of(self.run.program.templates[emit.type], self.run.options.times[emit.type])
                     order = [own[0], *(name for name, _ in emit.values)]
                     values = [compiler.output(each.expression) for each in emitting(rule, emit).returns]
                     made.append((self._number(rule), emit.type, order, values))

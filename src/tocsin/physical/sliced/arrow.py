@@ -99,11 +99,12 @@ def common_type(found: Iterable[pa.DataType]) -> pa.DataType:
 class ArrowTypes:
     """Arrow's types, for `tocsin.physical.looks`."""
 
-    schemas: Mapping[str, pa.Schema]
+    schemas: Mapping[str, pa.Schema | Mapping[str, pa.DataType]]
 
     def columns(self, event_type: str) -> Mapping[str, pa.DataType]:
         """The attributes of an event type."""
-        return {field.name: field.type for field in self.schemas[event_type]}
+        schema = self.schemas[event_type]
+        return {field.name: field.type for field in schema} if isinstance(schema, pa.Schema) else schema
 
     def inside(self, dtype: pa.DataType, name: str) -> pa.DataType | None:
         """The type of a struct's field."""

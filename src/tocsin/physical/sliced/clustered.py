@@ -41,12 +41,13 @@ from pyspark.sql import types as T
 
 from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
+from tocsin.options import Options
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.edges import ORIGIN, Across, Inside
 from tocsin.physical.sliced.events import Shipment
-from tocsin.physical.sliced.matches import Found, Options
+from tocsin.physical.sliced.matches import Found
 from tocsin.physical.sliced.slices import slice_of, slice_of_copy, with_copies
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sql import Column
@@ -71,7 +72,7 @@ def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_
     most = options.max_matches_per_start
     inside = Inside(kernel, shipment.layout, None, most, text, window_us=window, reach_us=2 * window, numbers=numbers)
     across = Across(kernel, shipment.layout, width, most, text, slack_us=window, numbers=numbers)
-    inside, across = replace(inside, memory=options.max_task_memory), replace(across, memory=options.max_task_memory)
+    inside, across = replace(inside, memory=options.task_bytes), replace(across, memory=options.task_bytes)
     both = T.StructType(
         [
             *schema.fields,

@@ -18,12 +18,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
-from tocsin.physical.sliced.matches import DEFAULTS, Options
+from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sql import Column

@@ -16,7 +16,7 @@ from tocsin.kernels.reach import Reach, iteration_of, reach_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.spine import own_conditions, where_of
+from tocsin.optimizer.spine import conditions_by_variable, own_conditions, where_of
 from tocsin.physical.claims import CONTIGUOUS, counts_other_types, refused_by_automata
 from tocsin.physical.sliced.width import width_us
 
@@ -67,8 +67,9 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
 def _scans_of(query: alg.Query) -> list[_Scan]:
     positive = {name: kind.types for name, kind in query.variables.items()}
     negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
+    own = conditions_by_variable(query)
     return [
-        _Scan(name, tuple(filter(None, types)), name in negated, own_conditions(query, name))
+        _Scan(name, tuple(filter(None, types)), name in negated, own.get(name, ()))
         for name, types in (positive | negated).items()
     ]
 

@@ -62,7 +62,8 @@ def written(value: Any, salt: int) -> int | str:
             return digest(salt, [], sorted(value), value)
         case list() | tuple():
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_list)
-    return str(value)
+        case _:
+            return str(value)
 
 
 def micros(value: dt.datetime) -> int:

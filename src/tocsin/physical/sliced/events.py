@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
+from typing import assert_never
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -45,7 +46,7 @@ from tocsin.physical.sliced.values import (
 )
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where, with_columns
+from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import TIMES, Kind, kind_of, value_of
 
 # How many of these columns travel.
@@ -170,7 +171,7 @@ class Shipper(Flags):
         frames = [self._select(part, packing, number) for number, part in enumerate(self.parts)]
         by = (F.shiftright(F.col(names.BITS), names.KEY_AT),) if packing.has_key else tuple(map(F.col, keys))
         return Shipment(
-            reduce(lambda one, other: one.union(other), frames),
+            union(frames),
             (*(column.name for column in self.columns), names.BITS, *STREAM_COLUMNS[: self.stream]),
             layout,
             micros,
@@ -329,7 +330,10 @@ class Shipper(Flags):
                 return value.number.cast("double")
             case Held.RANK if value.kind is Kind.INTEGER:
                 return value.column.cast("decimal(20,0)")
-        return value.column
+            case Held.BOOLEAN | Held.RANK:
+                return value.column
+            case _:
+                assert_never(held)
 
     def add_words(self, packing: Packing) -> None:
         """Add the columns of flags that do not fit into the bits."""

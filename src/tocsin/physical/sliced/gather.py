@@ -34,7 +34,7 @@ from tocsin.physical.sliced.rows import array_of, key_of
 MOST_AT_ONCE = 1 << 16
 KEY_TYPES = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}
 MOST_EVENTS = 1 << 20  # of bags: a gathering may hold any number of them
-OF_MONOIDS = 'say what your aggregate makes: `tocsin.Monoid(..., gives="double")`.'
+OF_MONOIDS = 'declare the type of its result: `tocsin.Monoid(..., gives="double")`.'
 
 
 def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVENTS) -> Iterator[Matches]:

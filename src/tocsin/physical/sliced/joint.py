@@ -33,7 +33,7 @@ from tocsin.physical.sliced.together import HALVES, RULE, JointTask, members_of,
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where
+from tocsin.physical.sql.frames import select, union, where
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 
@@ -300,7 +300,7 @@ class JointShipper:
             columns = self.every.values(part, self.packing)
             columns += [F.lit(None).alias(names.TAPE)] if self.hands_on else []
             frames.append(select(where(part.renamed, self.every.filter(part)), *columns))
-        return reduce(lambda one, other: one.union(other), frames)
+        return union(frames)
 
     def _mixed(self, mixed: Mixed) -> DataFrame:
         """The events of several parts, and the matches among them, by one look at each row."""

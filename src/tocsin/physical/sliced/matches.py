@@ -16,11 +16,12 @@ from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import expressions as ex
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.options import Options
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
 from tocsin.physical.compat import make_ready_for_python
+from tocsin.physical.computed import computed, split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall
 from tocsin.physical.shapes import Shape
@@ -36,26 +37,6 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
 from tocsin.physical.values import Kind, Value
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a user may ask of the search.
-
-    Attributes
-    ----------
-    slice_us
-        How wide time slices shall be; by default sixteen times the reach of the pattern.
-    max_matches_per_start
-        How many matches may have one start before the search gives up.
-    max_task_memory
-        How many bytes a task may hold for matches.
-    """
-
-    slice_us: int | None = None
-    max_matches_per_start: int = MOST_MATCHES_PER_START
-    max_task_memory: int = MOST_MEMORY
-
 
 DEFAULTS = Options()
 
@@ -93,8 +74,9 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
     by_id = _is_identified_after(kernel, inputs)
     found = (find or search)(kernel, inputs, options, with_digests=not by_id)
     frame = found.frame
-    if query.having is not None:
-        frame = where(frame, compiler_of(kernel, found).condition(query.having))
+    having = split(query).query.having
+    if having is not None:
+        frame = where(frame, compiler_of(kernel, found).condition(having))
     if by_id:
         hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
         frame = identity.numbered(hashed, id=inputs.id)
@@ -109,19 +91,32 @@ def compiler_of(kernel: AnyKernel, found: Found) -> Compiler:
     return Compiler(bindings_of(kernel.query, found.shapes), known_of(kernel))
 
 
-def returned(kernel: AnyKernel, inputs: Inputs, found: Found, match_id: Column, *others: Column) -> DataFrame:
-    """The columns that users see of matches that HAVING has kept, and others behind them."""
-    query, compiler = kernel.query, compiler_of(kernel, found)
-    returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+def returned(
+    kernel: AnyKernel, inputs: Inputs, found: Found, match_id: Column, late: Column | None = None
+) -> DataFrame:
+    """The columns that users see of the matches that HAVING keeps, and that of late events behind them.
+
+    The native condition of HAVING has been applied before; what Python decides is decided here.
+    """
+    query, compiler, made = kernel.query, compiler_of(kernel, found), split(kernel.query)
+    returns = made.query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
     kind = inputs.time_kind
-    return select(
-        found.frame,
+    before = [
         match_id.alias("match_id"),
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
-        *(compiler.output(each.expression).alias(each.name) for each in returns),
-        *(_said_of_timeouts(query) if query.timeouts else ()),
-        *others,
+    ]
+    after = [*(_said_of_timeouts(query) if query.timeouts else ()), *([] if late is None else [late])]
+    columns = (compiler.output(each.expression).alias(each.name) for each in returns)
+    frame = select(found.frame, *before, *columns, *after)
+    if made.is_native:
+        return frame
+    return computed(
+        frame,
+        made,
+        before=[name for column in before for name in column.names],
+        after=[name for column in after for name in column.names],
+        always=None if late is None else late.names[0],
     )
 
 
@@ -152,7 +147,7 @@ def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, wi
         options.max_matches_per_start,
         to_text(kernel.query),
         has_id=inputs.id is not None,
-        memory=options.max_task_memory,
+        memory=options.task_bytes,
     )
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 

@@ -10,8 +10,9 @@ import datetime as dt
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.model import WORD_BITS, Held
+from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.physical.looks import Walk, types_with
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes, common_type
@@ -77,7 +78,7 @@ def shipped(
         templates_of(kernel),
         builder.trimmed_digests(),
     )
-    return pa.table(builder.columns), layout
+    return builder.table(), layout
 
 
 def shipped_together(
@@ -114,14 +115,18 @@ def shipped_together(
                 },
             )
         )
-    return pa.table(every.columns), layouts
+    return every.table(), layouts
 
 
 def _candidates(kernel: AnyKernel, events: Sequence[Events]) -> _Columns:
     """The events that can take part, with their bits and times."""
     rows = [group.table.to_pylist() for group in events]
     kept = [_kept(kernel, group, own) for group, own in zip(events, rows, strict=True)]
-    flags = [_flags(kernel, group, own) for group, own in zip(events, rows, strict=True)]
+    sources: dict[str | None, list[Source]] = {}
+    for source in kernel.sources:
+        for kind in dict.fromkeys(source.types):
+            sources.setdefault(kind, []).append(source)
+    flags = [_flags(kernel, group, own, sources.get(group.type, ())) for group, own in zip(events, rows, strict=True)]
     if not kernel.counts_every_event:
         kept = [[row for row in keep if found[row]] for keep, found in zip(kept, flags, strict=True)]
     picked = [group.table.take(pa.array(keep, pa.int64())) for group, keep in zip(events, kept, strict=True)]
@@ -161,8 +166,9 @@ def _bits(kernel: AnyKernel, types: Sequence[str | None], flags: Sequence[Sequen
     """The columns with the flags of events of each type, and the number of the type."""
     packing = _packing(kernel)
     bits: list[int] = []
+    numbers: dict[str | None, int] = {kind: number for number, kind in enumerate(kernel.types)}
     for kind, own in zip(types, flags, strict=True):
-        number = kernel.types.index(kind) if kind in kernel.types else 0
+        number = numbers.get(kind, 0)
         base = names.OWN_COPY | number << packing.kinds_at
         bits += [base] * len(own) if packing.words else [base | found << names.FLAGS_AT for found in own]
     columns = {names.BITS: pa.array(bits, pa.int64())}
@@ -172,14 +178,14 @@ def _bits(kernel: AnyKernel, types: Sequence[str | None], flags: Sequence[Sequen
     return columns
 
 
-def _flags(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
+def _flags(kernel: AnyKernel, group: Events, rows: Sequence[Row], sources: Iterable[Source]) -> list[int]:
     """What each event may be bound to, as bits."""
     partition = kernel.query.partition
     has_key = all(name in group.table.column_names for name in partition.attributes)
     tests = [
         (source.variable, 1 << source.bit, [interpret.holds(one) for one in source.conditions])
-        for source in kernel.sources
-        if group.type in source.types and has_key
+        for source in sources
+        if has_key
     ]
     found = []
     for row in rows:
@@ -202,6 +208,9 @@ class _Columns:
     rows: Sequence[Sequence[Row]]
     columns: dict[str, pa.Array]
     ordered_by: tuple[str, ...] = ()
+    attributes: dict[tuple[str, pa.DataType], tuple[str, set[str]]] = field(default_factory=dict)
+    schemas: dict[str, dict[str, pa.DataType]] = field(default_factory=dict)
+    places: dict[str | None, int] = field(default_factory=dict)
 
     def _add(self, array: pa.Array, name: str | None = None) -> str:
         name = name or names.column(len(self.columns))
@@ -209,22 +218,35 @@ class _Columns:
         return name
 
     def __post_init__(self) -> None:
-        self.walk = Walk(ArrowTypes({group.type: group.table.schema for group in self.events if group.type}))
+        if not self.schemas:  # else it is a copy, for another kernel
+            schemas = {group.type: group.table.schema for group in self.events if group.type}
+            self.schemas = {name: {one.name: one.type for one in schema} for name, schema in schemas.items()}
+            self.places = {group.type: place for place, group in enumerate(self.events)}
+        self.walk = Walk(ArrowTypes(self.schemas))
         self.looks = self.walk.looks(self.kernel.query.pattern)
 
     def attribute(self, attribute: str, types: Iterable[str], dtype: pa.DataType | None = None) -> str:
-        """A column with an attribute of these types, NULL elsewhere."""
-        wanted = frozenset(types)
+        """A column with an attribute of these types; one column serves all variables that ask for the same."""
+        wanted = [name for name in types if attribute in self.schemas.get(name, ())]
+        kind = dtype or common_type(self.schemas[name][attribute] for name in wanted)
+        known = self.attributes.get((attribute, kind))
+        if known is None:
+            known = self.attributes[attribute, kind] = (self._add(pa.nulls(0)), set())
+        known[1].update(wanted)
+        return known[0]
+
+    def table(self) -> pa.Table:
+        """All columns, once it is known which types of events each of them is for."""
         pairs = list(zip(self.events, self.tables, strict=True))
-        has_it = [group.type in wanted and attribute in table.column_names for group, table in pairs]
-        kind = dtype or common_type(
-            table.schema.field(attribute).type for (_, table), has in zip(pairs, has_it, strict=True) if has
-        )
-        parts = [
-            table.column(attribute).combine_chunks().cast(kind, safe=False) if has else pa.nulls(len(table), kind)
-            for (_, table), has in zip(pairs, has_it, strict=True)
-        ]
-        return self._add(pa.concat_arrays(parts))
+        for (attribute, kind), (column, types) in self.attributes.items():
+            parts = [
+                table.column(attribute).combine_chunks().cast(kind, safe=False)
+                if group.type in types
+                else pa.nulls(len(table), kind)
+                for group, table in pairs
+            ]
+            self.columns[column] = pa.concat_arrays(parts)
+        return pa.table(self.columns)
 
     def gathered(self, variable: str, attributes: Sequence[str]) -> Gathered:
         """The columns of a variable."""
@@ -264,13 +286,13 @@ class _Columns:
     def carried(self, number: int) -> str:
         """A column of the kernel's `carried`."""
         carried = self.kernel.carried[number]
-        values: list[Any] = []
-        for group, rows in zip(self.events, self.rows, strict=True):
-            expression = carried.expressions.get(group.type or "")
-            if expression is None:
-                values += [None] * len(rows)
-            else:
-                values += interpret.slot_values(expression, rows, carried.held)
+        begins = [0, *accumulate(map(len, self.rows))]
+        values: list[Any] = [None] * begins[-1]
+        for kind, expression in carried.expressions.items():
+            place = self.places.get(kind)
+            if place is not None:
+                own = interpret.slot_values(expression, self.rows[place], carried.held)
+                values[begins[place] : begins[place + 1]] = own
         kinds = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
         if carried.held is not Held.RANK:
             return self._add(pa.array(values, kinds[carried.held]))
@@ -399,4 +421,5 @@ def _as_json(value: Any) -> Any:
             return value // MICROSECOND
         case bytes():
             return value.hex()
-    return str(value)
+        case _:
+            return str(value)

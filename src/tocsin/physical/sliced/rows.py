@@ -249,6 +249,8 @@ def event_of(
     table: pa.Table, kernel: AnyKernel, layout: Layout, kinds: Integers | None
 ) -> Callable[[int], Mapping[str, Any]]:
     """What tells the attributes of a row that a kernel wants."""
+    if not any(layout.wants.values()):
+        return lambda _: {}
     by_kind = {
         number: [(attribute, table.column(column)) for attribute, column in layout.wants.get(name, ())]
         for number, name in enumerate(kernel.types)

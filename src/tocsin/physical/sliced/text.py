@@ -53,7 +53,8 @@ def _value(column: Column, dtype: T.DataType) -> Column:
             return F.concat(F.lit('"'), F.lower(F.hex(column)), F.lit('"'))
         case _ if isinstance(dtype, T.ArrayType | T.MapType | T.VariantType):
             return F.to_json(column, JSON_OPTIONS)
-    return F.concat(F.lit('"'), column.cast("string"), F.lit('"'))
+        case _:
+            return F.concat(F.lit('"'), column.cast("string"), F.lit('"'))
 
 
 def _quoted(column: Column) -> Column:

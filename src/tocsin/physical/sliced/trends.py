@@ -14,13 +14,14 @@ from pyspark.sql import types as T
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
+from tocsin.options import Options
 from tocsin.physical.bags import Binding
 from tocsin.physical.compat import make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import Key, group_keys, returned
 from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers, Counting
 from tocsin.physical.sliced.events import Shipment, Shipper
-from tocsin.physical.sliced.matches import DEFAULTS, Options
+from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sql import functions as F

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyspark.sql import types as T
 
@@ -82,7 +83,8 @@ def micros_of(time: Column, kind: Kind) -> Column:
             return instants.micros_of_instant(time)
         case Kind.LOCAL:
             return instants.micros_of_local(time)
-    return time.cast("bigint")
+        case _:
+            return time.cast("bigint")
 
 
 def key_value(part: Part, attribute: str, kinds: set[Kind]) -> Column:
@@ -118,4 +120,7 @@ def is_held_as(dtype: T.DataType, held: Held) -> bool:
             return kind is Kind.DOUBLE
         case Held.BOOLEAN:
             return kind is Kind.BOOLEAN
-    return kind in (Kind.STRING, Kind.DECIMAL) or isinstance(dtype, T.BinaryType)
+        case Held.RANK:
+            return kind in (Kind.STRING, Kind.DECIMAL) or isinstance(dtype, T.BinaryType)
+        case _:
+            assert_never(held)

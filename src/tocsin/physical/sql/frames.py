@@ -34,6 +34,22 @@ def join_on(one: DataFrame, other: DataFrame, condition: Column, how: str) -> Da
     return one.join(other, to_spark(condition), how)
 
 
+def union(frames: Sequence[DataFrame], *, by_name: bool = False) -> DataFrame:
+    """All rows of frames with the same columns.
+
+    Spark analyzes a union with all that is in it, at once. Of n frames, n log n are analyzed in pairs of pairs, and n²
+    one after the other.
+    """
+    found = list(frames)
+    while len(found) > 1:
+        pairs = [
+            one.unionByName(other) if by_name else one.union(other)
+            for one, other in zip(found[::2], found[1::2], strict=False)
+        ]
+        found = [*pairs, *found[2 * len(pairs) :]]
+    return found[0]
+
+
 def repartition(frame: DataFrame, *by: Column) -> DataFrame:
     """The rows, those together that agree on these values; the session says in how many partitions."""
     return frame.repartition(*map(to_spark, by))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
+from typing import assert_never
 
 from pyspark.sql import types as T
 
@@ -41,7 +42,10 @@ def literal(value: Plain) -> str:
             return _signed(f"{value!r}D")
         case Decimal():
             return _signed(f"{value}BD")
-    return _signed(str(value) if -(2**31) <= value < 2**31 else f"{value}L")
+        case int():
+            return _signed(str(value) if -(2**31) <= value < 2**31 else f"{value}L")
+        case _:
+            assert_never(value)
 
 
 def bigint(value: int) -> str:
@@ -105,4 +109,5 @@ def type_name(dtype: T.DataType | str) -> str:
             return "TIMESTAMP_LTZ"
         case T.UserDefinedType():
             return type_name(dtype.sqlType())
-    return dtype.simpleString()
+        case _:
+            return dtype.simpleString()

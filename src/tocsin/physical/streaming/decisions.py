@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -189,6 +190,8 @@ def _limit(bound: alg.Bound, matches: Matches, ts: Integers) -> Integers:
         case alg.LastOf(variables):
             times = _extreme(variables, matches, ts, np.maximum, BEFORE_ALL)
             return np.where(times == BEFORE_ALL, AFTER_ALL, later(times, offset))
+        case _:
+            assert_never(bound.anchor)
 
 
 def later(times: Integers, by_us: int) -> Integers:

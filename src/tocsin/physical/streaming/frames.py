@@ -32,6 +32,7 @@ from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
 from tocsin.physical.compat import has_python_state, is_streaming
+from tocsin.physical.computed import split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import compact as graphs
@@ -72,8 +73,8 @@ REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a user may ask of a stream.
+class StreamSettings:
+    """The options of a stream, resolved against its inputs.
 
     Attributes
     ----------
@@ -113,26 +114,28 @@ class Options:
     unit: Unit = MICROSECONDS
 
 
-def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
+def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams, with the columns of a batch."""
     query = kernel.query
     found = search(kernel, inputs, distances, options)
     frame = found.frame
-    if query.having is not None:
-        kept = compiler_of(kernel, found).condition(query.having)
+    having = split(query).query.having
+    if having is not None:
+        kept = compiler_of(kernel, found).condition(having)
         frame = where(frame, kept | F.col(names.EVENT).isNotNull() if options.with_late else kept)
     match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
-    return returned(kernel, inputs, Found(frame, found.shapes), match_id, *_late(options))
+    return returned(kernel, inputs, Found(frame, found.shapes), match_id, _late(options))
 
 
-def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: Options) -> DataFrame:
+def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams as graphs, with the columns of a batch: a row for each end."""
     kernel, shipment, schema = graphs.ship(kernel, inputs, stream=what_travels(options), rated=rated(options))
     frame = stepped(kernel, inputs, distances, options, shipment, schema, as_graphs=True)
-    return graphs.named(kernel, inputs, frame, *_late(options))
+    late = _late(options)
+    return graphs.named(kernel, inputs, frame, *([] if late is None else [late]))
 
 
-def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options) -> Found:
+def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> Found:
     """The matches before RETURN; those that are only added up have no ids."""
     with_digests = not kernel.query.over_all_matches
     shipment, shapes = ship(
@@ -142,17 +145,17 @@ def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Optio
     return Found(stepped(kernel, inputs, distances, options, shipment, schema), shapes)
 
 
-def _late(options: Options) -> list[Column]:
+def _late(options: StreamSettings) -> Column | None:
     """The column of late events, if they are asked for."""
-    return [F.col(names.EVENT).alias(LATE)] if options.with_late else []
+    return F.col(names.EVENT).alias(LATE) if options.with_late else None
 
 
-def what_travels(options: Options) -> int:
+def what_travels(options: StreamSettings) -> int:
     """What of events that take no part is shipped."""
     return WITH_EVENTS if options.with_late else WITH_CLOCK
 
 
-def rated(options: Options) -> tuple[str, ...]:
+def rated(options: StreamSettings) -> tuple[str, ...]:
     """The types whose events are told apart, because they have a declared rate."""
     return () if options.guard is None else options.guard.types
 
@@ -161,7 +164,7 @@ def stepped(
     kernel: AnyKernel,
     inputs: Inputs,
     distances: Network,
-    options: Options,
+    options: StreamSettings,
     shipment: Shipment,
     schema: T.StructType,
     trend: Trend | None = None,
@@ -216,7 +219,7 @@ def given_by(
     shipment: Shipped,
     shards: int,
     sources: Sequence[tuple[str, ...]],
-    options: Options,
+    options: StreamSettings,
     schema: T.StructType,
 ) -> DataFrame:
     """What shards give for the events that are shipped to them.
@@ -308,7 +311,7 @@ def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness
     return found
 
 
-def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions: int) -> int:
+def _shards(kernel: AnyKernel, shipment: Shipment, options: StreamSettings, partitions: int) -> int:
     """How many shards there are: one without a key, or where matches depend on events of several keys."""
     if kernel.crosses_partitions:
         return shards_of(options, partitions, "`SEMANTICS contiguous` counts the events of all keys")
@@ -318,7 +321,7 @@ def _shards(kernel: AnyKernel, shipment: Shipment, options: Options, partitions:
 NO_KEY = "no key splits its events"
 
 
-def shards_of(options: Options, partitions: int, reason: str = "") -> int:
+def shards_of(options: StreamSettings, partitions: int, reason: str = "") -> int:
     """How many shards keys are spread over.
 
     Parameters

@@ -26,27 +26,27 @@ from tocsin.physical.joins.model import Join, Plan, Scan
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import join_on, select, where, with_columns
-from tocsin.physical.streaming.frames import WATERMARK_DELAY, Options
+from tocsin.physical.streaming.frames import WATERMARK_DELAY, StreamSettings
 from tocsin.physical.values import Kind
 
 ANOTHER = "leave out `strategy=`: a kernel runs it."
 
 
-def refused_as_joins(query: alg.Query, inputs: Inputs, options: Options) -> errors.TocsinError | None:
+def refused_as_joins(query: alg.Query, inputs: Inputs, options: StreamSettings) -> errors.TocsinError | None:
     """The first thing that joins of streams do not run, or None."""
     refusal = unsupported(query)
     if refusal is not None:
         return refusal
     absence = next(alg.absences_in(query.pattern), None)
     if absence is not None:
-        return errors.UnsupportedError("Absence does not run as joins of streams.", where=absence.where, hint=ANOTHER)
+        return errors.OptionRefusedError("Absence does not run as joins of streams.", where=absence.where, hint=ANOTHER)
     if inputs.id is None:
         return errors.InvalidOptionError(
             "Joins of streams need a column that identifies events: Spark cannot number equal matches of a stream.",
             hint=f"name one with `id=`, or {ANOTHER}",
         )
     if inputs.time_kind is not Kind.INSTANT:
-        return errors.UnsupportedError("Joins of streams need times of the type TIMESTAMP.", hint=ANOTHER)
+        return errors.OptionRefusedError("Joins of streams need times of the type TIMESTAMP.", hint=ANOTHER)
     asked = {
         "late=": options.with_late or options.is_strict,
         "heartbeats=": bool(options.heartbeats),
@@ -56,18 +56,18 @@ def refused_as_joins(query: alg.Query, inputs: Inputs, options: Options) -> erro
     }
     name = next((name for name, is_asked in asked.items() if is_asked), None)
     if name is not None:
-        return errors.UnsupportedError(f"Joins of streams know no `{name}`: time is Spark's there.", hint=ANOTHER)
+        return errors.OptionRefusedError(f"Joins of streams know no `{name}`: time is Spark's there.", hint=ANOTHER)
     return None
 
 
-def matches(query: alg.Query, plan: Plan, inputs: Inputs, options: Options) -> DataFrame:
+def matches(query: alg.Query, plan: Plan, inputs: Inputs, options: StreamSettings) -> DataFrame:
     """The matches of a planned query on streams, with the columns of a batch."""
     refusal = refused_as_joins(query, inputs, options)
     if refusal is not None:
         raise refusal
     has_key = bool(query.partition.attributes)
     for join in (join for branch in plan.branches for join in branch.joins if not has_key and not join.keys):
-        raise errors.UnsupportedError(
+        raise errors.OptionRefusedError(
             f"Nothing that Spark can join streams by connects `{join.scan.variable}` with the others.",
             hint=f"write PARTITION BY or an equality, or {ANOTHER}",
         )

@@ -29,7 +29,7 @@ from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sql.frames import with_columns
-from tocsin.physical.streaming.frames import LATE, Options, rated, search, stepped, what_travels
+from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Closing:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 
-def counted(trend: Trend, inputs: Inputs, distances: Network, options: Options, bound: BoundQuery) -> DataFrame:
+def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
     frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
@@ -70,7 +70,9 @@ def counted(trend: Trend, inputs: Inputs, distances: Network, options: Options, 
     return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
 
 
-def found(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Options, bound: BoundQuery) -> DataFrame:
+def found(
+    kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery
+) -> DataFrame:
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)
@@ -82,7 +84,7 @@ def found(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Option
 
 
 def _closed(
-    frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: Options
+    frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
     fields = [T.StructField(field.name, field.dataType) for field in schema.fields]  # a late event has none of them
     schema = T.StructType([*fields, T.StructField(LATE, T.StringType())] if options.with_late else fields)

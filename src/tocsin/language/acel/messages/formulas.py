@@ -124,11 +124,10 @@ def lone_sign(s: Situation) -> QuerySyntaxError | None:
             return s.error("Formulas are joined by words.", "write AND; it keeps what both formulas find.")
         case "|" | "||":
             return s.error("Formulas are joined by words.", "write OR.")
-        case "[":
-            name = s.before()
-            if name is not None and name.kind in {"word", "quoted"}:
-                return s.error("A predicate belongs to FILTER.", f"write {name.text} FILTER {name.text}[…].")
-    return None
+        case "[" if (name := s.before()) is not None and name.kind in {"word", "quoted"}:
+            return s.error("A predicate belongs to FILTER.", f"write {name.text} FILTER {name.text}[…].")
+        case _:
+            return None
 
 
 def second_name(s: Situation) -> QuerySyntaxError | None:

@@ -140,7 +140,8 @@ def _kind_of_name(s: Situation) -> str:
             return "the name of an attribute"
         case "LSQB":
             return "a letter, first or last" if "INT" in s.accepts else "the name of an attribute"
-    return "a name"
+        case _:
+            return "a name"
 
 
 def keywords(s: Situation) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language.sase.messages.characters import EXAMPLE
 from tocsin.language.sase.messages.situation import Piece, Situation
@@ -124,6 +126,9 @@ def unknown_operator(s: Situation) -> QuerySyntaxError | None:
     if not _is_type(s, len(s.tokens) - 1):
         return None
     if s.found.text == "[":
+        times = _times(s, s.found.end)
+        if times is not None:
+            return s.error(NUMBER_IN_BRACES, f"write `{word.text}{times}`.")
         return s.error(
             "Conditions do not stand in the pattern.",
             f"write `{word.text} a` here and the condition in WHERE: a.x > 5.",
@@ -136,15 +141,27 @@ def unknown_operator(s: Situation) -> QuerySyntaxError | None:
     )
 
 
+NUMBER_IN_BRACES = "The number of events follows the type, in braces."
+# What may stand in square brackets for a number of events: `3]`, `2,3]`, `2..3]`, `2,]`.
+_NUMBERS = re.compile(r"\s{0,9}(\d{1,9})\s{0,9}(?:(,|-|\.{2,3})\s{0,9}(\d{0,9})\s{0,9})?\]")
+
+
+def _times(s: Situation, start: int) -> str | None:
+    """The quantifier for numbers that stand in square brackets; None where something else does."""
+    found = _NUMBERS.match(s.source.text, start)
+    if found is None:
+        return None
+    least, joint, most = found.groups()
+    return f"{{{least}}}" if joint is None else f"{{{least},{most}}}"
+
+
 def condition_after_name(s: Situation) -> QuerySyntaxError | None:
     """`A a[x > 5]`, `A a[3]`."""
     if s.clause != "PATTERN" or s.accepts != {"RSQB"}:
         return None
-    name, kind = s.before(2), s.before(3)
-    if s.found.kind == "number" and s.after().text == "]" and name is not None and kind is not None:
-        return s.error(
-            "The number of events follows the type, in braces.", f"write `{kind.text}{{{s.found.text}}} {name.text}`."
-        )
+    name, kind, times = s.before(2), s.before(3), _times(s, s.found.start)
+    if times is not None and name is not None and kind is not None:
+        return s.error(NUMBER_IN_BRACES, f"write `{kind.text}{times} {name.text}`.")
     return s.error(
         "Conditions do not stand in the pattern.",
         f"write the condition in WHERE: {name.text if name else 'a'}.x > 5.",

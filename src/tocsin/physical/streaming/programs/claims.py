@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule
 from tocsin.errors import UnsupportedError
+from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.physical.programs.claims import asks_frame
 
@@ -22,8 +23,8 @@ def refused_on_streams(rule: Rule, emitted: Collection[str]) -> UnsupportedError
                 return UnsupportedError(
                     f"The rule `{rule.name}` asks a table that is a DataFrame about `{kind}`, which rules emit: on a "
                     "stream nobody can join what is found in a worker.",
+                    gap=Gaps.TABLE_OF_EMITTED_EVENTS,
                     where=rule.where,
-                    hint="give it as rows, `tables={'known': [('A', 'B'), …]}`, or ask it in the rule that emits.",
                 )
     return None
 

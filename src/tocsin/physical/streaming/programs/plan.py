@@ -14,7 +14,6 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.rules.delays import Delay, delays
-from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType
 from tocsin.kernels.aggregates.searched import searched
@@ -23,7 +22,6 @@ from tocsin.kernels.model import Source
 from tocsin.kernels.together import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.optimizer.pipeline import optimize
 from tocsin.physical.programs.claims import asks_frame, emitting
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
@@ -31,6 +29,7 @@ from tocsin.physical.sliced.together import Members, members_of
 from tocsin.physical.streaming.decisions import Decisions, decisions
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
 from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
+from tocsin.plan.prepare import BoundRule, prepare
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
@@ -80,7 +79,7 @@ class Asked:
 
     def id_of(self, rule: Rule) -> str | None:
         """The column that identifies the events of a rule: emitted ones have none."""
-        return None if any(name in self.timed.emitted for name in rule.reads) else self.id
+        return None if any(name in self.timed.emitters for name in rule.reads) else self.id
 
     def emits(self, rule: Rule) -> list[alg.Emit]:
         """The events of a rule that somebody reads, or asks for."""
@@ -105,10 +104,7 @@ class Plan:
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
         compiled = searched if self.asked.is_aggregate else kernel
-        made: list[Kernel] = []
-        for rule in self.asked.rules:
-            bound = self._bound(rule.query)
-            made.append(compiled(replace(bound, query=optimize(bound.query, bound.schemas).query)))
+        made: list[Kernel] = [compiled(self._prepared(rule.query).bound) for rule in self.asked.rules]
         sources, kernels = common(made)
         sources = _with_counted(
             sources, [rule for rule, one in zip(self.asked.rules, made, strict=True) if one.counts_every_event]
@@ -125,9 +121,9 @@ class Plan:
         """The rules compiled, in their order, with one numbering of candidates."""
         return self._compiled[1]
 
-    def _bound(self, query: alg.Query) -> BoundQuery:
+    def _prepared(self, query: alg.Query) -> BoundRule:
         types = {name: self.attributes[name] for name in alg.event_types(query.pattern)}
-        return bind(query, types, time=self.asked.time)
+        return prepare(query, types, self.asked.time)
 
     def counted(self, number: int) -> tuple[int, ...]:
         """The flags of all events among which those of a rule have to be neighbours; none where others do not count."""
@@ -228,7 +224,7 @@ class Plan:
         for emit in asked.emits(rule):
             schema = result if result is not None and emit.type == asked.template else schemas[emit.type]
             names = (asked.time[emit.type], *(name for name, _ in emit.values))
-            emissions.append(Emission(emit.type, self._bound(emitting(rule, emit)), names, schema))
+            emissions.append(Emission(emit.type, self._prepared(emitting(rule, emit)).bound, names, schema))
         return LiveRule(
             number,
             self.kernels[number],

@@ -19,10 +19,11 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.sharding import Sharding, sharding
 from tocsin.analysis.rules.state import most_events
+from tocsin.options import Options
 from tocsin.physical.compat import is_dataframe, make_ready_for_python, schema_of
-from tocsin.physical.engine import Options, stream_options
+from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
-from tocsin.physical.programs.run import RESULT, Columns, Run, Search, check_columns
+from tocsin.physical.programs.run import RESULT, Run, check_columns
 from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
@@ -50,15 +51,14 @@ class LiveRun:
 
     Attributes
     ----------
-    program, inputs, columns
-        The program, the user's DataFrames, and the names of their columns.
+    program, inputs
+        The program and the user's DataFrames.
     options
-        What the user asks of streams, and how rules are searched for.
+        The options, in the unit of the times.
     """
 
     program: Program
     inputs: Any
-    columns: Columns
     options: Options
 
     def matches(self, name: str) -> DataFrame:
@@ -66,29 +66,29 @@ class LiveRun:
         (rule,) = self._named([name])
         self._check([rule])
         found = self._live([rule]).matches()
-        late = [F.col(frames.LATE)] if self.options.late else []
+        late = [F.col(frames.LATE)] if self.options.with_late else []
         variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
         shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
-        return frames.require_one_late(shown, self.options.late)
+        return frames.require_one_late(shown, self.options.with_late)
 
     def together(self, names: Sequence[str]) -> DataFrame:
         """The matches of several rules in one frame."""
         wanted = self._named(names)
         self._check(wanted)
         check_columns(wanted)
-        return frames.require_one_late(self._live(wanted).matches(), self.options.late)
+        return frames.require_one_late(self._live(wanted).matches(), self.options.with_late)
 
     def events(self, template: str) -> DataFrame:
         """The events of a template that rules emit."""
         emitting = [rule for rule in self.twin.program.rules if any(emit.type == template for emit in rule.emits)]
         self._check(emitting)
-        return frames.require_one_late(self._live(emitting, template).events(), self.options.late)
+        return frames.require_one_late(self._live(emitting, template).events(), self.options.with_late)
 
     @cached_property
     def twin(self) -> Run[DataFrame]:
         """The same program on batches without rows, which tells the types of everything."""
-        engine = Spark(_emptied(self.inputs), self.program.read, self.columns.type)
-        return Run(self.program, engine, self.columns, Search(self.options.strategy))
+        engine = Spark(_emptied(self.inputs), self.program.read, self.options.type)
+        return Run(self.program, engine, replace(self.options, time_unit=None, rates=None, statistics=None))
 
     def _named(self, names: Sequence[str]) -> list[Rule]:
         return [rule for rule in self.twin.program.rules if rule.name in names]
@@ -105,9 +105,9 @@ class LiveRun:
         needed = self.twin.needed(wanted)
         rules = tuple(rule for rule in self.twin.program.rules if rule in needed)
         names_of = () if template is not None else tuple(rule.name for rule in wanted)
-        columns = self.columns
+        options = self.options
         asked = Asked(
-            self.program, self.twin.program, rules, names_of, template, columns.time, columns.id, self.options.strategy
+            self.program, self.twin.program, rules, names_of, template, options.times, options.id, options.strategy
         )
         return _Live(self, asked, wanted)
 
@@ -117,23 +117,23 @@ class _Live:
 
     def __init__(self, run: LiveRun, asked: Asked, wanted: Sequence[Rule]) -> None:
         self.run, self.asked, self.wanted = run, asked, wanted
-        self.engine = Spark(run.inputs, run.program.read, run.columns.type)
+        self.engine = Spark(run.inputs, run.program.read, run.options.type)
         self.outside = self._outside()
         self.asked_of_streams = self._asked_of_streams()
-        self.derived = {name: self._derived(name) for name in asked.reads if name in asked.timed.emitted}
+        self.derived = {name: self._derived(name) for name in asked.reads if name in asked.timed.emitters}
         streams = {**self.outside.streams, **self.derived}
         known = {name: streams[name] for name in asked.reads}
-        self.streams = Inputs(known, common_kind(known), True, run.columns.id, run.columns.tie)
+        self.streams = Inputs(known, common_kind(known), True, run.options.id, run.options.ties)
         self.plan = Plan(asked, {name: attributes_of(stream.schema) for name, stream in known.items()})
         self.single, self.mixed = self._parts()
 
-    def _asked_of_streams(self) -> frames.Options:
-        found, rates = stream_options(self.run.options, self.outside), self.run.options.rates
+    def _asked_of_streams(self) -> frames.StreamSettings:
+        found, rates = stream_settings(self.run.options, self.outside), self.run.options.declared
         if not rates:
             return found
         late_us = max(found.lateness_us.values())
         names_of = [rule.name for rule in self.asked.rules]
-        emitted = [name for name in self.asked.reads if name in self.asked.timed.emitted and name not in rates]
+        emitted = [name for name in self.asked.reads if name in self.asked.timed.emitters and name not in rates]
         bound = None
         if not any(name in self.outside.streams for name in emitted):
             bound = most_events(self.asked.program, names_of, rates, late_us)
@@ -146,11 +146,11 @@ class _Live:
 
     def _outside(self) -> Inputs:
         """What comes from outside, events of types that rules emit too included."""
-        columns, emitted = self.run.columns, self.asked.timed.emitted
+        asked, emitted = self.run.options, self.asked.timed.emitted
         primitive = [name for name in self.asked.reads if name not in emitted]
-        options: dict[str, Any] = {"time": columns.time, "type": columns.type}
+        options: dict[str, Any] = {"time": asked.times, "type": asked.type}
         needs_id = any(self.asked.id_of(rule) is not None for rule in self.asked.rules)
-        found = resolve(self.run.inputs, primitive, **options, tie=columns.tie, id=columns.id if needs_id else None)
+        found = resolve(self.run.inputs, primitive, **options, tie=asked.ties, id=asked.id if needs_id else None)
         if self.engine.whole is not None:
             return found
         given = [name for name in self.asked.reads if name in emitted and name in self.run.inputs]
@@ -161,7 +161,7 @@ class _Live:
 
     def _derived(self, name: str) -> Stream:
         frame = self.run.twin.read(name)
-        return stream_of(name, frame, schema_of(frame), None, self.run.columns.time[name])
+        return stream_of(name, frame, schema_of(frame), None, self.run.options.times[name])
 
     def _parts(self) -> tuple[list[Part], list[Mixed]]:
         """The DataFrames to read, each once."""
@@ -172,11 +172,11 @@ class _Live:
             if not self.derived:
                 return parts, []
             whole = mixed_whole(
-                self.engine.whole, parts, [*self.derived.values()], self.run.columns.type, self.streams.time_kind
+                self.engine.whole, parts, [*self.derived.values()], self.run.options.type, self.streams.time_kind
             )
             return [], [whole]
         for name in (name for name in self.outside.streams if name in emitted):
-            given = self.engine.given_events(self.run.program.templates[name], self.run.columns.time[name])
+            given = self.engine.given_events(self.run.program.templates[name], self.run.options.times[name])
             assert given is not None
             stream = self.derived[name]
             parts.append(part_of(replace(stream, frame=in_types(given, stream.schema))))
@@ -206,7 +206,7 @@ class _Live:
         """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
         options, shipper = self.asked_of_streams, self.shipper
         layouts = [
-            shipper.ordered(layout, () if self.run.twin.reads_derived(rule) else self.run.columns.tie)
+            shipper.ordered(layout, () if self.run.twin.reads_derived(rule) else self.run.options.ties)
             if kernel.needs_order or kernel.compares_ties
             else layout
             for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
@@ -231,7 +231,7 @@ class _Live:
             memory=options.max_task_memory,
         )
         queries = [rule.query for rule in self.asked.rules]
-        identified = (*frames.identified_by(self.run.columns.id), *frames.hashed_by(queries))
+        identified = (*frames.identified_by(self.run.options.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
         return frames.given_by(shard, shipment, shards, self.sources, options, schema)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from pyspark.sql import DataFrame
 
@@ -23,7 +22,7 @@ from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, with_columns
+from tocsin.physical.sql.frames import select, union, with_columns
 from tocsin.physical.values import null, value_of
 
 WHICH = "__tocsin_which"
@@ -68,7 +67,7 @@ class StreamShipper(JointShipper):
             self._every_row(frame, parts, _source(parts, number, rated), stream)
             for number, (frame, parts) in enumerate(every)
         ]
-        return reduce(lambda one, other: one.union(other), frames)
+        return union(frames)
 
     def _answered(self, mixed: Mixed) -> DataFrame:
         """The rows with what DataFrames answer of them: only events from outside ask."""

@@ -1,0 +1,54 @@
+"""Infer the window that a query does not write from the distances between its events.
+
+A window lets time slices be searched independently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.translate import LONGEST_WINDOW_US
+from tocsin.language.ast import Selection
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+
+LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
+
+
+def infer_window(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
+    """Add WITHIN where distances bound every match of several events.
+
+    Not where a policy selects among events: it must see events that are further away.
+
+    Examples
+    --------
+    >>> from tocsin.language import expressions as ex
+    >>> a, b = (ex.Attribute(name, ("ts",)) for name in "ab")
+    >>> near = ex.Between(ex.Arithmetic("-", b, a), ex.Interval(0), ex.Interval(5_000_000))
+    >>> query = alg.Query(alg.Filter(alg.All((alg.Event("A", "a"), alg.Event("B", "b"))), near))
+    >>> infer_window(query, Facts(time="ts")).window_us
+    5000001
+    """
+    if facts.time is None or query.window_us is not None or query.selection is not Selection.ANY:
+        return query
+    distances = network(query, facts.time, integer_time=facts.integer_time)
+    return query if _is_single(distances) else with_window(query, distances)
+
+
+def with_window(query: alg.Query, distances: Network) -> alg.Query:
+    """The query with the window that its distances imply, unless it has one; unchanged where they imply none.
+
+    No two events of a match are further apart than the closure of the distances allows, and gathered events are no
+    further from them than their bounds allow.
+    """
+    spans = [closure.span_us for closure in distances.alternatives]
+    known = [span for span in spans if span is not None]
+    window = max([LEAST_WINDOW_US, *(span + 1 for span in known)]) + alg.gathered_us(query.pattern)
+    if query.window_us is not None or len(known) < len(spans) or window > LONGEST_WINDOW_US:
+        return query
+    return replace(query, pattern=alg.Within(query.pattern, window, where=query.pattern.where))
+
+
+def _is_single(distances: Network) -> bool:
+    return all(len(each.variables) < 2 and not each.alternative.iterated for each in distances.alternatives)

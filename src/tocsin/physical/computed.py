@@ -1,0 +1,217 @@
+"""Values that only Python computes: user-defined functions and aggregates in RETURN, HAVING and emitted events.
+
+Input    a query, and the DataFrame of its matches with native values only
+Output   the DataFrame with all values, and without the rows that HAVING refuses
+
+The largest parts that Spark computes become columns; workers compute the rest. An aggregate of the user is folded over
+the array that `COLLECT` gives for its argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.inference import Environment
+from tocsin.analysis.inference import type_of as inferred
+from tocsin.analysis.types import DataType
+from tocsin.kernels.expressions import interpret
+from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
+from tocsin.language.sase.printer import print_expression
+from tocsin.physical.compat import make_ready_for_python, schema_of
+from tocsin.physical.schemas import type_of
+from tocsin.physical.shapes import SparkTypes, arrow_type
+from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select, where
+
+ROW = "__tocsin_row"
+KEPT = "__tocsin_kept"
+VALUE = "value"  # of a member of a collected bag
+OF_FUNCTIONS = 'declare the type of the function\'s result: `tocsin.function(…, gives="double", pure=True)`.'
+
+
+@dataclass(frozen=True)
+class Split:
+    """A query whose values are native, and the values of the original over its columns.
+
+    Attributes
+    ----------
+    query
+        The query with native values.
+    values
+        By name: the expression that Python computes over the native columns, or None for a native column itself.
+    texts
+        The values as written, for messages.
+    collected
+        The native columns that hold the values of a bag; each is a variable of the expressions.
+    having
+        The condition of HAVING that Python decides, or None.
+    """
+
+    query: alg.Query
+    values: tuple[tuple[str, ex.Expression | None], ...]
+    texts: tuple[str, ...]
+    collected: tuple[str, ...] = ()
+    having: ex.Expression | None = None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether there is nothing left for Python."""
+        return self.having is None and all(value is None for _, value in self.values)
+
+
+def split(query: alg.Query) -> Split:
+    """Take the values of a query apart: the largest parts that Spark computes become columns.
+
+    Examples
+    --------
+    >>> from tocsin.language.registered import function
+    >>> x = ex.Arithmetic("+", ex.Attribute("a", ("x",)), ex.Literal(1))
+    >>> called = rx.Apply("f", function(abs, gives="bigint", pure=True), (x, ex.Literal(2)))
+    >>> made = split(alg.Query(alg.Event("A", "a"), returns=(alg.Returned("y", called),)))
+    >>> [returned.expression == x for returned in made.query.returns], made.is_native
+    ([True], False)
+    """
+    returns: list[alg.Returned] = []
+    values: list[tuple[str, ex.Expression | None]] = []
+    collected: list[str] = []
+    keys = {one.expression for one in query.group_by}
+    decides = query.having is not None and _needs_python(query.having)
+    written = query.returns
+    if decides and not written:
+        written = tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+
+    def native(node: ex.Expression) -> str:
+        name = f"__tocsin_p{len(returns)}"
+        returns.append(alg.Returned(name, node))
+        return name
+
+    def part(node: ex.Expression) -> ex.Expression:
+        if isinstance(node, ex.Aggregate) and node.monoid is not None and node.argument is not None:
+            name = native(ex.Aggregate("collect", node.argument, node.distinct, where=node.where))
+            collected.append(name)
+            return replace(node, argument=ex.Attribute(name, (VALUE,)), distinct=False)
+        if node not in keys and _needs_python(node):
+            return node.map_children(part)
+        if not ex.variables_in(node) and not ex.has_aggregate(node):
+            return node
+        return ex.Attribute(ROW, (native(node),))
+
+    for returned in written:
+        if returned.expression not in keys and _needs_python(returned.expression):
+            values.append((returned.name, part(returned.expression)))
+        else:
+            returns.append(returned)
+            values.append((returned.name, None))
+    texts = tuple(print_expression(returned.expression) for returned in written)
+    having = part(query.having) if decides and query.having is not None else None
+    rest = replace(query, returns=tuple(returns), having=None if decides else query.having)
+    return Split(rest, tuple(values), texts, tuple(collected), having)
+
+
+def _needs_python(expression: ex.Expression) -> bool:
+    return any(map(is_pythons, expression.walk()))
+
+
+def computed(
+    frame: DataFrame,
+    made: Split,
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    always: str | None = None,
+) -> DataFrame:
+    """The values of the original query, from the DataFrame of the native ones. Nothing runs.
+
+    Parameters
+    ----------
+    frame
+        The native values.
+    made
+        What is left for Python.
+    before, after
+        Columns that stay as they are, on both sides of the values.
+    always
+        A column whose rows HAVING keeps where it is not NULL: late events of a stream.
+    """
+    schema = schema_of(frame)
+
+    def typed(reference: ex.Attribute) -> DataType:
+        if reference.variable == ROW:
+            return type_of(schema[reference.path[0]].dataType)
+        bag = schema[reference.variable].dataType
+        assert isinstance(bag, T.ArrayType)
+        return type_of(bag.elementType)
+
+    values: list[tuple[str, ex.Expression | None]] = [
+        *((name, None) for name in before),
+        *made.values,
+        *((name, None) for name in after),
+    ]
+    texts = [*before, *made.texts, *after]
+    if made.having is not None:
+        values.append((KEPT, made.having))
+        texts.append(print_expression(made.having))
+    dtypes: list[T.DataType] = []
+    for name, value in values:
+        if value is None:
+            dtypes.append(schema[name].dataType)
+        else:
+            dtypes.append(SparkTypes({}).fixed(inferred(value, Environment(typed)), _declared(value)))
+    make_ready_for_python(frame)
+    fields = [T.StructField(name, dtype) for (name, _), dtype in zip(values, dtypes, strict=True)]
+    work = Values(tuple(values), tuple(map(arrow_type, dtypes)), tuple(texts), made.collected)
+    found = frame.mapInArrow(work, T.StructType(fields))
+    if made.having is None:
+        return found
+    kept = F.col(KEPT)
+    kept = kept if always is None else kept | F.col(always).isNotNull()
+    return select(where(found, kept), *(F.col(name) for name, _ in values[:-1]))
+
+
+def _declared(value: ex.Expression) -> str | None:
+    """The type of a value as the user has declared it."""
+    match value:
+        case rx.Apply():
+            return value.function.gives
+        case ex.Aggregate(monoid=monoid) if monoid is not None:
+            return monoid.gives
+        case _:
+            return None
+
+
+@dataclass(frozen=True)
+class Values:
+    """A worker's task: columns that pass, and those that it computes, of these types; `texts` are for messages."""
+
+    values: tuple[tuple[str, ex.Expression | None], ...]
+    types: tuple[pa.DataType, ...]
+    texts: tuple[str, ...]
+    collected: tuple[str, ...] = ()
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One batch for each."""
+        calls = [None if value is None else interpret.value(value) for _, value in self.values]
+        hints = [OF_FUNCTIONS if isinstance(value, rx.Apply) else OF_MONOIDS for _, value in self.values]
+        for batch in batches:
+            rows = list(map(self._bags, batch.to_pylist()))
+            columns = [
+                batch.column(name) if call is None else as_array([call(row) for row in rows], dtype, text, hint)
+                for (name, _), call, dtype, text, hint in zip(
+                    self.values, calls, self.types, self.texts, hints, strict=True
+                )
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=[name for name, _ in self.values])
+
+    def _bags(self, row: dict[str, Any]) -> dict[str, Sequence[dict[str, Any]]]:
+        members = {name: [{VALUE: value} for value in row[name] or ()] for name in self.collected}
+        return {ROW: (row,), **members}
