@@ -16,7 +16,7 @@ from tocsin.algebra.alternatives import alternatives
 from tocsin.algebra.programs import map_expressions
 from tocsin.algebra.text import to_text
 from tocsin.analysis.acel.conditions import Conditions
-from tocsin.analysis.holdings import Binder
+from tocsin.analysis.holdings import Binder, variable_schemas
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.precedence import always_before
 from tocsin.analysis.schema import bind
@@ -44,7 +44,6 @@ from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.columns import Compiler
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.copies import unrolled
-from tocsin.physical.looks import Walk
 
 REFUSALS = (errors.TocsinError, NotAWordError, NoWordsError)
 SCHEMAS = {"A": {"ts": "bigint", "x": "int"}, "B": {"ts": "bigint", "x": "int"}}
@@ -108,7 +107,7 @@ NODES: dict[str, Callable[[], Any]] = {
     "automata": lambda: automata.automaton(NODE),
     "claims of joins": lambda: raised(refused_by_joins(alg.Query(NODE))),
     "copies of joins": lambda: unrolled(alg.Query(NODE)),
-    "schema of results": lambda: Walk[Any](types=None).looks(NODE),  # type: ignore[arg-type]
+    "schema of results": lambda: variable_schemas(NODE, {}),
 }
 
 EXPRESSIONS: dict[str, Callable[[], Any]] = {

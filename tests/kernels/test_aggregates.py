@@ -30,9 +30,9 @@ from tocsin.kernels.runs.arena import Arena
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.runs.stepping import FEW_NODES, Progress, Seen, Stepper
 from tocsin.language import ast
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.claims import refused_by_aggregates, refused_by_kernels
 from tocsin.physical.local import events_of
-from tocsin.physical.sliced.arrow import attributes_of
 from tocsin.physical.sliced.plain import shipped
 from tocsin.physical.sliced.rows import rows_of as rows_of_table
 from tocsin.reference.stream import Event
@@ -141,9 +141,7 @@ def task_of(query: alg.Query, rows: Streams) -> tuple[Kernel, Rows]:
     """A query compiled for kernels, and the rows that it searches."""
     named = alg.event_types(query.pattern)
     events = events_of(named, {kind: pa.Table.from_pylist(own, SCHEMA) for kind, own in rows.items()}, "ts", "")
-    bound = bind(
-        query, {group.type or "": attributes_of(group.table.schema) for group in events if group.type in named}
-    )
+    bound = bind(query, {group.type or "": types_in(group.table.schema) for group in events if group.type in named})
     made = kernel(bound)
     table, layout = shipped(made, events, {}, ties=(), id=None)
     return made, rows_of_table(table, made, layout, None)
@@ -304,7 +302,5 @@ def test_an_arena_of_some_histories_has_the_same_ways(seed: int) -> None:
 
 
 def test_a_kernel_is_compiled_to_the_operator_that_runs_it() -> None:
-    bound = bind(
-        compiled("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS").query, {kind: attributes_of(SCHEMA) for kind in "AB"}
-    )
+    bound = bind(compiled("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS").query, {kind: types_in(SCHEMA) for kind in "AB"})
     assert folded(bound).windows == searched(bound).windows == Windows(10 * SECOND, 20 * SECOND)

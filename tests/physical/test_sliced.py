@@ -24,8 +24,8 @@ from tocsin.kernels.kernel import kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical.inputs import resolve
-from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced.matches import matches
+from tocsin.physical.spark_types import types_in
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams, cases
 
@@ -44,7 +44,7 @@ def search(
     """The matches that the operator reports; `slice_us=1` makes slices as narrow as the window allows."""
     query = (pattern if isinstance(pattern, tocsin.Pattern) else compiled(pattern)).query
     found = resolve(inputs, alg.event_types(query.pattern), others=True, **options)
-    schemas = {name: attributes_of(stream.schema) for name, stream in found.streams.items()}
+    schemas = {name: types_in(stream.schema) for name, stream in found.streams.items()}
     bound = bind(query, schemas, time=options.get("time", "ts"))
     return matches(kernel(bound), found, Options(slice_us=slice_us))
 

@@ -18,7 +18,7 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.holdings import Binder, Held, differing
 from tocsin.analysis.inference import Environment, Inference
-from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.analysis.types import DataType, Kind, column_type, common_type
 from tocsin.language import expressions as ex
 from tocsin.source import CallSite, Place, Where
 
@@ -173,11 +173,12 @@ class _Binder:
     def _event(self, name: str) -> DataType:
         """A whole variable: a struct with the attributes of all its types; an array when it is iterated."""
         kind = self.variables.get(name)
-        fields: dict[str, DataType] = {}
-        for schema in self.held.get(name, ()):
+        held = self.held.get(name, ())
+        fields: dict[str, list[DataType]] = {}
+        for schema in held:
             for attribute, found in schema.attributes.items():
-                fields.setdefault(attribute, found)
-        event = types.struct_of(fields.items())
+                fields.setdefault(attribute, []).append(found)
+        event = types.struct_of((attribute, column_type(kinds) or kinds[0]) for attribute, kinds in fields.items())
         return types.array_of(event) if kind is not None and kind.iterated else event
 
     # --- time and partition ---
@@ -278,11 +279,12 @@ class _Binder:
 
     def _returned(self, expression: ex.Expression, inference: Inference) -> DataType:
         found = inference.type_of(expression)
-        if isinstance(expression, ex.Attribute) and expression.index is ex.Each.PLAIN:
-            kind = self.variables.get(expression.variable)
-            if kind is not None and kind.iterated:
-                return types.array_of(found)
-        return found
+        if not isinstance(expression, ex.Attribute):
+            return found
+        found = found if found.is_null else self.binder.exact(expression, self.held)
+        kind = self.variables.get(expression.variable)
+        is_array = expression.index is ex.Each.PLAIN and kind is not None and kind.iterated
+        return types.array_of(found) if is_array else found
 
 
 def _places(pattern: alg.Node) -> dict[str, Where]:

@@ -23,7 +23,8 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind, in_order
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
-from tocsin.analysis.types import DataType, common_type, from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType, common_type
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.explain.schemas import schemas_of
 from tocsin.optimizer.rules import Facts

@@ -27,9 +27,8 @@ from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.compat import make_ready_for_python, schema_of
-from tocsin.physical.schemas import type_of
-from tocsin.physical.shapes import SparkTypes, arrow_type
 from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
+from tocsin.physical.spark_types import arrow_type, to_spark, type_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 
@@ -166,7 +165,7 @@ def computed(
         if value is None:
             dtypes.append(schema[name].dataType)
         else:
-            dtypes.append(SparkTypes({}).fixed(inferred(value, Environment(typed)), _declared(value)))
+            dtypes.append(to_spark(inferred(value, Environment(typed))))
     make_ready_for_python(frame)
     fields = [T.StructField(name, dtype) for (name, _), dtype in zip(values, dtypes, strict=True)]
     work = Values(tuple(values), tuple(map(arrow_type, dtypes)), tuple(texts), made.collected)
@@ -176,17 +175,6 @@ def computed(
     kept = F.col(KEPT)
     kept = kept if always is None else kept | F.col(always).isNotNull()
     return select(where(found, kept), *(F.col(name) for name, _ in values[:-1]))
-
-
-def _declared(value: ex.Expression) -> str | None:
-    """The type of a value as the user has declared it."""
-    match value:
-        case rx.Apply():
-            return value.function.gives
-        case ex.Aggregate(monoid=monoid) if monoid is not None:
-            return monoid.gives
-        case _:
-            return None
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,11 @@ from tocsin.physical.joins.claims import unsupported
 from tocsin.physical.joins.describe import describe
 from tocsin.physical.joins.model import Plan
 from tocsin.physical.joins.plan import common_clock, plan
-from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import clustered, compact, trends
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.describe import describe as describe_kernel
 from tocsin.physical.sliced.describe import describe_aggregate, describe_clustered, describe_runs, describe_trend
+from tocsin.physical.spark_types import types_in
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
 from tocsin.physical.streaming.claims import refused_on_streams
@@ -348,7 +348,7 @@ def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, wa
         others=counts_other_types(query),
     )
     query = ordered_by_ties(query) if found.ties else query
-    types = {name: attributes_of(stream.schema) for name, stream in found.streams.items()}
+    types = {name: types_in(stream.schema) for name, stream in found.streams.items()}
     columns = {name: stream.time for name, stream in found.streams.items()}
     unit = unit_of(options.time_unit, types, columns, (query,), warns=warns)
     query, options = unit.query(query), options.counting(unit)

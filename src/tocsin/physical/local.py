@@ -16,6 +16,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis import durations
+from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.clocks import unit_of
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import Kind
@@ -25,6 +26,7 @@ from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.trends.plan import trend
 from tocsin.options import Options
 from tocsin.physical.aggregates import aggregated
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.claims import (
     ADDS_OTHERS,
     cannot_count,
@@ -37,11 +39,8 @@ from tocsin.physical.claims import (
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import rows_over_all
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
-from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Layout
@@ -78,8 +77,7 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     named = alg.event_types(query.pattern)
     events = events_of(named, inputs, time, options.type)
     by_type = {group.type: group for group in events}
-    schemas = {name: by_type[name].table.schema for name in named}
-    types = {name: attribute_types(schema) for name, schema in schemas.items()}
+    types = {name: types_in(by_type[name].table.schema) for name in named}
     unit = unit_of(options.time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
     query = unit.query(query)
     with durations.counting(unit.microseconds):
@@ -101,8 +99,7 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
         if strategy == "trend":
             raise cannot_count(query, ADDS_OTHERS)
     search = _search(bound, strategy)
-    looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
-    attributes = {name: attributes_of(looks[name]) for name in query.variables}
+    attributes = {name: attributes_of(bound.held[name]) for name in query.variables}
     needs = shown(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}

@@ -29,7 +29,7 @@ from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins.bag import copies_of
 from tocsin.physical.joins.branches import END, START, BranchFrame, out
 from tocsin.physical.joins.model import Plan
-from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.spark_types import Shape, shape_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union
 

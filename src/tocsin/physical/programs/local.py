@@ -13,13 +13,13 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.clocks import Schemas
-from tocsin.analysis.types import from_spark_name
+from tocsin.analysis.type_names import from_spark_name
 from tocsin.options import Options
 from tocsin.physical import local
+from tocsin.physical.arrow_types import to_arrow, types_in
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.local_together import match_together
 from tocsin.physical.programs.run import RESULT, Run, columns_of, lacks
-from tocsin.physical.sliced.arrow import ArrowTypes, attributes_of
 
 
 class Local:
@@ -65,7 +65,7 @@ class Local:
     @property
     def schemas(self) -> Schemas:
         """The attributes of the user's inputs, by event type."""
-        return {name: attributes_of(table.schema) for name, table in self.given.items()}
+        return {name: types_in(table.schema) for name, table in self.given.items()}
 
     def _check(self, tables: Mapping[str, pa.Table]) -> None:
         """Refuse tables of events from outside without the columns of `tie=` and `id=`; without rows, none is read."""
@@ -76,7 +76,7 @@ class Local:
     def _empty(self, template: str, time: pa.DataType) -> pa.Table:
         fields = [pa.field(self.options.times.get(template, ""), time)]
         for attribute in self.program.templates[template].attributes:
-            kind = pa.null() if attribute.type is None else ArrowTypes({}).fixed(from_spark_name(attribute.type))
+            kind = pa.null() if attribute.type is None else to_arrow(from_spark_name(attribute.type))
             fields.append(pa.field(attribute.name, kind))
         return pa.schema(fields).empty_table()
 

@@ -21,7 +21,7 @@ from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import require_type_column
 from tocsin.physical.programs.run import Run, columns_of, lacks
 from tocsin.physical.programs.strata import Strata
-from tocsin.physical.schemas import attributes_of
+from tocsin.physical.spark_types import types_in
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where
 from tocsin.physical.values import NUMBERS, Kind, kind_of, null
@@ -68,8 +68,8 @@ class Spark:
     def schemas(self) -> Schemas:
         """The attributes of the user's inputs, by event type."""
         if self.whole is not None:
-            return dict.fromkeys(self.types, attributes_of(schema_of(self.whole)))
-        return {name: attributes_of(schema_of(frame)) for name, frame in self.given.items()}
+            return dict.fromkeys(self.types, types_in(schema_of(self.whole)))
+        return {name: types_in(schema_of(frame)) for name, frame in self.given.items()}
 
     @cached_property
     def given(self) -> Mapping[str, DataFrame]:

@@ -25,7 +25,6 @@ from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_
 from tocsin.physical.programs.claims import column, emitting
 from tocsin.physical.programs.run import RESULT, Run, columns_of
 from tocsin.physical.programs.shown import bindings_in, shown
-from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper
@@ -33,6 +32,7 @@ from tocsin.physical.sliced.groups import has_other_keys
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.together import HALVES, RULE
+from tocsin.physical.spark_types import types_in
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
@@ -117,7 +117,7 @@ class Strata:
         chosen: list[Rule] = []
         for rule in rules:
             types = alg.event_types(rule.query.pattern)
-            attributes = {name: attributes_of(inputs.streams[name].schema) for name in types}
+            attributes = {name: types_in(inputs.streams[name].schema) for name in types}
             bound = prepare(rule.query, attributes, self.run.options.times).bound
             if has_other_keys(bound.query, bound.schemas):
                 continue

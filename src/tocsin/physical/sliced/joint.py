@@ -20,7 +20,6 @@ from tocsin.kernels.model import Carried, Held, Source
 from tocsin.kernels.together import common, flagging
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper, counting
 from tocsin.physical.sliced.groups import Key, groups_of
@@ -31,6 +30,7 @@ from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.slices import Group, distribute_to
 from tocsin.physical.sliced.together import HALVES, RULE, JointTask, members_of, placed
 from tocsin.physical.sliced.width import width_us
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where

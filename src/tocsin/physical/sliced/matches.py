@@ -24,7 +24,6 @@ from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.computed import computed, split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
@@ -33,6 +32,7 @@ from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import Task
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns

@@ -22,12 +22,12 @@ from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall, window_of
 from tocsin.physical.results import Result, grouped
-from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
 from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.matches import bindings_of
+from tocsin.physical.spark_types import arrow_schema
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
 

@@ -27,14 +27,13 @@ from tocsin.physical.programs.run import RESULT, Run, check_columns
 from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
-from tocsin.physical.schemas import attributes_of
-from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
 from tocsin.physical.sliced.joint import Member, Mixed, Searched
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.together import HALVES, RULE, placed
+from tocsin.physical.spark_types import arrow_schema, types_in
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
@@ -124,7 +123,7 @@ class _Live:
         streams = {**self.outside.streams, **self.derived}
         known = {name: streams[name] for name in asked.reads}
         self.streams = Inputs(known, common_kind(known), True, run.options.id, run.options.ties)
-        self.plan = Plan(asked, {name: attributes_of(stream.schema) for name, stream in known.items()})
+        self.plan = Plan(asked, {name: types_in(stream.schema) for name, stream in known.items()})
         self.single, self.mixed = self._parts()
 
     def _asked_of_streams(self) -> frames.StreamSettings:
