@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
@@ -99,6 +100,14 @@ def to_arrow(dtype: DataType, zone: str = "UTC") -> pa.DataType:
             return pa.timestamp("us") if dtype.is_local else pa.timestamp("us", zone)
         case kind:
             return ARROW.get(kind, pa.string())
+
+
+def in_type(values: pa.ChunkedArray, dtype: DataType) -> pa.ChunkedArray:
+    """Computed values in their type; the mean of integers is rounded down where the type is an integer."""
+    wanted = to_arrow(dtype)
+    if pa.types.is_floating(values.type) and pa.types.is_integer(wanted):
+        values = pc.floor(values)
+    return values if values.type == wanted else values.cast(wanted, safe=False)
 
 
 def normal(table: pa.Table) -> pa.Table:

@@ -21,6 +21,8 @@ from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, Kind
 from tocsin.gaps import Gaps
 from tocsin.physical.compat import ignores_case, schema_of
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 
 Shape = dict[str, T.DataType]
 SPARK: Mapping[Kind, T.DataType] = {
@@ -183,6 +185,14 @@ def to_spark(dtype: DataType) -> T.DataType:
             return SPARK[kind]
         case _:
             raise _not_made(dtype.text)
+
+
+def in_type(value: Column, dtype: DataType) -> Column:
+    """A computed value in its type; the mean of integers is rounded down where the type is an integer."""
+    wanted = to_spark(dtype)
+    if isinstance(wanted, T.LongType):
+        value = F.floor(value)
+    return value if isinstance(wanted, T.NullType) else value.cast(wanted)
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Program, Rule
+from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.errors import UnsupportedError
 from tocsin.kernels.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
@@ -46,15 +44,3 @@ def is_shared(rule: Rule) -> bool:
 def asks_frame(node: ex.Expression) -> bool:
     """Whether an expression asks a table that is a DataFrame."""
     return isinstance(node, rx.InTable) and node.table.rows is None
-
-
-def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:
-    """The matches of a rule, each as the event that it emits: its time, then its attributes, under names of our own."""
-    values = (emit.at, *(value for _, value in emit.values))
-    returns = tuple(alg.Returned(column(place), value) for place, value in enumerate(values))
-    return replace(rule.query, returns=returns)
-
-
-def column(place: int) -> str:
-    """What `emitting` calls the time (0) and the attributes of an event: none of them meets `start` or `end`."""
-    return f"__tocsin_e{place}"

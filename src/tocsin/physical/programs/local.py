@@ -7,16 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.clocks import Schemas
 from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.arrow_types import to_arrow, types_in
+from tocsin.physical.arrow_types import in_type, to_arrow, types_in
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.local_together import match_together
 from tocsin.physical.programs.run import RESULT, Run, columns_of, lacks
@@ -62,7 +62,7 @@ class Local:
             for name, table in tables.items()
         }
 
-    @property
+    @cached_property
     def schemas(self) -> Schemas:
         """The attributes of the user's inputs, by event type."""
         return {name: types_in(table.schema) for name, table in self.given.items()}
@@ -88,12 +88,9 @@ class Local:
         """The matches of a query: all values are Python's here."""
         return matched(query)
 
-    def chosen(self, frame: pa.Table, columns: Mapping[str, str], time: str) -> pa.Table:
-        """These columns under new names."""
-        found = {new: frame.column(name) for name, new in columns.items()}
-        if pa.types.is_floating(found[time].type):  # the mean of integer times
-            found[time] = pc.floor(found[time]).cast(pa.int64())
-        return pa.table(found)
+    def chosen(self, frame: pa.Table, columns: Mapping[str, str], types: Mapping[str, DataType]) -> pa.Table:
+        """These columns under new names, in these types."""
+        return pa.table({new: in_type(frame.column(name), types[new]) for name, new in columns.items()})
 
     def given_events(self, template: Template, time: str) -> pa.Table | None:
         """The user's events of a template that rules emit too; what a shared table has no column for is NULL."""

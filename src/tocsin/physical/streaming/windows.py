@@ -20,16 +20,16 @@ from tocsin.analysis.temporal import Network
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.overall import overall, window_of
+from tocsin.physical.overall import window_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
 from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.sliced.matches import bindings_of
-from tocsin.physical.spark_types import arrow_schema
+from tocsin.physical.spark_types import arrow_schema, to_spark
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
+from tocsin.physical.values import TIME_TYPES
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,7 @@ def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSet
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
     frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
-    schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
-    return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
+    return _closed(frame, _schema(bound, inputs), partial(_rows_of_totals, bound, trend), options)
 
 
 def found(
@@ -76,18 +75,15 @@ def found(
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)
-    nothing = _empty(matches.frame, matches.frame.schema)
-    of_batch = overall(query, nothing, bindings_of(query, matches.shapes), time=inputs.time_kind)
     places = {name: (place, tuple(shape)) for place, (name, shape) in enumerate(matches.shapes.items())}
     frame = with_columns(matches.frame, window_of(query).alias(WINDOW))
-    return _closed(frame, of_batch.schema, partial(_rows_of_matches, bound, places), options)
+    return _closed(frame, _schema(bound, inputs), partial(_rows_of_matches, bound, places), options)
 
 
 def _closed(
     frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
-    fields = [T.StructField(field.name, field.dataType) for field in schema.fields]  # a late event has none of them
-    schema = T.StructType([*fields, T.StructField(LATE, T.StringType())] if options.with_late else fields)
+    schema = schema.add(LATE, T.StringType()) if options.with_late else schema
     closing = Closing(rows, arrow_schema(schema))
 
     def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
@@ -96,9 +92,11 @@ def _closed(
     return frame.groupBy(WINDOW).applyInArrow(close, schema)
 
 
-def _empty(frame: DataFrame, schema: T.StructType) -> DataFrame:
-    """A batch without rows: what Spark makes of it has the columns that it makes of the stream."""
-    return frame.sparkSession.createDataFrame([], schema)
+def _schema(bound: BoundQuery, inputs: Inputs) -> T.StructType:
+    """The columns of a window's rows: its bounds, then those of RETURN, as in a batch."""
+    bounds = ((name, TIME_TYPES[inputs.time_kind]) for name in ("window_start", "window_end"))
+    columns = ((name, to_spark(dtype)) for name, dtype in bound.columns)
+    return T.StructType([T.StructField(name, dtype) for name, dtype in (*bounds, *columns)])
 
 
 def _rows_of_totals(bound: BoundQuery, trend: Trend, table: pa.Table) -> pa.Table:

@@ -10,7 +10,7 @@ from itertools import chain
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule, emitting
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.rules.delays import Delay, delays
@@ -22,7 +22,7 @@ from tocsin.kernels.model import Source
 from tocsin.kernels.together import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.programs.claims import asks_frame, emitting
+from tocsin.physical.programs.claims import asks_frame
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.together import Members, members_of
