@@ -16,7 +16,8 @@ from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.runs.kernel import RunKernel, run_kernel
+from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
 from tocsin.optimizer.pipeline import optimize
@@ -32,13 +33,12 @@ from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as types_of
 from tocsin.physical.sliced.counting import WINDOW, Counting
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.streaming.decisions import decisions
 from tocsin.physical.streaming.state import State
 from tocsin.physical.streaming.stepping import Step
+from tocsin.plan.due import due_of
 
 LAST = 2**62
 PLAN = "plan"
@@ -72,8 +72,10 @@ class Live:
         self.trend = trend(self.bound) if is_counted else None
         self.schemas = {name: schemas[name] for name in sorted(schemas)}
         compacting = strategy == "compact"
+        graphs = None
         if compacting:
-            self.kernel: AnyKernel = run_kernel(self.bound).as_graphs({name: schemas[name].names for name in schemas})
+            graphs = run_kernel(self.bound).as_graphs({name: schemas[name].names for name in schemas})
+            self.kernel: Search = graphs
             self.needs: dict[str, Any] = {}
         elif self.trend is not None:
             self.kernel = self.trend.kernel
@@ -93,10 +95,10 @@ class Live:
         self.step = Step(
             self.kernel,
             layout,
-            decisions(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None),
+            due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None),
             (lateness_us,),
             counting=None if self.trend is None else Counting(self.trend, layout, None),
-            compacting=Compacting(self.kernel, layout) if compacting and isinstance(self.kernel, RunKernel) else None,
+            compacting=None if graphs is None else Compacting(graphs, layout),
         )
         self.graphs: list[pa.RecordBatch] = []
         self.told: list[pa.Table] = []

@@ -22,6 +22,7 @@ from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.plan import trend
 from tocsin.options import Options
 from tocsin.physical.aggregates import aggregated
@@ -43,9 +44,8 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Layout
-from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Task
 from tocsin.physical.wording import missing, unordered, untimed
@@ -103,13 +103,13 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     search = _search(bound, strategy)
     looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
     attributes = {name: attributes_of(looks[name]) for name in query.variables}
-    needs = shown(search, needed(query, attributes))
+    needs = brought(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     most, memory = options.max_matches_per_start, options.task_bytes
     task = Task(search, layout, None, most, to_text(query), id is not None, memory=memory)
-    asked = asked_of(search)
+    asked = search.aggregates
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
     found = pa.Table.from_batches(kept_batches(task.matches(table), memory), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
@@ -152,7 +152,7 @@ def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str
                 raise unordered("tie", name, str(dtype))
 
 
-def _search(bound: BoundQuery, strategy: str) -> AnyKernel:
+def _search(bound: BoundQuery, strategy: str) -> Search:
     if strategy == "aggregate":
         return aggregated(bound)
     by_automaton = strategy == "automaton" or refused_by_kernels(bound.query) is not None

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows
-from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.kernels.searches import Search
 from tocsin.physical.sliced.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
 
 Held_ = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
 
 
-def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | None) -> Rows:
+def rows_of(table: pa.Table, kernel: Search, layout: Layout, width_us: int | None) -> Rows:
     """The rows of a task, in the order of the table."""
     packing = layout.packing
     bits = integers(array_of(table, BITS))
@@ -117,7 +117,7 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
     return np.asarray(found, np.int64)
 
 
-def carried_columns(arrays: Sequence[pa.Array], kernel: AnyKernel) -> tuple[Held_, ...]:
+def carried_columns(arrays: Sequence[pa.Array], kernel: Search) -> tuple[Held_, ...]:
     """The values of the kernel's `carried`, held as it asks."""
     families: dict[int | None, list[int]] = {}
     found: dict[int, Held_] = {}
@@ -246,7 +246,7 @@ def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
 
 
 def event_of(
-    table: pa.Table, kernel: AnyKernel, layout: Layout, kinds: Integers | None
+    table: pa.Table, kernel: Search, layout: Layout, kinds: Integers | None
 ) -> Callable[[int], Mapping[str, Any]]:
     """What tells the attributes of a row that a kernel wants."""
     if not any(layout.wants.values()):

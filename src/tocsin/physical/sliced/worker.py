@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from tocsin import errors
 from tocsin.kernels.hashes import match_halves
+from tocsin.kernels.searches import Search
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.layout import KEY_AT, Layout
 from tocsin.physical.sliced.rows import array_of, integers, rows_of
 
@@ -42,7 +42,7 @@ class Task:
         Whether a column identifies events, so that no two matches are equal.
     """
 
-    kernel: AnyKernel
+    kernel: Search
     layout: Layout
     width_us: int | None = None
     most: int = MOST_MATCHES_PER_START

@@ -8,7 +8,6 @@ stepping     the second: a shard takes its parcels, gives the matches that are d
 unpacking    the third: matches as rows again
 state        what a shard remembers between micro-batches, as versioned bytes
 clocks       how far time has come, by the sources' own events
-decisions    when a match is decided, and how long an event matters
 shards       how keys are spread
 guard        which sources send more than was declared of them
 metrics      what a micro-batch tells of itself

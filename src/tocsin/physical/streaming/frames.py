@@ -28,7 +28,7 @@ from tocsin.algebra.text import to_text
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.searches import Search
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
 from tocsin.physical.compat import has_python_state, is_streaming
@@ -40,13 +40,11 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel, hides_events
 from tocsin.physical.sliced.matches import Found, compiler_of, returned, schema_of, ship
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 from tocsin.physical.streaming import grouped, packing
-from tocsin.physical.streaming.decisions import decisions
 from tocsin.physical.streaming.grouped import Shard, numbers_of
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
@@ -55,6 +53,7 @@ from tocsin.physical.streaming.packing import Packing
 from tocsin.physical.streaming.shards import labels, shard_of
 from tocsin.physical.streaming.stepping import Step
 from tocsin.physical.streaming.unpacking import Unpacking
+from tocsin.plan.due import due_of
 
 MOST_SHARDS = 256
 LATE = "late"  # the column of late events: the whole event, as JSON
@@ -114,7 +113,7 @@ class StreamSettings:
     unit: Unit = MICROSECONDS
 
 
-def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
+def matches(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams, with the columns of a batch."""
     query = kernel.query
     found = search(kernel, inputs, distances, options)
@@ -130,12 +129,13 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Stre
 def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams as graphs, with the columns of a batch: a row for each end."""
     kernel, shipment, schema = graphs.ship(kernel, inputs, stream=what_travels(options), rated=rated(options))
-    frame = stepped(kernel, inputs, distances, options, shipment, schema, as_graphs=True)
+    compacting = Compacting(kernel, shipment.layout)
+    frame = stepped(kernel, inputs, distances, options, shipment, schema, compacting=compacting)
     late = _late(options)
     return graphs.named(kernel, inputs, frame, *([] if late is None else [late]))
 
 
-def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> Found:
+def search(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings) -> Found:
     """The matches before RETURN; those that are only added up have no ids."""
     with_digests = not kernel.query.over_all_matches
     shipment, shapes = ship(
@@ -161,34 +161,31 @@ def rated(options: StreamSettings) -> tuple[str, ...]:
 
 
 def stepped(
-    kernel: AnyKernel,
+    kernel: Search,
     inputs: Inputs,
     distances: Network,
     options: StreamSettings,
     shipment: Shipment,
     schema: T.StructType,
-    trend: Trend | None = None,
     *,
-    as_graphs: bool = False,
+    counting: Counting | None = None,
+    compacting: Compacting | None = None,
 ) -> DataFrame:
-    """What shards find in the events that are shipped to them, in rows of the schema.
-
-    With `trend` they count, and with `as_graphs` they make one of all matches that end at an event.
-    """
+    """Find, count or compact the matches of the events that are shipped to shards, in rows of the schema."""
     partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     shards = _shards(kernel, shipment, options, partitions)
     sources = source_types(inputs)
     step = Step(
         kernel,
         shipment.layout,
-        decisions(kernel, distances, eager=options.eager and not as_graphs, counts=trend is not None),
+        due_of(kernel, distances, eager=options.eager and compacting is None, counts=counting is not None),
         tuple(options.lateness_us[types[0]] for types in sources),
         has_id=inputs.id is not None,
         most=options.max_matches_per_start,
         memory=options.max_task_memory,
         idle_ms=options.idle_ms,
-        counting=None if trend is None else Counting(trend, shipment.layout, None),
-        compacting=Compacting(kernel, shipment.layout) if as_graphs and isinstance(kernel, RunKernel) else None,
+        counting=counting,
+        compacting=compacting,
     )
     shard = Shard(step, plan_of(step, shipment, shards, inputs.id), options.guard)
     return given_by(shard, shipment, shards, sources, options, schema)
@@ -311,7 +308,7 @@ def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness
     return found
 
 
-def _shards(kernel: AnyKernel, shipment: Shipment, options: StreamSettings, partitions: int) -> int:
+def _shards(kernel: Search, shipment: Shipment, options: StreamSettings, partitions: int) -> int:
     """How many shards there are: one without a key, or where matches depend on events of several keys."""
     if kernel.crosses_partitions:
         return shards_of(options, partitions, "`SEMANTICS contiguous` counts the events of all keys")
@@ -355,9 +352,9 @@ def plan_of(step: Step, shipment: Shipment, shards: int, id: str | None) -> str:
     cannot go on with it. The events in it are identified by one column, or by all.
     """
     sources = [str(one) for one in step.kernel.sources]
-    said = to_text(step.kernel.query), step.decisions.is_eager
+    said = to_text(step.kernel.query), step.due.is_eager
     form: tuple[str, ...] = () if step.compacting is None else ("compact",)
-    form += ("digests of all",) if hides_events(step.kernel) else ()
+    form += ("digests of all",) if step.kernel.hides_events else ()
     form += hashed_by([step.kernel.query])
     return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id), *form)
 

@@ -19,22 +19,21 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.hashes import Numbering, halves, holds_any, match_hashes
-from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
+from tocsin.kernels.searches import Search
 from tocsin.language.ast import Skip
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.layout import BITS, EVENT, SPENT, Layout
 from tocsin.physical.sliced.rows import array_of, flags_of, integers, partition_of, rows_of
 from tocsin.physical.streaming.clocks import Clocks
-from tocsin.physical.streaming.decisions import Decisions
 from tocsin.physical.streaming.skipping import Skipping, without_policies
 from tocsin.physical.streaming.state import State
+from tocsin.plan.due import Due
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,8 @@ class Step:
         The search.
     layout
         What the columns of the rows mean.
-    decisions
-        When matches are decided.
+    due
+        When matches become due.
     lateness_us
         How late the events of each source may come.
     has_id
@@ -92,9 +91,9 @@ class Step:
         None: they are found.
     """
 
-    kernel: AnyKernel
+    kernel: Search
     layout: Layout
-    decisions: Decisions
+    due: Due
     lateness_us: tuple[int, ...]
     has_id: bool = False
     most: int = MOST_MATCHES_PER_START
@@ -109,12 +108,12 @@ class Step:
         query = self.kernel.query
         if query.after_match.skip is Skip.REUSE:
             return None
-        return Skipping(query.after_match, query.output, self.decisions)
+        return Skipping(query.after_match, query.output, self.due)
 
     @cached_property
-    def search(self) -> AnyKernel:
+    def search(self) -> Search:
         """What finds the matches from which policies choose."""
-        return without_policies(self.kernel) if self.skipping and isinstance(self.kernel, Kernel) else self.kernel
+        return self.kernel if self.skipping is None else without_policies(self.kernel)
 
     def begin(self) -> State:
         """A shard that has seen nothing."""
@@ -148,7 +147,7 @@ class Step:
 
     def _counted(self, counting: Counting, table: pa.Table, before: int, now: int) -> list[pa.RecordBatch]:
         """The groups of the windows that are over by now and were not before."""
-        first, end = self.decisions.closed(before), self.decisions.closed(now)
+        first, end = self.due.closed(before), self.due.closed(now)
         return [] if first == end else list(counting.counted(table, (first, end - 1)))
 
     def _times(self, table: pa.Table) -> Integers:
@@ -156,8 +155,8 @@ class Step:
 
     def _remembered(self, table: pa.Table, watermark: int) -> pa.Table:
         flags = flags_of(table, self.layout.packing)
-        partition = None if self.decisions.last_events is None else partition_of(table, self.layout)
-        matters = self.decisions.matter(self._times(table), flags, watermark, partition)
+        partition = None if self.due.last_events is None else partition_of(table, self.layout)
+        matters = self.due.is_live(self._times(table), flags, watermark, partition)
         return table if matters.all() else table.filter(pa.array(matters))
 
 
@@ -205,12 +204,12 @@ class _Search:
         """The matches to be given."""
         is_new = np.arange(self.table.num_rows) >= self.old
         has_new, has_moved = bool(is_new.any()), before != now
-        decisions = self.step.decisions
-        waits = decisions.window_us is not None
-        if not (has_new or (has_moved and waits) if decisions.is_eager else has_moved):
+        due = self.step.due
+        waits = due.window_us is not None
+        if not (has_new or (has_moved and waits) if due.is_eager else has_moved):
             return
         table = self.table
-        if decisions.is_eager and not waits:
+        if due.is_eager and not waits:
             is_touched = self._touched(is_new)
             table, is_new = table.filter(pa.array(is_touched)), is_new[is_touched]
         rows = rows_of(table, self.step.kernel, self.step.layout, None)
@@ -220,7 +219,7 @@ class _Search:
                 yield from (gatherer.batch(portion, None) for portion in portions(matches))
             return
         identify = _Identity(self.step, table, rows)
-        given = self._eager(rows, is_new, identify, before, now) if decisions.is_eager else self._due(rows, before, now)
+        given = self._eager(rows, is_new, identify, before, now) if due.is_eager else self._due(rows, before, now)
         for matches in given:
             for portion in portions(matches):
                 yield gatherer.batch(portion, identify(portion))
@@ -245,7 +244,7 @@ class _Search:
             found = holds_any(some, is_new)
             if some.missing is None:
                 return found
-            return np.where(some.missing > 0, self.step.decisions.is_due(some, rows, before, now), found)
+            return np.where(some.missing > 0, self.step.due.is_due(some, rows, before, now), found)
 
         judged: Iterable[tuple[Matches, Mask]] = ((some, given(some)) for some in self._found(rows))
         if identify.may_find_equals:
@@ -259,7 +258,7 @@ class _Search:
     def _due(self, rows: Rows, before: int, now: int) -> Iterator[Matches]:
         """Matches that are decided by now and were not before."""
         skipping = self.step.skipping
-        policy = self.step.decisions if skipping is None else skipping
+        policy = self.step.due if skipping is None else skipping
         parts = []
         for some in self._found(rows):
             due = policy.is_due(some, rows, before, now)

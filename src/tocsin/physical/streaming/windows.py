@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
@@ -25,8 +26,7 @@ from tocsin.physical.results import Result, grouped
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
-from tocsin.physical.sliced.counting import WINDOW
-from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.physical.sliced.counting import WINDOW, Counting
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
@@ -65,14 +65,13 @@ class Closing:
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
-    frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
+    counting = Counting(trend, shipment.layout, None)
+    frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, counting=counting)
     schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
     return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
 
 
-def found(
-    kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery
-) -> DataFrame:
+def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)

@@ -1,4 +1,4 @@
-"""What a program asks of a stream, and what workers have to know of it: kernels, decisions, delays. Without Spark."""
+"""Plan a program on a stream without Spark: the searches of its rules, when they are due, and their delays."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tocsin.physical.programs.claims import asks_frame, emitting
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.together import Members, members_of
-from tocsin.physical.streaming.decisions import Decisions, decisions
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
 from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
+from tocsin.plan.due import Due, due_of
 from tocsin.plan.prepare import BoundRule, prepare
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
@@ -149,14 +149,14 @@ class Plan:
         when = delays(self.asked.program)
         return tuple(max(when.get(name, Delay()).late_us for name in rule.reads) for rule in self.asked.rules)
 
-    def decisions(self, number: int) -> Decisions:
-        """When the matches of a rule are decided."""
+    def due(self, number: int) -> Due:
+        """When the matches of a rule become due."""
         written = self.asked.program.rule(self.asked.rules[number].name)
         assert written is not None
         is_tied = self.kernels[number].compares_ties
         distances = network(ordered_by_ties(written.query) if is_tied else written.query, TIMESTAMP)
         distances.require_bounded()
-        return decisions(self.kernels[number], distances, eager=False)
+        return due_of(self.kernels[number], distances, eager=False)
 
     # --- what workers know ------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class Plan:
             number,
             self.kernels[number],
             layout,
-            self.decisions(number),
+            self.due(number),
             self.delays[number],
             asked.id_of(rule) is not None,
             places if rule.name in asked.shown else None,

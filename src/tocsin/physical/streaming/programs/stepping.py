@@ -32,10 +32,10 @@ from tocsin.physical.sliced.layout import Layout, Packing, variable
 from tocsin.physical.sliced.rows import Held_, array_of, flags_of, integers, rows_of, with_flags
 from tocsin.physical.sliced.together import HALVES, RULE, Members, rows_of_all
 from tocsin.physical.streaming.clocks import NEVER, Clocks
-from tocsin.physical.streaming.decisions import Decisions
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion
 from tocsin.physical.streaming.state import State
 from tocsin.physical.streaming.stepping import Report, finished, split_late
+from tocsin.plan.due import Due
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class LiveRule:
         Its search; flags are those of the whole program.
     layout
         What the columns of rows mean to it.
-    decisions
-        When its matches are decided.
+    due
+        When its matches become due.
     delay_us
         How far its watermark is behind that of the inputs.
     has_id
@@ -67,7 +67,7 @@ class LiveRule:
     number: int
     kernel: Kernel
     layout: Layout
-    decisions: Decisions
+    due: Due
     delay_us: int
     has_id: bool
     places: tuple[int, ...] | None
@@ -85,9 +85,9 @@ class LiveRule:
 
     def lives(self) -> Iterator[tuple[int, int]]:
         """For each of these flags, how long an event matters that has it."""
-        for source, life in zip(self.kernel.sources, self.decisions.lives_us, strict=True):
+        for source, life in zip(self.kernel.sources, self.due.retention_us, strict=True):
             yield source.bit, life
-        yield from ((bit, self.decisions.longest_us) for bit in self.counted)
+        yield from ((bit, self.due.longest_us) for bit in self.counted)
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class _Stratum:
         before, now = rule.watermark(self.before), rule.watermark(self.now)
         due = []
         for portion in (portion for some in found for portion in portions(some)):
-            decided = rule.decisions.decided_at(portion, rows)
+            decided = rule.due.due_at(portion, rows)
             is_due = (decided >= before) & (decided < now)
             if is_due.any():
                 due.append(portion if is_due.all() else take(portion, is_due))

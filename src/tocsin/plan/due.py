@@ -1,17 +1,24 @@
-"""When a match is decided, and how long an event matters (SEMANTICS §6, §7; `analysis.lifetimes` has the proofs).
+"""When matches become due on a stream, and how long events are retained (SEMANTICS §6, §7).
 
-A match is *decided at* D, the last time at which an event could still change it: the time of its last event, or where
-an absence guards it the end of its window, if that is later. Where matches are compared with each other it is the time
-by which all others that count are decided: L after the start, L being the longest lifetime. A time-out is decided at
-the last time of its window, `start + W − 1`, since what would extend it comes before `start + W`. Once the watermark is
-beyond D, all that matters is known, and the match is given; so the matches of one step are those with
-`old watermark ≤ D < new watermark`, and none is given twice.
+Input    a search and its temporal network
+Output   a `Due`: offsets of times, which need no match, and the rules that apply them to matches and events
 
-Aggregates over all matches of a window are given when every match that starts in it is decided.
+A match is *due at* D, the last time at which an event could still change it:
 
-An event is forgotten when the watermark is beyond its time plus the longest lifetime of the variables it may be bound
-to. Events that only count for positions matter as long as any. Where no time bounds a match, but its number of events n
-(R-CER, 000 §5), those before the last n − 1 of a partition are forgotten.
+match                             D
+-----                             -
+without absences                  the time of its last event
+guarded by absences               the end of their windows, if that is later
+compared with other matches       when all of these are due: L after the start, L being the longest lifetime
+a time-out                        `start + W − 1`, since what would extend it comes before `start + W`
+
+Once the watermark is beyond D everything that matters has arrived and the match is emitted. One step therefore emits
+the matches with `old watermark ≤ D < new watermark`, and none twice. Aggregates over all matches of a window are
+emitted when every match that starts in it is due.
+
+An event is evicted when the watermark is beyond its time plus the longest lifetime of the variables it may be bound to
+(`analysis.lifetimes` has the proofs). Events that only count for positions are retained as long as any. Where no time
+bounds a match, but its number of events n (R-CER, 000 §5), those before the last n − 1 of a partition are evicted.
 """
 
 from __future__ import annotations
@@ -25,58 +32,56 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.lifetimes import lifetimes, span_of_words, span_us, waits_after_end
 from tocsin.analysis.temporal import Network
-from tocsin.automata import most_events
 from tocsin.kernels.model import Bag, Flags, Integers, Mask, Matches, Rows, has_any, is_flagged
-from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.searches import Search
 from tocsin.language.ast import Skip
-from tocsin.physical.sliced.kernels import AnyKernel
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Decisions:
-    """What decides in time.
+class Due:
+    """The offsets that decide when matches are emitted and events evicted.
 
     Attributes
     ----------
     is_eager
-        Whether a match can be given as soon as its last event is in.
+        Whether a match is emitted with its last event.
     after_start_us, after_end_us
-        When matches are decided that are compared with others: this long after their start, or their end. With both,
-        a policy keeps them after the first time, and they are given after the second. With windows, the first counts
+        When matches are due that are compared with others: this long after their start, or their end. With both, a
+        policy keeps them after the first time, and they are emitted after the second. With windows, the first counts
         from the end of the window.
     absences
-        What may be decided after the end of a match: absences, and what is gathered.
-    lives_us
-        How long an event matters that may be bound to each of the kernel's sources.
+        Parts of a match that may be decided after its end: absences and gatherings, with their bounds.
+    retention_us
+        How long an event is retained that may be bound to each of the search's sources.
     longest_us
-        How long any event matters.
+        How long any event is retained.
     every_us
-        How long the windows are that aggregates are told for; None: matches are told.
+        The length of the windows that aggregates are emitted for; None: matches are emitted.
     window_us
         With time-outs, how long after their start they wait; None: there are none.
     last_events
-        Where matches have so many events and take any time, how many events of a partition matter that lie before the
-        watermark; None: time tells which do.
+        Where matches have at most so many events more and take any time, how many events of a partition before the
+        watermark are retained; None: time decides.
     """
 
     is_eager: bool
     after_start_us: int | None
     after_end_us: int | None
     absences: tuple[alg.Around, ...]
-    lives_us: tuple[int, ...]
+    retention_us: tuple[int, ...]
     longest_us: int
     every_us: int | None = None
     window_us: int | None = None
     last_events: int | None = None
 
     def is_due(self, matches: Matches, rows: Rows, before: int, now: int) -> Mask:
-        """Which matches are decided by now and were not before."""
-        decided = self.decided_at(matches, rows)
-        return (decided >= before) & (decided < now)
+        """Which matches are due by now and were not before."""
+        due = self.due_at(matches, rows)
+        return (due >= before) & (due < now)
 
-    def decided_at(self, matches: Matches, rows: Rows) -> Integers:
+    def due_at(self, matches: Matches, rows: Rows) -> Integers:
         """D of each match."""
         if self.after_start_us is not None:
             return later(self.last_of_window(matches.start), self.after_start_us)
@@ -94,59 +99,66 @@ class Decisions:
         return starts if self.every_us is None else later(starts - starts % self.every_us, self.every_us - 1)
 
     def closed(self, watermark: int) -> int:
-        """Where the first window begins that is not over: all matches that start before are decided."""
+        """Where the first window begins that is not over: all matches that start before it are due."""
         assert self.every_us is not None and self.after_start_us is not None
-        decided = watermark - self.after_start_us
-        return max(decided - decided % self.every_us, BEFORE_ALL)
+        due = watermark - self.after_start_us
+        return max(due - due % self.every_us, BEFORE_ALL)
 
-    def matter(self, ts: Integers, flags: Flags, watermark: int, partition: Integers | None = None) -> Mask:
-        """Which events are not to be forgotten."""
+    def is_live(self, ts: Integers, flags: Flags, watermark: int, partition: Integers | None = None) -> Mask:
+        """Which events are retained."""
         if self.last_events is not None:
             return (ts >= watermark) | _last_of_each(ts, partition, watermark, self.last_events)
-        # Shipped, and a candidate of nothing: it is there to be counted.
+        # Shipped, and a candidate of nothing: it counts for positions.
         found: Mask = ~has_any(flags) & (ts >= max(watermark - self.longest_us, BEFORE_ALL))
-        for bit, life in enumerate(self.lives_us):
+        for bit, life in enumerate(self.retention_us):
             found |= is_flagged(flags, bit) & (ts >= max(watermark - life, BEFORE_ALL))
         return found
 
 
-def decisions(kernel: AnyKernel, distances: Network, *, eager: bool = True, counts: bool = False) -> Decisions:
-    """When the matches of a bounded query are decided; `eager` when they may come out of order.
+def due_of(search: Search, distances: Network, *, eager: bool = True, counts: bool = False) -> Due:
+    """State when the matches of a bounded query become due.
 
-    Where they are counted (`counts`), they are words within a window, and nothing is absent.
+    Parameters
+    ----------
+    search
+        The query, compiled.
+    distances
+        Its temporal network.
+    eager
+        Whether matches may be emitted before the watermark has passed them, where that changes nothing.
+    counts
+        Whether matches are counted: they are then words within a window, and nothing is absent.
     """
-    query = kernel.query
-    absences = tuple(alg.around_in(query.pattern))
+    query = search.query
     every_us = query.every_us
-    if isinstance(kernel, RunKernel) and distances.unbounded_pair() is not None:
-        most = most_events(kernel.tables.automaton)
-        assert most is not None
-        return Decisions(False, None, None, (), (), 0, last_events=most - 1)
+    if search.retains_alike and distances.unbounded_pair() is not None:
+        assert search.most_events is not None
+        return Due(False, None, None, (), (), 0, last_events=search.most_events - 1)
     known = lifetimes(query, distances)  # where matches are counted, by the names of the query that they stand for
-    if isinstance(kernel, RunKernel) or counts:
+    if search.retains_alike or counts:
         span = span_of_words(query, known)
         longest = span + (every_us or 0)
-        lives = (longest,) * len(kernel.sources)
-        is_eager = eager and not kernel.counts_every_event and not kernel.needs_order and every_us is None
-        return Decisions(is_eager, None if every_us is None else span, None, (), lives, longest, every_us)
+        is_eager = eager and not search.counts_every_event and not search.needs_order and every_us is None
+        retention = (longest,) * len(search.sources)
+        return Due(is_eager, None if every_us is None else span, None, (), retention, longest, every_us)
+    absences = tuple(alg.around_in(query.pattern))
     span = span_us(query, known)
-    found = [known[source.variable] for source in kernel.sources]
-    lives = tuple(life for life in found if life is not None)
-    assert len(lives) == len(found)
-    longest = max(lives, default=0)
-    # Events are kept longer for these, so that the first of a match is there when its end is decided (D64).
+    found = [known[source.variable] for source in search.sources]
+    retention = tuple(life for life in found if life is not None)
+    assert len(retention) == len(found)
+    # Events are retained longer for these, so that the first of a match is there when its end is due (D64).
     after_end = span if waits_after_end(query) else None
     waits = query.after_match.skip is not Skip.REUSE or query.output.is_chosen_per_start or every_us is not None
     after_start = span if waits else None
     if after_start is not None and after_end is not None and every_us is not None:
         after_start += after_end
-    return Decisions(
+    return Due(
         is_eager=eager and not absences and not query.compares_matches and every_us is None,
         after_start_us=after_start,
         after_end_us=after_end,
         absences=absences,
-        lives_us=lives,
-        longest_us=longest,
+        retention_us=retention,
+        longest_us=max(retention, default=0),
         every_us=every_us,
         window_us=query.window_us if query.timeouts else None,
     )
