@@ -10,15 +10,15 @@ from tests.streaming.support import LAST, PLAN
 
 import tocsin
 from tocsin.engines import program_run
-from tocsin.kernels.together import flagging
+from tocsin.kernels.shared import flagging
 from tocsin.options import Options
 from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as types_of
+from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sliced.plain import Events, shipped_together
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.sliced.together import RULE
 from tocsin.physical.streaming.programs.plan import Asked, Plan
 from tocsin.physical.streaming.state import State
 

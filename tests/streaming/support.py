@@ -31,7 +31,7 @@ from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.arrow import ArrowTypes
 from tocsin.physical.sliced.arrow import attributes_of as types_of
-from tocsin.physical.sliced.counting import WINDOW, Counting
+from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
@@ -97,7 +97,7 @@ class Live:
             layout,
             due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None),
             (lateness_us,),
-            counting=None if self.trend is None else Counting(self.trend, layout, None),
+            counting=None if self.trend is None else counting(self.trend, layout),
             compacting=None if graphs is None else Compacting(graphs, layout),
         )
         self.graphs: list[pa.RecordBatch] = []

@@ -47,7 +47,7 @@ from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.plain import Events, shipped
-from tocsin.physical.sliced.worker import Task
+from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.wording import missing, unordered, untimed
 from tocsin.plan.prepare import prepare
 
@@ -108,10 +108,10 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     most, memory = options.max_matches_per_start, options.task_bytes
-    task = Task(search, layout, None, most, to_text(query), id is not None, memory=memory)
+    task = task_of(Member(search, layout, id is not None, to_text(query)), most=most, memory=memory)
     asked = search.aggregates
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
-    found = pa.Table.from_batches(kept_batches(task.matches(table), memory), schema)
+    found = pa.Table.from_batches(kept_batches(task.run(table), memory), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)

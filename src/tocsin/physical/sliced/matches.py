@@ -31,7 +31,7 @@ from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
-from tocsin.physical.sliced.worker import Task
+from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
@@ -137,15 +137,8 @@ def search(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, with_
     shipment, found = ship(kernel, inputs, with_digests=with_digests)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    task = Task(
-        kernel,
-        shipment.layout,
-        width,
-        options.max_matches_per_start,
-        to_text(kernel.query),
-        has_id=inputs.id is not None,
-        memory=options.task_bytes,
-    )
+    member = Member(kernel, shipment.layout, inputs.id is not None, to_text(kernel.query))
+    task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 
 

@@ -92,7 +92,7 @@ def shipped_together(
 ) -> tuple[pa.Table, list[Layout]]:
     """One table of the events that can take part in a match of any kernel, and what its columns mean to each.
 
-    `flags` has the sources of all (`tocsin.kernels.together.flagging`); `ids` are the columns that identify events.
+    `flags` has the sources of all (`tocsin.kernels.shared.flagging`); `ids` are the columns that identify events.
     `by_values` writes keys and texts as Spark does, for rows that are put beside Spark's.
     """
     every = _candidates(flags, events)

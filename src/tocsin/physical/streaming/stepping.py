@@ -30,6 +30,7 @@ from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.layout import BITS, EVENT, SPENT, Layout
 from tocsin.physical.sliced.rows import array_of, flags_of, integers, partition_of, rows_of
+from tocsin.physical.sliced.worker import Member
 from tocsin.physical.streaming.clocks import Clocks
 from tocsin.physical.streaming.skipping import Skipping, without_policies
 from tocsin.physical.streaming.state import State
@@ -137,7 +138,7 @@ class Step:
             elif self.compacting is not None:
                 # Eagerly or not, an end has one row: when everything before the watermark is known.
                 has_moved = before != clocks.watermark
-                batches = list(self.compacting.graphs(table, (before, clocks.watermark - 1))) if has_moved else []
+                batches = self._owned(self.compacting, table, before, clocks.watermark) if has_moved else []
             else:
                 search = _Search(self, table, old)
                 batches = list(search.batches(before, clocks.watermark))
@@ -148,7 +149,11 @@ class Step:
     def _counted(self, counting: Counting, table: pa.Table, before: int, now: int) -> list[pa.RecordBatch]:
         """The groups of the windows that are over by now and were not before."""
         first, end = self.due.closed(before), self.due.closed(now)
-        return [] if first == end else list(counting.counted(table, (first, end - 1)))
+        return [] if first == end else self._owned(counting, table, first, end)
+
+    def _owned(self, member: Member, table: pa.Table, first: int, end: int) -> list[pa.RecordBatch]:
+        rows = replace(rows_of(table, member.search, member.layout, None), owned=(first, end - 1))
+        return list(member.run(table, rows, most=self.most, memory=self.memory))
 
     def _times(self, table: pa.Table) -> Integers:
         return integers(array_of(table, self.layout.time))

@@ -26,7 +26,8 @@ from tocsin.physical.results import Result, grouped
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
-from tocsin.physical.sliced.counting import WINDOW, Counting
+from tocsin.physical.sliced.counting import WINDOW
+from tocsin.physical.sliced.counting import counting as count_member
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
@@ -65,7 +66,7 @@ class Closing:
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
-    counting = Counting(trend, shipment.layout, None)
+    counting = count_member(trend, shipment.layout)
     frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, counting=counting)
     schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
     return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)

@@ -19,13 +19,13 @@ from tocsin.analysis.types import DataType
 from tocsin.kernels.aggregates.searched import searched
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
-from tocsin.kernels.together import common
+from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.programs.claims import asks_frame, emitting
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
-from tocsin.physical.sliced.together import Members, members_of
+from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
 from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
 from tocsin.plan.due import Due, due_of
@@ -239,19 +239,21 @@ class Plan:
 
     def _together(
         self, numbers: Sequence[int], layouts: Sequence[Layout], places: Sequence[tuple[int, ...]]
-    ) -> tuple[Members, ...]:
+    ) -> tuple[SearchGroup, ...]:
         """The rules that can be searched for together; where the order of one instant matters, each is alone."""
         alone = [kernel.needs_order or kernel.compares_ties or self.asked.is_aggregate for kernel in self.kernels]
         own = [number for number in numbers if not alone[number]]
-        return members_of(
-            self.sources,
-            [self.kernels[number] for number in own],
-            own,
-            [layouts[number] for number in own],
-            [places[number] for number in own],
-            [None] * len(own),
-            [self.asked.id_of(self.asked.rules[number]) for number in own],
-        )
+        members = [
+            Member(
+                self.kernels[number],
+                layouts[number],
+                self.asked.id_of(self.asked.rules[number]) is not None,
+                number=number,
+                places=places[number],
+            )
+            for number in own
+        ]
+        return search_groups(self.sources, [self.kernels[number] for number in own], members, [None] * len(own))
 
     def _insertion(
         self, layouts: Sequence[Layout], needs: Sequence[Needs], schemas: Mapping[str, pa.Schema]

@@ -31,10 +31,10 @@ from tocsin.physical.schemas import attributes_of
 from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
-from tocsin.physical.sliced.joint import Member, Mixed, Searched
+from tocsin.physical.sliced.joint import Mixed, RuleSearch, Searched
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
-from tocsin.physical.sliced.together import HALVES, RULE, placed
+from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
@@ -198,7 +198,7 @@ class _Live:
         members = []
         for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
             attributes = Shipper(kernel, self.streams, {}, with_digests=False, given=every).attributes
-            members.append(Member(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
+            members.append(RuleSearch(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
         self.members = members
         return StreamShipper(members, self.plan.sources, self.streams, self.single, self.mixed)
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import groupby
-from operator import itemgetter, or_
+from operator import or_
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +27,10 @@ from tocsin.kernels.matches import take
 from tocsin.kernels.model import WORD_BITS, Matches, Rows, has_any
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.layout import Layout, Packing, variable
-from tocsin.physical.sliced.rows import Held_, array_of, flags_of, integers, rows_of, with_flags
-from tocsin.physical.sliced.together import HALVES, RULE, Members, rows_of_all
+from tocsin.physical.sliced.layout import Layout, Packing
+from tocsin.physical.sliced.places import rule_columns
+from tocsin.physical.sliced.rows import NullableArray, array_of, flags_of, integers, rows_of, with_flags
+from tocsin.physical.sliced.worker import SearchGroup
 from tocsin.physical.streaming.clocks import NEVER, Clocks
 from tocsin.physical.streaming.programs.emitting import Emission, Insertion
 from tocsin.physical.streaming.state import State
@@ -109,7 +109,7 @@ class ProgramStep:
     """
 
     strata: tuple[tuple[LiveRule, ...], ...]
-    together: tuple[tuple[Members, ...], ...]
+    together: tuple[tuple[SearchGroup, ...], ...]
     insertion: Insertion | None
     wanted: str | None
     lateness_us: tuple[int, ...]
@@ -188,7 +188,7 @@ class _Stratum:
         self,
         step: ProgramStep,
         rules: Sequence[LiveRule],
-        together: Sequence[Members],
+        together: Sequence[SearchGroup],
         table: pa.Table,
         before: int,
         now: int,
@@ -206,14 +206,12 @@ class _Stratum:
         if not self.table.num_rows:
             return
         by_number = {rule.number: rule for rule in self.rules}
-        known: dict[object, Held_] = {}
-        for members in self.together:
-            rows = rows_of_all(self.table, members, known)
-            found = members.together.find(rows, most=self.step.most, memory=self.step.memory)
-            for place, some in groupby(found, key=itemgetter(0)):
-                rule = by_number[members.numbers[place]]
-                yield from self._given(rule, (matches for _, matches in some), rows[place], self.table)
-        shared = {number for members in self.together for number in members.numbers}
+        known: dict[object, NullableArray] = {}
+        for group in self.together:
+            rows = group.rows(self.table, known)
+            for place, matches in group.find(rows, most=self.step.most, memory=self.step.memory):
+                yield from self._given(by_number[group.members[place].number], matches, rows[place], self.table)
+        shared = {member.number for group in self.together for member in group.members}
         for rule in (rule for rule in self.rules if rule.number not in shared):
             table = self._counted(rule)
             own = rows_of(table, rule.kernel, rule.layout, None)
@@ -255,7 +253,5 @@ def _bits(flags: Iterable[int]) -> int:
 def _shown(rule: LiveRule, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The matches of a rule in the columns of the result; those of others are added where rows are unpacked."""
     assert rule.places is not None
-    columns = {RULE: pa.array(np.full(batch.num_rows, rule.number, np.int32))}
-    columns |= {name: batch.column(name) for name in HALVES}
-    columns |= {variable(place): batch.column(variable(at)) for at, place in enumerate(rule.places)}
+    columns = rule_columns(batch, rule.number, rule.places)
     return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
