@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,12 +36,14 @@ from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.streaming.state import State
-from tocsin.physical.streaming.stepping import Step
+from tocsin.physical.streaming.state import RowStore, State
+from tocsin.physical.streaming.step import LiveRule, Step, alone, live_rule
+from tocsin.physical.streaming.store import RowRetention
 from tocsin.plan.due import due_of
 
 LAST = 2**62
 PLAN = "plan"
+OPENED: list[Callable[[State, RowRetention], Any]] = [RowStore]  # the store that steps run on is the last of these
 
 
 class Live:
@@ -92,18 +94,18 @@ class Live:
         self.table, layout = shipped(self.kernel, events, self.needs, ties=ties, id=None)
         if query.over_all_matches or compacting:
             layout = replace(layout, digests=())
-        self.step = Step(
-            self.kernel,
-            layout,
-            due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None),
-            (lateness_us,),
-            counting=None if self.trend is None else counting(self.trend, layout),
-            compacting=None if graphs is None else Compacting(graphs, layout),
-        )
+        due = due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None)
+        rule = live_rule(self.kernel, layout, due)
+        if self.trend is not None:
+            rule = LiveRule(counting(self.trend, layout), due)
+        elif graphs is not None:
+            rule = LiveRule(Compacting(graphs, layout), due)
+        self.step = Step(alone(rule), (lateness_us,))
+        self.is_compact = compacting
         self.graphs: list[pa.RecordBatch] = []
         self.told: list[pa.Table] = []
         self.ts = integers(array_of(self.table, layout.time))
-        self.state = self.step.begin()
+        self.state = State.begin(1)
         self.ids: list[str] = []
         self.late = 0
         self.most_remembered = 0
@@ -112,21 +114,18 @@ class Live:
         """A micro-batch: the state goes through bytes, as it does in a checkpoint."""
         arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
         told = [int(self.ts[row]) for row in rows] + ([] if latest is None else [latest])
-        after, batches, _, report = self.step.run(
-            State.from_bytes(self.state.to_bytes(PLAN), PLAN),
-            [(max(told),)] if told else [],
-            [arrived] if arrived is not None else [],
-        )
-        self.state = after
-        self.late += report.late
-        self.most_remembered = max(self.most_remembered, report.remembered)
-        if self.step.compacting is not None:
-            self.graphs += batches
+        store = OPENED[-1](State.from_bytes(self.state.to_bytes(PLAN), PLAN), self.step.retention)
+        outcome = self.step.run(store, [(max(told),)] if told else [], [arrived] if arrived is not None else [])
+        self.state = store.commit()
+        self.late += outcome.report.late
+        self.most_remembered = max(self.most_remembered, outcome.report.remembered)
+        if self.is_compact:
+            self.graphs += outcome.batches
             return
         if not self.step.layout.digests:
-            self._tell(batches)
+            self._tell(outcome.batches)
             return
-        for batch in batches:
+        for batch in outcome.batches:
             halves = (batch.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
             self.ids += [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)]
 

@@ -1,7 +1,7 @@
 """When matches become due on a stream, and how long events are retained (SEMANTICS §6, §7).
 
 Input    a search and its temporal network
-Output   a `Due`: offsets of times, which need no match, and the rules that apply them to matches and events
+Output   a `Due`: offsets of times as data, and how they apply to matches; a `Retention` for events
 
 A match is *due at* D, the last time at which an event could still change it:
 
@@ -23,8 +23,10 @@ bounds a match, but its number of events n (R-CER, 000 §5), those before the la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import assert_never
 
 import numpy as np
@@ -32,7 +34,7 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.lifetimes import lifetimes, span_of_words, span_us, waits_after_end
 from tocsin.analysis.temporal import Network
-from tocsin.kernels.model import Bag, Flags, Integers, Mask, Matches, Rows, has_any, is_flagged
+from tocsin.kernels.model import WORD_BITS, Bag, Flags, Integers, Mask, Matches, Rows, has_any
 from tocsin.kernels.searches import Search
 from tocsin.language.ast import Skip
 
@@ -98,21 +100,53 @@ class Due:
         """The last instant of the windows in which matches start; without windows, their starts."""
         return starts if self.every_us is None else later(starts - starts % self.every_us, self.every_us - 1)
 
-    def closed(self, watermark: int) -> int:
+    def range_due(self, before: int, now: int) -> tuple[int, int] | None:
+        """The first and the last instant of what is due by now and was not before, where it is emitted by time.
+
+        With windows, those that are over; without, all of the time between. None: nothing is.
+        """
+        first, end = (before, now) if self.every_us is None else (self._closed(before), self._closed(now))
+        return None if first == end else (first, end - 1)
+
+    def _closed(self, watermark: int) -> int:
         """Where the first window begins that is not over: all matches that start before it are due."""
         assert self.every_us is not None and self.after_start_us is not None
         due = watermark - self.after_start_us
         return max(due - due % self.every_us, BEFORE_ALL)
 
-    def is_live(self, ts: Integers, flags: Flags, watermark: int, partition: Integers | None = None) -> Mask:
-        """Which events are retained."""
+
+@dataclass(frozen=True)
+class Retention:
+    """Which events a shard retains for all of its rules, as offsets from the watermark of the inputs.
+
+    Attributes
+    ----------
+    flags
+        For each flag, how long an event is retained that has it.
+    unflagged_us
+        How long events without a flag are, which count for positions; None: they are evicted.
+    last_events
+        In place of time, how many events of each partition before the watermark; None: time decides.
+    """
+
+    flags: Mapping[int, int]
+    unflagged_us: int | None = None
+    last_events: int | None = None
+
+    def live(self, ts: Integers, flags: Flags, watermark: int, partition: Integers | None = None) -> tuple[Mask, Flags]:
+        """Which events are retained, and the flags for which each is; the same array where these are all it has."""
         if self.last_events is not None:
-            return (ts >= watermark) | _last_of_each(ts, partition, watermark, self.last_events)
-        # Shipped, and a candidate of nothing: it counts for positions.
-        found: Mask = ~has_any(flags) & (ts >= max(watermark - self.longest_us, BEFORE_ALL))
-        for bit, life in enumerate(self.retention_us):
-            found |= is_flagged(flags, bit) & (ts >= max(watermark - life, BEFORE_ALL))
-        return found
+            return (ts >= watermark) | _last_of_each(ts, partition, watermark, self.last_events), flags
+        past = np.zeros_like(flags)
+        for bit, life in self.flags.items():
+            word, place = divmod(bit, WORD_BITS) if flags.ndim > 1 else (..., bit)
+            past.T[word] |= (ts < max(watermark - life, BEFORE_ALL)).astype(np.int64) << place
+        left = flags & ~past
+        wanted = reduce(or_, (1 << bit for bit in self.flags), 0)
+        live = has_any(left, wanted)
+        if self.unflagged_us is not None:
+            live |= ~has_any(flags) & (ts >= max(watermark - self.unflagged_us, BEFORE_ALL))
+        return live, left if (left != flags)[live].any() else flags
 
 
 def due_of(search: Search, distances: Network, *, eager: bool = True, counts: bool = False) -> Due:

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,8 @@ WINDOW = "__tocsin_window"
 @dataclass(frozen=True)
 class Counting(Member):
     """A search that counts its matches: one row for every window and group of starts, with its totals."""
+
+    summarizes: ClassVar[bool] = True
 
     trend: Trend = field(kw_only=True)
 

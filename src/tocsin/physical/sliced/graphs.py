@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,8 @@ COUNT, STARTS, GRAPH = "__tocsin_count", "__tocsin_starts", "__tocsin_graph"
 @dataclass(frozen=True)
 class Compacting(Member):
     """A search that writes graphs; it wants every attribute of every type."""
+
+    summarizes: ClassVar[bool] = True
 
     search: RunKernel
 

@@ -90,8 +90,10 @@ def compiler_of(kernel: Search, found: Found) -> Compiler:
     return Compiler(bindings_of(kernel.query, found.shapes), known_of(kernel))
 
 
-def returned(kernel: Search, inputs: Inputs, found: Found, match_id: Column, late: Column | None = None) -> DataFrame:
-    """The columns that users see of the matches that HAVING keeps, and that of late events behind them.
+def returned(
+    kernel: Search, inputs: Inputs, found: Found, match_id: Column, others: Sequence[Column] = ()
+) -> DataFrame:
+    """The columns that users see of the matches that HAVING keeps, and those of other outputs of a stream behind them.
 
     The native condition of HAVING has been applied before; what Python decides is decided here.
     """
@@ -103,7 +105,7 @@ def returned(kernel: Search, inputs: Inputs, found: Found, match_id: Column, lat
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
     ]
-    after = [*(_said_of_timeouts(query) if query.timeouts else ()), *([] if late is None else [late])]
+    after = [*(_said_of_timeouts(query) if query.timeouts else ()), *others]
     columns = (compiler.output(each.expression).alias(each.name) for each in returns)
     frame = select(found.frame, *before, *columns, *after)
     if made.is_native:
@@ -113,7 +115,7 @@ def returned(kernel: Search, inputs: Inputs, found: Found, match_id: Column, lat
         made,
         before=[name for column in before for name in column.names],
         after=[name for column in after for name in column.names],
-        always=None if late is None else late.names[0],
+        always=[name for column in others for name in column.names],
     )
 
 

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import ClassVar
 
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.kernels.hashes import Digests, match_halves
+from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.searches import Search
@@ -53,6 +54,8 @@ class Member:
         Of each variable of the layout, its place in such a result; None: matches have columns of their own.
     """
 
+    summarizes: ClassVar[bool] = False  # whether it writes totals or graphs of matches in place of matches
+
     search: Search
     layout: Layout
     has_id: bool = False
@@ -64,21 +67,21 @@ class Member:
         """Search rows and write what is found; `table` has them as columns."""
         return self.written(self.search.find(rows, most=most, memory=memory), table, rows)
 
-    def written(self, found: Iterable[Matches], table: pa.Table, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def written(
+        self, found: Iterable[Matches], table: pa.Table, rows: Rows, identify: Identity | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Write matches of these rows, with the two halves of their ids where the layout has digests."""
         gatherer = Gatherer(table, self.layout)
         some = (portion for matches in found for portion in portions(matches))
         if not self.layout.digests:
             return (gatherer.batch(portion, None) for portion in some)
-        identified = match_halves(
-            some,
-            self.digests(table),
-            rows.slice,
-            rows.partition,
-            has_id=self.has_id,
-            made=MadeDigests(table, self.layout).of,
-        )
-        return (gatherer.batch(portion, (one, other)) for portion, one, other in identified)
+        identify = identify or self.identity(table, rows)
+        return (gatherer.batch(portion, identify(portion)) for portion in some)
+
+    def identity(self, table: pa.Table, rows: Rows) -> Identity:
+        """What identifies matches of these rows."""
+        made = MadeDigests(table, self.layout).of
+        return Identity(self.digests(table), rows.slice, rows.partition, has_id=self.has_id, made=made)
 
     def digests(self, table: pa.Table) -> Digests:
         """The digests of rows; an event that a rule emits has none for rules that do not read it."""

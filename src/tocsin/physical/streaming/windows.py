@@ -24,18 +24,19 @@ from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall, window_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.shapes import arrow_schema
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
-from tocsin.physical.sliced.counting import WINDOW
-from tocsin.physical.sliced.counting import counting as count_member
+from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sql.frames import with_columns
-from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
+from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
+from tocsin.physical.streaming.outputs import Output
+from tocsin.physical.streaming.step import LiveRule
+from tocsin.plan.due import due_of
 
 
 @dataclass(frozen=True)
 class Closing:
-    """What a worker does with all that is known of one window: its rows. Late events, which have none, pass through.
+    """The function that makes the rows of one window from all that is known of it. Other outputs pass through.
 
     Attributes
     ----------
@@ -43,17 +44,21 @@ class Closing:
         The rows of a window, from what is known of it.
     schema
         Their columns.
+    outputs
+        The other outputs of the stream; their rows have no window.
     """
 
     rows: Callable[[pa.Table], pa.Table]
     schema: pa.Schema
+    outputs: tuple[Output, ...] = ()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The rows of one window."""
+        others = {output.column: output.name for output in self.outputs}
         if table.column(WINDOW).null_count:
-            found = table.select([names.EVENT]).rename_columns([LATE])
+            found = table.select(list(others)).rename_columns(list(others.values()))
         else:
-            found = self.rows(table.select([name for name in table.column_names if name != names.EVENT]))
+            found = self.rows(table.select([name for name in table.column_names if name not in others]))
         columns = [
             found.column(field.name).cast(field.type)
             if field.name in found.column_names
@@ -66,8 +71,8 @@ class Closing:
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
-    counting = count_member(trend, shipment.layout)
-    frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, counting=counting)
+    rule = LiveRule(counting(trend, shipment.layout), due_of(trend.kernel, distances, eager=False, counts=True))
+    frame = run_rule(trend.kernel, rule, inputs, options, shipment, fields)
     schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
     return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
 
@@ -86,9 +91,11 @@ def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSet
 def _closed(
     frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
-    fields = [T.StructField(field.name, field.dataType) for field in schema.fields]  # a late event has none of them
-    schema = T.StructType([*fields, T.StructField(LATE, T.StringType())] if options.with_late else fields)
-    closing = Closing(rows, arrow_schema(schema))
+    # Rows of other outputs are NULL in all of these.
+    schema = T.StructType([T.StructField(field.name, field.dataType) for field in schema.fields])
+    for output in options.outputs:
+        schema = schema.add(output.name, output.type)
+    closing = Closing(rows, arrow_schema(schema), options.outputs)
 
     def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
         return closing(table)

@@ -19,6 +19,7 @@ from tocsin.analysis.types import DataType
 from tocsin.kernels.aggregates.searched import searched
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
+from tocsin.kernels.searches import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
@@ -26,8 +27,8 @@ from tocsin.physical.programs.claims import asks_frame, emitting
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
-from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
-from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
+from tocsin.physical.streaming.emitting import Emission, Insertion, Reader
+from tocsin.physical.streaming.step import LiveRule, Step, Stratum
 from tocsin.plan.due import Due, due_of
 from tocsin.plan.prepare import BoundRule, prepare
 
@@ -172,7 +173,7 @@ class Plan:
         idle_ms: int | None = None,
         most: int = MOST_MATCHES_PER_START,
         memory: int = MOST_MEMORY,
-    ) -> ProgramStep:
+    ) -> Step:
         """What a worker does.
 
         Parameters
@@ -193,19 +194,19 @@ class Plan:
             How many bytes may be held for matches.
         """
         asked = self.asked
-        live: dict[int, list[int]] = {}
-        for number, rule in enumerate(asked.rules):
-            live.setdefault(rule.stratum, []).append(number)
-        order = sorted(live)
-        return ProgramStep(
+        rules = [
+            self._live(number, layout, own, schemas, result)
+            for number, (layout, own) in enumerate(zip(layouts, places, strict=True))
+        ]
+        strata = sorted({rule.stratum for rule in asked.rules})
+        return Step(
             tuple(
-                tuple(self._live(number, layouts[number], places[number], schemas, result) for number in live[stratum])
-                for stratum in order
+                self._stratum([rules[number] for number, rule in enumerate(asked.rules) if rule.stratum == stratum])
+                for stratum in strata
             ),
-            tuple(self._together(live[stratum], layouts, places) for stratum in order),
+            lateness_us,
             self._insertion(layouts, needs, schemas),
             asked.template,
-            lateness_us,
             most,
             memory,
             idle_ms,
@@ -225,35 +226,27 @@ class Plan:
             schema = result if result is not None and emit.type == asked.template else schemas[emit.type]
             names = (asked.time[emit.type], *(name for name, _ in emit.values))
             emissions.append(Emission(emit.type, self._prepared(emitting(rule, emit)).bound, names, schema))
+        search = self.kernels[number]
         return LiveRule(
-            number,
-            self.kernels[number],
-            layout,
+            Member(search, layout, asked.id_of(rule) is not None, to_text(search.query), number, places),
             self.due(number),
-            self.delays[number],
-            asked.id_of(rule) is not None,
-            places if rule.name in asked.shown else None,
-            tuple(emissions),
-            self.counted(number),
+            delay_us=self.delays[number],
+            is_shown=rule.name in asked.shown,
+            emissions=tuple(emissions),
+            counted=self.counted(number),
         )
 
-    def _together(
-        self, numbers: Sequence[int], layouts: Sequence[Layout], places: Sequence[tuple[int, ...]]
-    ) -> tuple[SearchGroup, ...]:
-        """The rules that can be searched for together; where the order of one instant matters, each is alone."""
-        alone = [kernel.needs_order or kernel.compares_ties or self.asked.is_aggregate for kernel in self.kernels]
-        own = [number for number in numbers if not alone[number]]
-        members = [
-            Member(
-                self.kernels[number],
-                layouts[number],
-                self.asked.id_of(self.asked.rules[number]) is not None,
-                number=number,
-                places=places[number],
-            )
-            for number in own
-        ]
-        return search_groups(self.sources, [self.kernels[number] for number in own], members, [None] * len(own))
+    def _stratum(self, rules: Sequence[LiveRule]) -> Stratum:
+        """Search for the rules of a stratum together; where the order of one instant matters, for each alone."""
+        members = [rule.member for rule in rules]
+        shared = [member for member in members if not self._is_alone(member.search)]
+        others = [member for member in members if self._is_alone(member.search)]
+        kernels = [self.kernels[member.number] for member in shared]
+        groups = search_groups(self.sources, kernels, shared, [None] * len(shared))
+        return Stratum(tuple(rules), (*groups, *(SearchGroup((member,)) for member in others)))
+
+    def _is_alone(self, search: Search) -> bool:
+        return search.needs_order or search.compares_ties or self.asked.is_aggregate
 
     def _insertion(
         self, layouts: Sequence[Layout], needs: Sequence[Needs], schemas: Mapping[str, pa.Schema]

@@ -40,6 +40,7 @@ from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
+from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.physical.streaming.programs.plan import Asked, Plan
 from tocsin.physical.streaming.programs.shipping import StreamShipper
@@ -66,7 +67,7 @@ class LiveRun:
         (rule,) = self._named([name])
         self._check([rule])
         found = self._live([rule]).matches()
-        late = [F.col(frames.LATE)] if self.options.with_late else []
+        late = [F.col(LATE.name)] if self.options.with_late else []
         variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
         shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
         return frames.require_one_late(shown, self.options.with_late)
@@ -234,7 +235,7 @@ class _Live:
         identified = (*frames.identified_by(self.run.options.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
-        return frames.given_by(shard, shipment, shards, self.sources, options, schema)
+        return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
 
     def _sharding(self) -> Sharding:
         schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
@@ -275,13 +276,12 @@ class _Live:
             for number, own in enumerate(self.shipper.shapes)
             if self.asked.rules[number].name in self.asked.shown
         }
-        late = [F.col(names.EVENT).alias(frames.LATE)] if self.asked_of_streams.with_late else []
         return shown(
             Searched(found, tuple(self.kinds), shapes),
             {numbers[rule.name]: rule for rule in self.wanted},
             self.wanted,
             self.streams.time_kind,
-            *late,
+            *frames.output_columns(self.asked_of_streams),
         )
 
     def events(self) -> DataFrame:
@@ -289,9 +289,8 @@ class _Live:
         assert self.asked.template is not None
         schema = schema_of(self.run.twin.events(self.asked.template))
         found = self._found(schema, T.StructType(list(schema.fields)))
-        if not self.asked_of_streams.with_late:
-            return found
-        return select(found, *(F.col(name).alias(name) for name in schema.names), F.col(names.EVENT).alias(frames.LATE))
+        others = frames.output_columns(self.asked_of_streams)
+        return select(found, *(F.col(name).alias(name) for name in schema.names), *others) if others else found
 
 
 def _emptied(inputs: Any) -> Any:
