@@ -251,11 +251,11 @@ def test_a_fault_in_a_task_names_the_query_and_the_times(light: SparkSession) ->
             raise ZeroDivisionError("no")
 
     from tocsin.physical.sliced.layout import BITS, TIME, Layout, Packing
-    from tocsin.physical.sliced.worker import Task
+    from tocsin.physical.sliced.worker import Member, task_of
 
-    task = Task(Broken(), Layout(Packing(1)), text="PATTERN A a")  # type: ignore[arg-type]
+    task = task_of(Member(Broken(), Layout(Packing(1)), text="PATTERN A a"))  # type: ignore[arg-type]
     with pytest.raises(errors.MatchFailedError, match=r"(?s)1 rows of the times 7 to 7 µs.*PATTERN A a") as raised:
-        list(task.matches(pa.table({BITS: [5], TIME: [7]})))
+        list(task.run(pa.table({BITS: [5], TIME: [7]})))
     assert raised.value.__cause__ is not None
 
 

@@ -190,11 +190,11 @@ class Operator:
             idle_ms=None if self.live.idle_us is None else max(self.live.idle_us // 1000, 1),
         )
         shipped = self._shipped(for_stream=True)
-        parcels = Parcels(
+        shipment = ShippedEvents(
             shipped, (*self._columns(), *STREAMED), self._digests_of_key() if self.source.key != () else ()
         )
         partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = streams.shards_of(options, partitions, "" if parcels.keys else streams.NO_KEY)
+        shards = streams.shards_of(options, partitions, "" if shipment.keys else streams.NO_KEY)
         step = OperatorStep(
             self.machine,
             self._incoming(),
@@ -206,7 +206,7 @@ class Operator:
         called = (FORMAT, type(self.machine).__name__, *self.source.stream.schema.names)
         plan = streams.named(called, self.said, streams.types_in(shipped), shards)
         schema = self._worker_schema()
-        return streams.given_by(Shard(step, plan), parcels, shards, [(EVENTS,)], options, schema)
+        return streams.run_shards(Shard(step, plan), shipment, shards, [(EVENTS,)], options, schema)
 
     # --- what travels -----------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
 
 
 @dataclass(frozen=True)
-class Parcels:
+class ShippedEvents:
     """What travels to shards (`streaming.frames.Shipped`)."""
 
     frame: DataFrame

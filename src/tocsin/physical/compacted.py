@@ -20,6 +20,7 @@ from tocsin.physical.claims import refused_by_automata
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.plain import Events, shipped
+from tocsin.physical.sliced.worker import task_of
 
 COLUMNS = ("start", "end", "matches", "starts", "events", "graph")
 HINT = 'leave out `form="compact"`.'
@@ -124,7 +125,7 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
     table, layout = shipped(kernel, events, {}, ties=ties, id=None)
     first = by_type[kernel.types[0]]
     time = first.table.schema.field(first.time).type
-    found = Compacting(kernel, layout).graphs(table) if table.num_rows else iter(())
+    found = task_of(Compacting(kernel, layout)).run(table) if table.num_rows else iter(())
     return named(found, schemas, time)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -127,7 +129,7 @@ def computed(
     *,
     before: Sequence[str] = (),
     after: Sequence[str] = (),
-    always: str | None = None,
+    always: Sequence[str] = (),
 ) -> DataFrame:
     """The values of the original query, from the DataFrame of the native ones. Nothing runs.
 
@@ -140,7 +142,7 @@ def computed(
     before, after
         Columns that stay as they are, on both sides of the values.
     always
-        A column whose rows HAVING keeps where it is not NULL: late events of a stream.
+        Columns whose rows HAVING keeps where one is not NULL: other outputs of a stream.
     """
     schema = schema_of(frame)
 
@@ -172,8 +174,7 @@ def computed(
     found = frame.mapInArrow(work, T.StructType(fields))
     if made.having is None:
         return found
-    kept = F.col(KEPT)
-    kept = kept if always is None else kept | F.col(always).isNotNull()
+    kept = reduce(or_, (F.col(name).isNotNull() for name in always), F.col(KEPT))
     return select(where(found, kept), *(F.col(name) for name, _ in values[:-1]))
 
 

@@ -22,6 +22,7 @@ from tocsin.kernels.aggregates.folded import FoldedRuns
 from tocsin.kernels.aggregates.searched import WindowSearch
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import Choice, choose
@@ -57,10 +58,10 @@ from tocsin.physical.spark_types import types_in
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
 from tocsin.physical.streaming.claims import refused_on_streams
-from tocsin.physical.streaming.decisions import decisions
 from tocsin.physical.streaming.describe import describe as describe_stream
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
+from tocsin.plan.due import due_of
 from tocsin.plan.prepare import prepare as prepared_rule
 
 log = logging.getLogger(__name__)
@@ -210,7 +211,7 @@ class Prepared:
             raise refusal
         if self.options.strategy == "join":
             return joined.matches(self.query, self._joins(), self.inputs, stream_settings(self.options, self.inputs))
-        asked = self._asked_of_stream(kept_alike=self._is_counted or isinstance(self.stream_kernel, RunKernel))
+        asked = self._asked_of_stream(kept_alike=self._is_counted or self.stream_kernel.retains_alike)
         if not self.query.over_all_matches:
             return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
         if self._is_counted:
@@ -258,12 +259,12 @@ class Prepared:
             times = {name: stream.time for name, stream in self.inputs.streams.items()}
             return f"joins of streams, whose state is Spark's\n{describe(self._joins(), self.query.partition, times)}"
         search = self.trend.kernel if self._is_counted and self.trend is not None else self.stream_kernel
-        made = decisions(search, self.distances, eager=self.options.emit == "auto", counts=self._is_counted)
+        made = due_of(search, self.distances, eager=self.options.emit == "auto", counts=self._is_counted)
         keys = search.query.partition.attributes
         return describe_stream(search, made, keys, counts=self._is_counted)
 
     @property
-    def stream_kernel(self) -> Kernel | RunKernel:
+    def stream_kernel(self) -> Search:
         """What searches a stream."""
         if self.options.strategy == "aggregate":
             return self.aggregate

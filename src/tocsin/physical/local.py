@@ -23,6 +23,7 @@ from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.plan import trend
 from tocsin.options import Options
 from tocsin.physical.aggregates import aggregated
@@ -42,11 +43,10 @@ from tocsin.physical.local_tables import of_each_type, require_type_names, table
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Layout
-from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.plain import Events, shipped
-from tocsin.physical.sliced.worker import Task
+from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.wording import missing, unordered, untimed
 from tocsin.plan.prepare import prepare
 
@@ -100,15 +100,15 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
             raise cannot_count(query, ADDS_OTHERS)
     search = _search(bound, strategy)
     attributes = {name: attributes_of(bound.held[name]) for name in query.variables}
-    needs = shown(search, needed(query, attributes))
+    needs = brought(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
     table, layout = shipped(search, events, needs, ties=ties, id=id)
     most, memory = options.max_matches_per_start, options.task_bytes
-    task = Task(search, layout, None, most, to_text(query), id is not None, memory=memory)
-    asked = asked_of(search)
+    task = task_of(Member(search, layout, id is not None, to_text(query)), most=most, memory=memory)
+    asked = search.aggregates
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
-    found = pa.Table.from_batches(kept_batches(task.matches(table), memory), schema)
+    found = pa.Table.from_batches(kept_batches(task.run(table), memory), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
@@ -149,7 +149,7 @@ def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str
                 raise unordered("tie", name, str(dtype))
 
 
-def _search(bound: BoundQuery, strategy: str) -> AnyKernel:
+def _search(bound: BoundQuery, strategy: str) -> Search:
     if strategy == "aggregate":
         return aggregated(bound)
     by_automaton = strategy == "automaton" or refused_by_kernels(bound.query) is not None

@@ -9,18 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.text import to_text
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.together import common, flagging
+from tocsin.kernels.shared import common, flagging
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.local import events_of, kept_batches
 from tocsin.physical.results import Result
 from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.places import RULE, placed, schema_of
 from tocsin.physical.sliced.plain import shipped_together
-from tocsin.physical.sliced.together import RULE, JointTask, members_of, placed, schema_of
+from tocsin.physical.sliced.worker import Member, Task, search_groups
 from tocsin.plan.prepare import prepare
 
 
@@ -69,9 +71,12 @@ def match_together(
     table, layouts = shipped_together(flagging(sources, kernels), kernels, events, needs, [*ids.values()])
     held: list[pa.DataType] = []
     places = [placed(types_of(table.schema, layout), held) for layout in layouts]
-    members = members_of(sources, kernels, range(len(kernels)), layouts, places, [None] * len(kernels), [*ids.values()])
-    task = JointTask(members, max_matches_per_start, memory=max_task_memory)
-    found = pa.Table.from_batches(kept_batches(task.matches(table), max_task_memory), schema_of(held))
+    members = [
+        Member(search, layout, id is not None, to_text(search.query), number, own)
+        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
+    ]
+    task = Task(search_groups(sources, kernels, members, [None] * len(members)), max_matches_per_start, max_task_memory)
+    found = pa.Table.from_batches(kept_batches(task.run(table), max_task_memory), schema_of(held))
     clock = events[0].table.schema.field(events[0].time).type
     matched: dict[str, Matched] = {}
     for number, name in enumerate(queries):

@@ -12,11 +12,12 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.automata.evaluate import Reading
+from tocsin.automata.model import Automaton
+from tocsin.kernels import searches
 from tocsin.kernels.instants import apart
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import WORD_BITS, Carried, Flags, Integers, Matches, Rows, Source, Template, has_any
-from tocsin.kernels.reach import Reach
+from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Template, has_any
 from tocsin.kernels.runs.arena import UNION
 from tocsin.kernels.runs.compiled import Replaying, Search, Task, in_order
 from tocsin.kernels.runs.duplicates import bound, distinct
@@ -41,19 +42,11 @@ class Bits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunKernel(Reach):
-    """A compiled query. It can be pickled.
+class RunKernel(searches.Search):
+    """A query as a register automaton; its sources are conditions on events, under names that are no variables.
 
     Attributes
     ----------
-    sources
-        What Spark decides of an event: a bit each, under names that are no variables.
-    carried
-        The columns its rows bring.
-    types
-        The event types of the pattern, sorted; `Rows.kinds` counts in it.
-    wants
-        By event type, the attributes that `Rows.event` must know.
     tables
         The automaton.
     letters
@@ -64,16 +57,17 @@ class RunKernel(Reach):
         The unit that the query has been converted to; a graph keeps it, for what enumerates its matches.
     """
 
-    sources: tuple[Source, ...]
-    carried: tuple[Carried, ...]
-    types: tuple[str, ...]
-    wants: Mapping[str, tuple[str, ...]]
     tables: Tables
     letters: tuple[Bits, ...]
     search: Search | None = None
     graphing: Search | None = None
     replaying: Replaying | None = None
     unit: Unit = MICROSECONDS
+
+    @property
+    def automaton(self) -> Automaton:
+        """The automaton that reads the events."""
+        return self.tables.automaton
 
     @property
     def templates(self) -> tuple[Template, ...]:
@@ -103,26 +97,7 @@ class RunKernel(Reach):
         memory: int = MOST_MEMORY,
         jit: bool | None = None,
     ) -> Iterator[Matches]:
-        """The matches of a task's rows, some at a time; none twice.
-
-        Parameters
-        ----------
-        rows
-            The rows.
-        most
-            How many matches one start may have.
-        memory
-            How many bytes may be held for matches and runs.
-        jit
-            Whether to compile; None: when there are many rows.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When one start has more matches than `most`.
-        TooMuchMemoryError
-            When runs, or matches that must be compared, take more than `memory`.
-        """
+        """Find the matches as `Search.find` describes; runs count as memory too."""
         events = self._events(rows)
         derive = self._derive(rows, events, jit)
         # Matches whose events were made may be equal by what they hold, and then they count once (R24).

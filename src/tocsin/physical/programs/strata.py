@@ -1,6 +1,6 @@
 """A program on Spark as one plan: per stratum one reading of the inputs, one shuffle, one search for all of its rules.
 
-Matches of a stratum go on as rows, the *tape*: to the next stratum they are events, as far as its rules read what they
+Matches of a stratum are passed on as rows: to the next stratum they are events, as far as its rules read what they
 emit, and to the result they are themselves. So nothing is found twice, however many rules read it, and nothing is
 cached. Rules that cannot share a search (policies, positions) are planned by themselves and added at the end.
 """
@@ -30,7 +30,7 @@ from tocsin.physical.sliced.events import Shipper
 from tocsin.physical.sliced.groups import has_other_keys
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
-from tocsin.physical.sliced.together import HALVES, RULE
+from tocsin.physical.sliced.places import HALVES, RULE
 from tocsin.physical.spark_types import in_type, types_in
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -99,7 +99,7 @@ class Strata:
             return
         before = self.searched
         if before is not None:
-            mixed.append(self._tape(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
+            mixed.append(self._passed_on(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
         every = [*parts, *(part for one in mixed for _, part in one.parts)]
         members = [self._member(rule, inputs, every) for rule in rules]
         kinds = () if before is None else before.kinds
@@ -126,14 +126,14 @@ class Strata:
                 chosen.append(rule)
         return chosen
 
-    def _member(self, rule: Rule, inputs: Inputs, parts: Sequence[Part]) -> joint.Member:
+    def _member(self, rule: Rule, inputs: Inputs, parts: Sequence[Part]) -> joint.RuleSearch:
         made = self.kernels[rule.name]
         attributes = Shipper(made, inputs, {}, with_digests=False, given=parts).attributes
         query = made.query
         if rule not in self.wanted:
             query = replace(query, returns=tuple(chain(*(emitting(rule, emit).returns for emit in rule.emits))))
         id = None if self.run.reads_derived(rule) else self.run.options.id
-        return joint.Member(self._number(rule), made, needed(query, attributes), id)
+        return joint.RuleSearch(self._number(rule), made, needed(query, attributes), id)
 
     def _number(self, rule: Rule) -> int:
         return self.run.program.rules.index(rule)
@@ -143,7 +143,7 @@ class Strata:
     def _inputs(
         self, reads: Sequence[str], emitted: Sequence[_Emitted]
     ) -> tuple[Inputs, list[Part], list[joint.Mixed]]:
-        """The event types that rules read, and the DataFrames to read beside the tape."""
+        """The event types that rules read, and the DataFrames to read beside matches that are passed on."""
         options = self.run.options
         outside = [name for name in reads if name not in self.run.program.emitters]
         streams: dict[str, Stream] = {}
@@ -176,10 +176,10 @@ class Strata:
         pairs = ((rule, emit) for rule in self.rules if rule not in self.joint for emit in rule.emits)
         return [self.run.emitted_by(rule, emit) for rule, emit in pairs if emit.type == template]
 
-    # --- the tape ---------------------------------------------------------------------------------
+    # --- matches that are passed on ---------------------------------------------------------------------------------
 
     def _emitted(self, templates: Sequence[str]) -> list[_Emitted]:
-        """What matches on the tape emit of some templates."""
+        """What matches that are passed on emit of some templates."""
         found = []
         for rule in self.joint:
             compiler = Compiler(self._bindings(rule))
@@ -199,7 +199,7 @@ class Strata:
         values = {field.name: (one.values[field.name], field.dataType) for field in stream.schema.fields}
         return replace(part_of(stream), computed=values)
 
-    def _tape(
+    def _passed_on(
         self, before: joint.Searched, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int
     ) -> joint.Mixed:
         """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""

@@ -27,6 +27,7 @@ from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
@@ -38,7 +39,7 @@ def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> D
     kernel, shipment, schema = ship(kernel, inputs)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    return named(kernel, inputs, rows.mapInArrow(Compacting(kernel, shipment.layout, width), schema))
+    return named(kernel, inputs, rows.mapInArrow(task_of(Compacting(kernel, shipment.layout), width), schema))
 
 
 def ship(

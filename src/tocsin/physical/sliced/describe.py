@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.kernel import Kernel
     from tocsin.kernels.model import Source
     from tocsin.kernels.runs.kernel import RunKernel
+    from tocsin.kernels.searches import Search
     from tocsin.kernels.trends.trend import Trend
 
 
@@ -93,7 +94,7 @@ def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
     return _runs(kernel, _scans_of_runs(kernel), kernel.tables.automaton, slice_us)
 
 
-def _scans_of_runs(kernel: RunKernel) -> Iterable[_Scan]:
+def _scans_of_runs(kernel: Search) -> Iterable[_Scan]:
     return dict.fromkeys(
         _Scan("", source.types, False, tuple(map(_without_variable, source.conditions))) for source in kernel.sources
     )
@@ -180,13 +181,10 @@ def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     )
 
 
-def describe_aggregate(kernel: Kernel | RunKernel) -> str:
-    """The same of windows that know nothing of each other."""
-    from tocsin.kernels.runs.kernel import RunKernel
-
-    if isinstance(kernel, RunKernel):
-        return _aggregate(kernel, _scans_of_runs(kernel), kernel.tables.automaton)
-    return _aggregate(kernel, kernel.sources, None, walks=kernel.walks)
+def describe_aggregate(kernel: Search) -> str:
+    """Describe windows that are searched independently of each other."""
+    scans = kernel.sources if kernel.automaton is None else _scans_of_runs(kernel)
+    return _aggregate(kernel, scans, kernel.automaton, walks=kernel.walks)
 
 
 def describe_aggregate_query(query: alg.Query) -> str:

@@ -19,14 +19,13 @@ from tocsin.analysis.attributes import attributes_of, column_types, types_with
 from tocsin.analysis.holdings import variable_schemas
 from tocsin.analysis.variables import RESERVED_PREFIX
 from tocsin.kernels.conditions import anonymous
-from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Template
+from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.physical.identity import JSON_OPTIONS
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.flags import Flags
-from tocsin.physical.sliced.kernels import AnyKernel, hides_events, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part, parts_of
@@ -110,7 +109,7 @@ class Shipper(Flags):
         Event types whose events a stream counts, numbered from 1.
     """
 
-    kernel: AnyKernel
+    kernel: Search
     inputs: Inputs
     needs: Needs
     with_digests: bool
@@ -142,7 +141,7 @@ class Shipper(Flags):
         self.questions = Questions(self.kernel.sources)
         # The sources of automata are no variables: a condition is the same for all types of one, each with its own.
         self.source_shapes: dict[str, Shape] = {}
-        if isinstance(self.kernel, Kernel):
+        if self.kernel.has_variables:
             self.source_shapes = {
                 source.variable: shape_of(source.variable, [self.schemas[name] for name in source.types])
                 for source in self.kernel.sources
@@ -158,7 +157,7 @@ class Shipper(Flags):
         keys = () if packing.has_key else tuple(map(self.key, kernel.query.partition.attributes))
         carried = tuple(map(self._carried, kernel.carried))
         digests = tuple(self.digest(number) for number in (0, 1)) if self.with_digests else ()
-        templates = templates_of(kernel)
+        templates = kernel.templates
         trimmed = {
             number: (self._trimmed_digest(template, 0), self._trimmed_digest(template, 1))
             for number, template in enumerate(templates)
@@ -348,7 +347,7 @@ class Shipper(Flags):
     def digest(self, number: int) -> str:
         """A digest of whole events; of all of them where a match may begin or end with one that it does not show."""
         kinds = {kind for held in self.kernel.query.variables.values() for kind in held.types if kind is not None}
-        is_of_all = hides_events(self.kernel)
+        is_of_all = self.kernel.hides_events
 
         def digest(part: Part) -> Column:
             # What we have added to an event is no part of it.

@@ -23,10 +23,10 @@ from tocsin.analysis.holdings import variable_schemas
 from tocsin.kernels.expressions import interpret
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import WORD_BITS, Held, Source
+from tocsin.kernels.searches import Search
 from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
-from tocsin.physical.sliced.kernels import AnyKernel, templates_of
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.order import as_sorted, end_of
@@ -53,7 +53,7 @@ class Events:
 
 
 def shipped(
-    kernel: AnyKernel,
+    kernel: Search,
     events: Sequence[Events],
     needs: Mapping[str, Sequence[str]],
     *,
@@ -76,7 +76,7 @@ def shipped(
             kind: tuple((name, builder.attribute(name, [kind])) for name in wanted)
             for kind, wanted in kernel.wants.items()
         },
-        templates_of(kernel),
+        kernel.templates,
         builder.trimmed_digests(),
     )
     return builder.table(), layout
@@ -93,7 +93,7 @@ def shipped_together(
 ) -> tuple[pa.Table, list[Layout]]:
     """One table of the events that can take part in a match of any kernel, and what its columns mean to each.
 
-    `flags` has the sources of all (`tocsin.kernels.together.flagging`); `ids` are the columns that identify events.
+    `flags` has the sources of all (`tocsin.kernels.shared.flagging`); `ids` are the columns that identify events.
     `by_values` writes keys and texts as Spark does, for rows that are put beside Spark's.
     """
     every = _candidates(flags, events)
@@ -119,7 +119,7 @@ def shipped_together(
     return every.table(), layouts
 
 
-def _candidates(kernel: AnyKernel, events: Sequence[Events]) -> _Columns:
+def _candidates(kernel: Search, events: Sequence[Events]) -> _Columns:
     """The events that can take part, with their bits and times."""
     rows = [group.table.to_pylist() for group in events]
     kept = [_kept(kernel, group, own) for group, own in zip(events, rows, strict=True)]
@@ -145,11 +145,11 @@ def _candidates(kernel: AnyKernel, events: Sequence[Events]) -> _Columns:
     return _Columns(kernel, events, picked, chosen, columns)
 
 
-def _packing(kernel: AnyKernel) -> Packing:
+def _packing(kernel: Search) -> Packing:
     return Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length())
 
 
-def _kept(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
+def _kept(kernel: Search, group: Events, rows: Sequence[Row]) -> list[int]:
     """The rows with a time and, unless positions count over all partitions, with a partition."""
     partition = kernel.query.partition
     if kernel.crosses_partitions:
@@ -163,7 +163,7 @@ def _kept(kernel: AnyKernel, group: Events, rows: Sequence[Row]) -> list[int]:
     ]
 
 
-def _bits(kernel: AnyKernel, types: Sequence[str | None], flags: Sequence[Sequence[int]]) -> dict[str, pa.Array]:
+def _bits(kernel: Search, types: Sequence[str | None], flags: Sequence[Sequence[int]]) -> dict[str, pa.Array]:
     """The columns with the flags of events of each type, and the number of the type."""
     packing = _packing(kernel)
     bits: list[int] = []
@@ -179,7 +179,7 @@ def _bits(kernel: AnyKernel, types: Sequence[str | None], flags: Sequence[Sequen
     return columns
 
 
-def _flags(kernel: AnyKernel, group: Events, rows: Sequence[Row], sources: Iterable[Source]) -> list[int]:
+def _flags(kernel: Search, group: Events, rows: Sequence[Row], sources: Iterable[Source]) -> list[int]:
     """What each event may be bound to, as bits."""
     partition = kernel.query.partition
     has_key = all(name in group.table.column_names for name in partition.attributes)
@@ -203,7 +203,7 @@ def _flags(kernel: AnyKernel, group: Events, rows: Sequence[Row], sources: Itera
 class _Columns:
     """Adds columns of all events, type by type."""
 
-    kernel: AnyKernel
+    kernel: Search
     events: Sequence[Events]
     tables: Sequence[pa.Table]
     rows: Sequence[Sequence[Row]]
@@ -311,7 +311,7 @@ class _Columns:
     def trimmed_digests(self) -> dict[int, tuple[str, str]]:
         """The same of what PROJECT leaves of them, for each way it does."""
         found: dict[int, tuple[str, str]] = {}
-        for number, template in enumerate(templates_of(self.kernel)):
+        for number, template in enumerate(self.kernel.templates):
             if template.is_derived:
                 continue
             attributes = sorted(template.attributes)

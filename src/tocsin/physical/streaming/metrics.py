@@ -1,4 +1,4 @@
-"""What a running stream tells of itself: Spark's observed metrics, which come with the progress of every micro-batch.
+"""Observed metrics of a running stream: one record each; they come with the progress of every micro-batch.
 
 metric       of one micro-batch
 ------       ------------------
@@ -6,12 +6,12 @@ seen         rows that the inputs brought, heartbeats included
 bad          of these, rows without a time
 events       events that took part
 late         events that came too late, and took none
-matches      matches that were given, before HAVING
+matches      matches that were emitted, before HAVING
 remembered   events in the state afterwards
 growing      keys whose state grows with the number of events: of `tocsin.acer.rule_cer`, whose state is the user's
 bytes        the size of the state afterwards
-watermark    how far time has come, as the time column counts it; timestamps count microseconds
-time_unit    what integer times count, where it is not microseconds
+watermark    the watermark, in the unit of the time column; timestamps count microseconds
+time_unit    the unit of integer times, where it is not microseconds
 largest      events in the state of the largest shard
 bound        the most events that may be in the state, by the declared rates; where they are known
 over         for each type with a declared rate, events beyond it; where there are any
@@ -19,29 +19,49 @@ over         for each type with a declared rate, events beyond it; where there a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.physical.streaming import grouped
 from tocsin.physical.streaming.guard import Guard
+from tocsin.physical.streaming.step import Report
 
 NAME = "tocsin"
+FOUND = "found"  # the column of what shards emit: empty in the row that has the numbers of a step
 LARGEST_NUMBER = 2**63 - 1
 LARGEST, BOUND, OVER, TIME_UNIT = "largest", "bound", "over", "time_unit"
-SUMS = (
-    grouped.SEEN,
-    grouped.BAD,
-    grouped.EVENTS,
-    grouped.LATE,
-    grouped.MATCHES,
-    grouped.REMEMBERED,
-    grouped.GROWING,
-    grouped.BYTES,
+SUM = "coalesce(sum({0}), 0)"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number of the `Report` of every step, and the SQL aggregate over all shards."""
+
+    name: str
+    total: str = SUM
+
+    def of(self, report: Report) -> int:
+        """The number of one step."""
+        return int(getattr(report, self.name))
+
+
+METRICS = (
+    Metric("seen"),
+    Metric("bad"),
+    Metric("events"),
+    Metric("late"),
+    Metric("matches"),
+    Metric("remembered"),
+    Metric("growing"),
+    Metric("bytes"),
+    # Rows that bring matches have zeros; all shards have the same watermark, which may lie before 1970.
+    Metric("watermark", f"max(CASE WHEN length({FOUND}) = 0 THEN {{0}} END)"),
 )
-# The rows that bring matches have zeros; all shards know the same time, which may lie before 1970.
-OBSERVED = (
-    *(f"coalesce(sum({name}), 0) AS {name}" for name in SUMS),
-    f"max(CASE WHEN length({grouped.FOUND}) = 0 THEN {grouped.WATERMARK} END) AS {grouped.WATERMARK}",
-    f"coalesce(max({grouped.REMEMBERED}), 0) AS {LARGEST}",
-)
+
+
+def numbers_of(guard: Guard | None) -> tuple[str, ...]:
+    """The numbers that a step reports: with declared rates, one more for each type that has one."""
+    over = (f"over_{number}" for number in range(len(guard.types) if guard is not None else 0))
+    return (*(metric.name for metric in METRICS), *over)
 
 
 def observed(guard: Guard | None = None, bound: int | None = None, unit: Unit = MICROSECONDS) -> tuple[str, ...]:
@@ -58,14 +78,15 @@ def observed(guard: Guard | None = None, bound: int | None = None, unit: Unit = 
     >>> observed(unit=Unit("ms"))[-1]
     "'ms' AS time_unit"
     """
-    found = list(OBSERVED)
+    found = [f"{metric.total.format(metric.name)} AS {metric.name}" for metric in METRICS]
+    found.append(f"coalesce(max(remembered), 0) AS {LARGEST}")
     if unit.name != MICROSECONDS.name:
         found.append(f"{_quoted(unit.name)} AS {TIME_UNIT}")
     if bound is not None and bound <= LARGEST_NUMBER:  # else it bounds nothing: what rules emit multiplies
         found.append(f"{bound}L AS {BOUND}")
     if guard is not None:
-        names = grouped.numbers_of(guard)[-len(guard.types) :]
-        pairs = (f"{_quoted(kind)}, coalesce(sum({name}), 0)" for kind, name in zip(guard.types, names, strict=True))
+        names = numbers_of(guard)[-len(guard.types) :]
+        pairs = (f"{_quoted(kind)}, {SUM.format(name)}" for kind, name in zip(guard.types, names, strict=True))
         found.append(f"named_struct({', '.join(pairs)}) AS {OVER}")
     return tuple(found)
 

@@ -1,7 +1,10 @@
-"""The first stage of a stream: the rows of a micro-batch become one parcel for each shard. No Python runs per row.
+"""Pack the rows of a micro-batch by shard, the first stage of a stream. No Python runs per row.
 
-Every task sends a parcel to every shard, with rows or without: it tells how far the task's sources have come. So all
-shards know the same time, and a shard for which nothing has come decides what is due all the same.
+Input    the rows of a task, with bits, clock and source
+Output   one row for each shard: a *shard batch* with its rows, and the latest times of the task's sources
+
+Every task sends a shard batch to every shard, with rows or without. So all shards have the same watermark, and one to
+which nothing has come emits what is due all the same.
 """
 
 from __future__ import annotations
@@ -20,20 +23,20 @@ from tocsin.physical.streaming.guard import UNRATED, Guard
 from tocsin.physical.streaming.state import rows_to_bytes
 
 SHARD = "__tocsin_shard"
-LATEST, BAD, SEEN, ARRIVED, PARCEL = "latest", "bad", "seen", "arrived", "rows"
-COLUMNS = (SHARD, LATEST, BAD, SEEN, ARRIVED, PARCEL)
+LATEST, BAD, SEEN, ARRIVED, ROWS = "latest", "bad", "seen", "arrived", "rows"
+COLUMNS = (SHARD, LATEST, BAD, SEEN, ARRIVED, ROWS)
 
 
 @dataclass(frozen=True)
 class Packing:
-    """What a worker has to know.
+    """The function that packs the rows of a task.
 
     Attributes
     ----------
     time
         The column with the time of rows that take part.
     labels
-        What the shards are called.
+        The labels of the shards.
     sources
         How many sources there are.
     guard
@@ -46,13 +49,13 @@ class Packing:
     guard: Guard | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The parcels of one task."""
+        """The shard batches of one task."""
         received = [batch for batch in batches if batch.num_rows]
         if received:
-            yield self.parcels(pa.Table.from_batches(received))
+            yield self.shard_batches(pa.Table.from_batches(received))
 
-    def parcels(self, table: pa.Table) -> pa.RecordBatch:
-        """One row for each shard. What was not told by a time is counted once."""
+    def shard_batches(self, table: pa.Table) -> pa.RecordBatch:
+        """One row for each shard. Rows without a time are counted once."""
         takes_part = integers(array_of(table, BITS)) != 0
         clock = array_of(table, CLOCK)
         bad = int(np.count_nonzero(~takes_part & np.asarray(clock.is_null())))

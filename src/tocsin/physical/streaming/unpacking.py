@@ -1,4 +1,4 @@
-"""The third stage of a stream: what shards have found, as rows again."""
+"""Unpack what shards emit into rows, the third stage of a stream."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Unpacking:
-    """What a worker has to know: the columns of a row. A match has all but the late event, and that only itself."""
+    """The function that unpacks batches: a row has all columns, and is NULL in those that its batch does not bring."""
 
     schema: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that parcels hold."""
+        """The rows of batches."""
         for batch in batches:
-            for parcel in batch.column(0):
-                with pa.ipc.open_stream(parcel.as_buffer()) as stream:
+            for written in batch.column(0):
+                with pa.ipc.open_stream(written.as_buffer()) as stream:
                     for found in stream:
                         yield self._complete(found)
 

@@ -17,24 +17,26 @@ from pyspark.sql import types as T
 
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import window_of
 from tocsin.physical.results import Result, grouped
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
-from tocsin.physical.sliced.counting import WINDOW
-from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.spark_types import arrow_schema, to_spark
 from tocsin.physical.sql.frames import with_columns
-from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
+from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
+from tocsin.physical.streaming.outputs import Output
+from tocsin.physical.streaming.step import LiveRule
 from tocsin.physical.values import TIME_TYPES
+from tocsin.plan.due import due_of
 
 
 @dataclass(frozen=True)
 class Closing:
-    """What a worker does with all that is known of one window: its rows. Late events, which have none, pass through.
+    """The function that makes the rows of one window from all that is known of it. Other outputs pass through.
 
     Attributes
     ----------
@@ -42,17 +44,21 @@ class Closing:
         The rows of a window, from what is known of it.
     schema
         Their columns.
+    outputs
+        The other outputs of the stream; their rows have no window.
     """
 
     rows: Callable[[pa.Table], pa.Table]
     schema: pa.Schema
+    outputs: tuple[Output, ...] = ()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The rows of one window."""
+        others = {output.column: output.name for output in self.outputs}
         if table.column(WINDOW).null_count:
-            found = table.select([names.EVENT]).rename_columns([LATE])
+            found = table.select(list(others)).rename_columns(list(others.values()))
         else:
-            found = self.rows(table.select([name for name in table.column_names if name != names.EVENT]))
+            found = self.rows(table.select([name for name in table.column_names if name not in others]))
         columns = [
             found.column(field.name).cast(field.type)
             if field.name in found.column_names
@@ -65,13 +71,12 @@ class Closing:
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
-    frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
+    rule = LiveRule(counting(trend, shipment.layout), due_of(trend.kernel, distances, eager=False, counts=True))
+    frame = run_rule(trend.kernel, rule, inputs, options, shipment, fields)
     return _closed(frame, _schema(bound, inputs), partial(_rows_of_totals, bound, trend), options)
 
 
-def found(
-    kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery
-) -> DataFrame:
+def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)
@@ -83,8 +88,10 @@ def found(
 def _closed(
     frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
-    schema = schema.add(LATE, T.StringType()) if options.with_late else schema
-    closing = Closing(rows, arrow_schema(schema))
+    # Rows of other outputs are NULL in all of these.
+    for output in options.outputs:
+        schema = schema.add(output.name, output.type)
+    closing = Closing(rows, arrow_schema(schema), options.outputs)
 
     def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
         return closing(table)

@@ -1,4 +1,4 @@
-"""What a program asks of a stream, and what workers have to know of it: kernels, decisions, delays. Without Spark."""
+"""Plan a program on a stream without Spark: the searches of its rules, when they are due, and their delays."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from tocsin.analysis.types import DataType
 from tocsin.kernels.aggregates.searched import searched
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
-from tocsin.kernels.together import common
+from tocsin.kernels.searches import Search
+from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.programs.claims import asks_frame
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
-from tocsin.physical.sliced.together import Members, members_of
-from tocsin.physical.streaming.decisions import Decisions, decisions
-from tocsin.physical.streaming.programs.emitting import Emission, Insertion, Reader
-from tocsin.physical.streaming.programs.stepping import LiveRule, ProgramStep
+from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
+from tocsin.physical.streaming.emitting import Emission, Insertion, Reader
+from tocsin.physical.streaming.step import LiveRule, Step, Stratum
+from tocsin.plan.due import Due, due_of
 from tocsin.plan.prepare import BoundRule, prepare
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
@@ -149,14 +150,14 @@ class Plan:
         when = delays(self.asked.program)
         return tuple(max(when.get(name, Delay()).late_us for name in rule.reads) for rule in self.asked.rules)
 
-    def decisions(self, number: int) -> Decisions:
-        """When the matches of a rule are decided."""
+    def due(self, number: int) -> Due:
+        """When the matches of a rule become due."""
         written = self.asked.program.rule(self.asked.rules[number].name)
         assert written is not None
         is_tied = self.kernels[number].compares_ties
         distances = network(ordered_by_ties(written.query) if is_tied else written.query, TIMESTAMP)
         distances.require_bounded()
-        return decisions(self.kernels[number], distances, eager=False)
+        return due_of(self.kernels[number], distances, eager=False)
 
     # --- what workers know ------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class Plan:
         idle_ms: int | None = None,
         most: int = MOST_MATCHES_PER_START,
         memory: int = MOST_MEMORY,
-    ) -> ProgramStep:
+    ) -> Step:
         """What a worker does.
 
         Parameters
@@ -193,19 +194,19 @@ class Plan:
             How many bytes may be held for matches.
         """
         asked = self.asked
-        live: dict[int, list[int]] = {}
-        for number, rule in enumerate(asked.rules):
-            live.setdefault(rule.stratum, []).append(number)
-        order = sorted(live)
-        return ProgramStep(
+        rules = [
+            self._live(number, layout, own, schemas, result)
+            for number, (layout, own) in enumerate(zip(layouts, places, strict=True))
+        ]
+        strata = sorted({rule.stratum for rule in asked.rules})
+        return Step(
             tuple(
-                tuple(self._live(number, layouts[number], places[number], schemas, result) for number in live[stratum])
-                for stratum in order
+                self._stratum([rules[number] for number, rule in enumerate(asked.rules) if rule.stratum == stratum])
+                for stratum in strata
             ),
-            tuple(self._together(live[stratum], layouts, places) for stratum in order),
+            lateness_us,
             self._insertion(layouts, needs, schemas),
             asked.template,
-            lateness_us,
             most,
             memory,
             idle_ms,
@@ -225,33 +226,27 @@ class Plan:
             schema = result if result is not None and emit.type == asked.template else schemas[emit.type]
             names = (asked.time[emit.type], *(name for name, _ in emit.values))
             emissions.append(Emission(emit.type, self._prepared(emitting(rule, emit)).bound, names, schema))
+        search = self.kernels[number]
         return LiveRule(
-            number,
-            self.kernels[number],
-            layout,
-            self.decisions(number),
-            self.delays[number],
-            asked.id_of(rule) is not None,
-            places if rule.name in asked.shown else None,
-            tuple(emissions),
-            self.counted(number),
+            Member(search, layout, asked.id_of(rule) is not None, to_text(search.query), number, places),
+            self.due(number),
+            delay_us=self.delays[number],
+            is_shown=rule.name in asked.shown,
+            emissions=tuple(emissions),
+            counted=self.counted(number),
         )
 
-    def _together(
-        self, numbers: Sequence[int], layouts: Sequence[Layout], places: Sequence[tuple[int, ...]]
-    ) -> tuple[Members, ...]:
-        """The rules that can be searched for together; where the order of one instant matters, each is alone."""
-        alone = [kernel.needs_order or kernel.compares_ties or self.asked.is_aggregate for kernel in self.kernels]
-        own = [number for number in numbers if not alone[number]]
-        return members_of(
-            self.sources,
-            [self.kernels[number] for number in own],
-            own,
-            [layouts[number] for number in own],
-            [places[number] for number in own],
-            [None] * len(own),
-            [self.asked.id_of(self.asked.rules[number]) for number in own],
-        )
+    def _stratum(self, rules: Sequence[LiveRule]) -> Stratum:
+        """Search for the rules of a stratum together; where the order of one instant matters, for each alone."""
+        members = [rule.member for rule in rules]
+        shared = [member for member in members if not self._is_alone(member.search)]
+        others = [member for member in members if self._is_alone(member.search)]
+        kernels = [self.kernels[member.number] for member in shared]
+        groups = search_groups(self.sources, kernels, shared, [None] * len(shared))
+        return Stratum(tuple(rules), (*groups, *(SearchGroup((member,)) for member in others)))
+
+    def _is_alone(self, search: Search) -> bool:
+        return search.needs_order or search.compares_ties or self.asked.is_aggregate
 
     def _insertion(
         self, layouts: Sequence[Layout], needs: Sequence[Needs], schemas: Mapping[str, pa.Schema]

@@ -26,16 +26,17 @@ from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
-from tocsin.physical.sliced.joint import Member, Mixed, Searched
+from tocsin.physical.sliced.joint import Mixed, RuleSearch, Searched
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
-from tocsin.physical.sliced.together import HALVES, RULE, placed
+from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.spark_types import arrow_schema, to_spark, types_in
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
+from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.programs.claims import refused_on_streams
 from tocsin.physical.streaming.programs.plan import Asked, Plan
 from tocsin.physical.streaming.programs.shipping import StreamShipper
@@ -62,7 +63,7 @@ class LiveRun:
         (rule,) = self._named([name])
         self._check([rule])
         found = self._live([rule]).matches()
-        late = [F.col(frames.LATE)] if self.options.with_late else []
+        late = [F.col(LATE.name)] if self.options.with_late else []
         variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
         shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
         return frames.require_one_late(shown, self.options.with_late)
@@ -192,7 +193,7 @@ class _Live:
         members = []
         for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
             attributes = Shipper(kernel, self.streams, {}, with_digests=False, given=every).attributes
-            members.append(Member(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
+            members.append(RuleSearch(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
         self.members = members
         return StreamShipper(members, self.plan.sources, self.streams, self.single, self.mixed)
 
@@ -228,7 +229,7 @@ class _Live:
         identified = (*frames.identified_by(self.run.options.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
-        return frames.given_by(shard, shipment, shards, self.sources, options, schema)
+        return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
 
     def _sharding(self) -> Sharding:
         schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
@@ -269,13 +270,12 @@ class _Live:
             for number, own in enumerate(self.shipper.shapes)
             if self.asked.rules[number].name in self.asked.shown
         }
-        late = [F.col(names.EVENT).alias(frames.LATE)] if self.asked_of_streams.with_late else []
         return shown(
             Searched(found, tuple(self.kinds), shapes),
             {numbers[rule.name]: rule for rule in self.wanted},
             self.wanted,
             self.streams.time_kind,
-            *late,
+            *frames.output_columns(self.asked_of_streams),
         )
 
     def events(self) -> DataFrame:
@@ -284,6 +284,5 @@ class _Live:
         types = self.run.batch.emitted_types(self.asked.template)
         schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in types.items()])
         found = self._found(schema, T.StructType(list(schema.fields)))
-        if not self.asked_of_streams.with_late:
-            return found
-        return select(found, *(F.col(name).alias(name) for name in schema.names), F.col(names.EVENT).alias(frames.LATE))
+        others = frames.output_columns(self.asked_of_streams)
+        return select(found, *(F.col(name).alias(name) for name in schema.names), *others) if others else found

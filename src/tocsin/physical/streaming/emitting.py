@@ -17,7 +17,7 @@ from tocsin.algebra.programs import emitted_column
 from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Source
-from tocsin.kernels.together import flagging
+from tocsin.kernels.shared import flagging
 from tocsin.physical.results import Result
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
@@ -76,7 +76,7 @@ class Insertion:
     Attributes
     ----------
     sources
-        The candidates of all rules, as `tocsin.kernels.together.common` numbers them.
+        The candidates of all rules, as `tocsin.kernels.shared.common` numbers them.
     readers
         The rules that read emitted events.
     schemas

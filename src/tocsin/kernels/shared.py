@@ -1,7 +1,7 @@
 """Several kernels over the same rows: equal candidates are one list, and what patterns begin with is found once.
 
-`common` gives kernels one numbering of flags and types, so that rows are made for all of them. `Together` are those
-that split rows in the same way: their lists are sorted once, and the prefixes that they share become tables.
+`common` gives kernels one numbering of flags and types, so that rows are made for all of them. `SharedLoops` runs those
+that split rows alike: their lists are sorted once, and the prefixes that they share become tables.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _named(source: Source, bit: int) -> Source:
 
 
 @dataclass(frozen=True)
-class Together:
+class SharedLoops:
     """Kernels with one numbering of flags, the same partition and the same slices.
 
     Attributes
@@ -205,7 +205,7 @@ def _short(kernel: Kernel, variable: str) -> str:
 class _Views:
     """The lists of all sources, sorted once, as each kernel calls them."""
 
-    def __init__(self, together: Together, rows: Sequence[Rows]) -> None:
+    def __init__(self, together: SharedLoops, rows: Sequence[Rows]) -> None:
         self.together, self.rows = together, rows
         # A column that several kernels read is one array.
         columns = list({id(column[0]): column for one in rows for column in one.columns}.values())
