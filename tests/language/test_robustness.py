@@ -12,8 +12,8 @@ from hypothesis.extra.lark import from_lark
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
 from tocsin.language.sase import parse, print_query
-from tocsin.language.sase.messages.situation import pieces_of
 from tocsin.language.sase.parser import _grammar
+from tocsin.language.situation import pieces_of
 from tocsin.testing import trees
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|[A-Z]+_MATCH")

@@ -7,7 +7,7 @@ from lark.exceptions import UnexpectedInput, VisitError
 
 from tocsin.language.acel import ast
 from tocsin.language.acel.build import FormulaBuilder
-from tocsin.language.acel.messages import syntax_error
+from tocsin.language.acel.habits import syntax_error
 from tocsin.language.grammars import (
     DEEPEST,
     LONGEST_TEXT,

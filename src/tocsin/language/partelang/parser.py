@@ -13,8 +13,7 @@ from tocsin import errors
 from tocsin.language.grammars import LONGEST_TEXT, grammar, refuse_deep_nesting, refuse_long
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.build import ProgramBuilder
-from tocsin.language.partelang.messages import syntax_error
-from tocsin.language.partelang.messages.situation import without_comments
+from tocsin.language.partelang.habits import syntax_error, without_comments
 from tocsin.source import Place, Source, Where
 
 # Where a declaration begins, as far as can be told from a text that is not a program.

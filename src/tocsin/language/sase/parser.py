@@ -12,7 +12,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.grammars import LONGEST_TEXT, grammar, refuse_deep_nesting, refuse_long
 from tocsin.language.monoids import Monoids
 from tocsin.language.sase.build_query import QueryBuilder
-from tocsin.language.sase.messages import syntax_error
+from tocsin.language.sase.habits import syntax_error
 from tocsin.source import Source
 
 
