@@ -62,7 +62,7 @@ class Situation(situation.Situation):
         return f"did you mean {near}?" if near else f"a formula looks like this: {EXAMPLE}"
 
 
-def syntax_error(source: Source, grammar: Lark, start: str = "query") -> QuerySyntaxError:
+def syntax_error(source: Source, grammar: Lark, start: str) -> QuerySyntaxError:
     """The error of a text that the grammar does not accept."""
     return explain(Situation.of(source, grammar, start), HABITS)
 

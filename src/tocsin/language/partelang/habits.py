@@ -79,7 +79,7 @@ class Situation(situation.Situation):
         return expected or names + sorted(signs)
 
 
-def syntax_error(source: Source, grammar: Lark, start: str = "program") -> QuerySyntaxError:
+def syntax_error(source: Source, grammar: Lark, start: str) -> QuerySyntaxError:
     """The error of a text that the grammar does not accept."""
     return explain(Situation.of(source, grammar, start), HABITS)
 

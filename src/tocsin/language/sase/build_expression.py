@@ -45,10 +45,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
     # --- conditions and values ---
 
     def disjunction(self, meta: Meta, *operands: Any) -> ex.Expression:
-        return ex.any_of(*_without_tokens(operands), where=self._place(meta))
+        return ex.any_of(*without_tokens(operands), where=self._place(meta))
 
     def all(self, meta: Meta, *operands: Any) -> ex.Expression:
-        return ex.all_of(*_without_tokens(operands), where=self._place(meta))
+        return ex.all_of(*without_tokens(operands), where=self._place(meta))
 
     def inversion(self, meta: Meta, _not: Token, operand: ex.Expression) -> ex.Not:
         return ex.Not(operand, where=self._place(meta))
@@ -302,5 +302,6 @@ def unquoted(token: Token) -> str:
     return token[1:-1].replace(token[0] * 2, token[0])
 
 
-def _without_tokens(children: tuple[Any, ...]) -> list[ex.Expression]:
+def without_tokens(children: tuple[Any, ...]) -> list[Any]:
+    """The operands between signs and keywords."""
     return [child for child in children if not isinstance(child, Token)]

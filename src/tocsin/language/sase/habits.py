@@ -17,7 +17,7 @@ from tocsin.source import Source
 EXAMPLE = "PATTERN SEQ(Login a, Transfer b) WHERE a.user = b.user WITHIN 10 MINUTES"
 
 
-def syntax_error(source: Source, grammar: Lark, start: str = "query") -> QuerySyntaxError:
+def syntax_error(source: Source, grammar: Lark, start: str) -> QuerySyntaxError:
     """The error of a text that the grammar does not accept as a query, or as another rule of it."""
     return explain(Situation.of(source, grammar, start), HABITS)
 
