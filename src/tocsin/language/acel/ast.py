@@ -14,14 +14,12 @@ from typing import TypeVar
 from tocsin.language.ast import Column, Key, Output, Window
 from tocsin.language.expressions import Expression
 from tocsin.language.monoids import Monoid
-from tocsin.source import Source, Where
+from tocsin.source import Source, Where, Written
 
 
 @dataclass(frozen=True)
-class Formula:
-    """A node; `where` is the place it was written, for messages only."""
-
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+class Formula(Written):
+    """A node of a formula."""
 
     def children(self) -> tuple[Formula, ...]:
         """The operands, from left to right."""
@@ -109,12 +107,11 @@ class Filter(_One):
 
 
 @dataclass(frozen=True)
-class Kept:
+class Kept(Written):
     """One item of PROJECT: a variable, perhaps with the attributes that its events keep."""
 
     variable: str
     attributes: tuple[str, ...] | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ class Project(_One):
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Written):
     """One value of AGG: `name <- function(variable.path)`; `count(x)` has an empty path."""
 
     name: str
@@ -134,7 +131,6 @@ class Fold:
     path: tuple[str, ...] = ()
     distinct: bool = False
     monoid: Monoid | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -157,7 +153,7 @@ def joined(kind: type[S], *parts: Formula, where: Where = None) -> S:
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(Written):
     """A formula with its clauses; those left out have their default.
 
     `places` are those of the clauses, by the name of their field. What only SASE+ has clauses for is constant.
@@ -172,7 +168,6 @@ class Query:
     every: Window | None = None
     places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def output(self) -> Output:
