@@ -141,15 +141,14 @@ class Key(Written):
     attribute: str
 
 
-@dataclass(frozen=True)
-class Query(Written):
-    """A whole query; clauses left out have their default.
+@dataclass(frozen=True, kw_only=True)
+class Clauses(Written):
+    """The clauses around a pattern or formula; those left out have their default. Not every language has all.
 
     `where_clause` is the condition of WHERE; `where`, as on every node, is the place in the text. `places` are those of
     the clauses, by the name of their field.
     """
 
-    pattern: Element
     partition_by: tuple[Key, ...] = ()
     where_clause: Expression | None = None
     within: Window | None = None
@@ -161,12 +160,19 @@ class Query(Written):
     having: Expression | None = None
     every: Window | None = None
     timeouts: bool = False
-    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
-    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
+    source: Source | None = field(default=None, compare=False, repr=False)
 
     def place(self, clause: str) -> Where:
         """Where a clause is written, or else the whole query."""
         return self.places.get(clause, self.where)
+
+
+@dataclass(frozen=True)
+class Query(Clauses):
+    """A pattern of SASE+ with its clauses."""
+
+    pattern: Element
 
 
 def events_in(element: Element) -> Iterator[Event]:
