@@ -13,9 +13,8 @@ from lark.tree import Meta
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
+from tocsin.language.build import Clause, ClauseBuilder, unquoted_name, without_tokens
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.sase.build_clauses import Clause, ClauseBuilder
-from tocsin.language.sase.build_expression import unquoted_name, without_tokens
 from tocsin.source import Place
 
 Suffix = Callable[[ast.Formula, Place], ast.Formula]

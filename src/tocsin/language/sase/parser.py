@@ -8,7 +8,7 @@ from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.monoids import Monoids
-from tocsin.language.sase.build_query import QueryBuilder
+from tocsin.language.sase.build import QueryBuilder
 from tocsin.language.sase.habits import syntax_error
 from tocsin.source import Source
 
