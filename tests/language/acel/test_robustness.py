@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language.acel import ast, parse, print_query
-from tocsin.language.sase.messages.situation import pieces_of
+from tocsin.language.situation import pieces_of
 from tocsin.testing import formulas
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|SEMICOLON|ADJACENT|_[A-Z]{2,}")

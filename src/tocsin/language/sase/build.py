@@ -11,8 +11,7 @@ from lark.tree import Meta
 
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.language.sase.build_clauses import Clause, ClauseBuilder
-from tocsin.language.sase.build_expression import unquoted_name
+from tocsin.language.build import Clause, ClauseBuilder, unquoted_name
 
 SELECTIONS = {
     "ANY_MATCH": ast.Selection.ANY,

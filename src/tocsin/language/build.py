@@ -1,7 +1,7 @@
-"""From the parse tree of a condition or value to `tocsin.language.expressions`.
+"""From the parse tree of what all languages share to `tocsin.language.expressions` and the values of clauses.
 
-One method per rule of shared.lark, sections 2 to 4, in its order. What the grammar lets through although
-no tree can say it (an index called `b[idx]`, half a microsecond) is refused here as a syntax error.
+One method per rule of shared.lark, in its order. What the grammar lets through although no tree can hold it (an index
+called `b[idx]`, half a microsecond) is refused here as a syntax error.
 """
 
 # ruff: noqa: D102 - a method builds what the rule of its name reads
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Token, Transformer, v_args
 from lark.tree import Meta
 
 from tocsin.errors import QuerySyntaxError, TextTooLongError, nearest
-from tocsin.language import durations
+from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
 from tocsin.language.grammars import MOST_NODES
@@ -45,10 +45,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
     # --- conditions and values ---
 
     def disjunction(self, meta: Meta, *operands: Any) -> ex.Expression:
-        return ex.any_of(*_without_tokens(operands), where=self._place(meta))
+        return ex.any_of(*without_tokens(operands), where=self._place(meta))
 
     def all(self, meta: Meta, *operands: Any) -> ex.Expression:
-        return ex.all_of(*_without_tokens(operands), where=self._place(meta))
+        return ex.all_of(*without_tokens(operands), where=self._place(meta))
 
     def inversion(self, meta: Meta, _not: Token, operand: ex.Expression) -> ex.Not:
         return ex.Not(operand, where=self._place(meta))
@@ -285,6 +285,70 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return int(token)
 
 
+@dataclass(frozen=True)
+class Clause:
+    """A clause on its way into the query: its name in the text, its field in the tree, its value."""
+
+    title: str
+    field: str
+    value: Any
+    where: Place
+
+
+@v_args(meta=True, inline=True)
+class ClauseBuilder(ExpressionBuilder):
+    """Builds the clauses around a pattern."""
+
+    def _sorted(self, clauses: tuple[Clause, ...]) -> tuple[dict[str, Any], dict[str, Place]]:
+        """The values and the places of the clauses by field, each written once."""
+        first: dict[str, Clause] = {}
+        for clause in clauses:
+            if clause.field in first:
+                raise QuerySyntaxError(
+                    f"{clause.title} is written twice.",
+                    where=clause.where,
+                    also=("first written", first[clause.field].where),
+                    hint="join the two conditions with AND."
+                    if clause.title in {"WHERE", "HAVING"}
+                    else "keep one of the two.",
+                )
+            first[clause.field] = clause
+        values = {field: clause.value for field, clause in first.items()}
+        places = {field: clause.where for field, clause in first.items()}
+        return values, places
+
+    def _clause(self, meta: Meta, title: str, field: str, value: Any) -> Clause:
+        return Clause(title, field, value, self._place(meta))
+
+    def partition_by(self, meta: Meta, *keys: ast.Key) -> Clause:
+        return self._clause(meta, "PARTITION BY", "partition_by", keys)
+
+    def key(self, meta: Meta, token: Token) -> ast.Key:
+        return ast.Key(unquoted_name(token), where=self._place(meta))
+
+    def within(self, meta: Meta, size: ex.Interval, slide: ex.Interval | None = None) -> Clause:
+        window = ast.Window(size.microseconds, slide.microseconds if slide else None, where=self._place(meta))
+        return self._clause(meta, "WITHIN", "within", window)
+
+    def returns(self, meta: Meta, *columns: ast.Column) -> Clause:
+        return self._clause(meta, "RETURN", "returns", columns)
+
+    def column(self, meta: Meta, expression: ex.Expression, alias: str | None) -> ast.Column:
+        return ast.Column(whole_variable(expression), alias, where=self._place(meta))
+
+    def alias(self, _meta: Meta, token: Token) -> str:
+        return unquoted_name(token)
+
+    def group_by(self, meta: Meta, *keys: ex.Expression) -> Clause:
+        return self._clause(meta, "GROUP BY", "group_by", keys)
+
+    def having(self, meta: Meta, condition: ex.Expression) -> Clause:
+        return self._clause(meta, "HAVING", "having", condition)
+
+    def every(self, meta: Meta, size: ex.Interval) -> Clause:
+        return self._clause(meta, "EVERY", "every", ast.Window(size.microseconds, where=self._place(meta)))
+
+
 def whole_variable(expression: ex.Expression) -> ex.Expression:
     """A bare name where a whole variable is meant: in RETURN and as an aggregate's argument."""
     if isinstance(expression, ex.Name):
@@ -302,5 +366,6 @@ def unquoted(token: Token) -> str:
     return token[1:-1].replace(token[0] * 2, token[0])
 
 
-def _without_tokens(children: tuple[Any, ...]) -> list[ex.Expression]:
+def without_tokens(children: tuple[Any, ...]) -> list[Any]:
+    """The operands between signs and keywords."""
     return [child for child in children if not isinstance(child, Token)]
