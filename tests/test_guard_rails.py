@@ -42,8 +42,8 @@ from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.spine import map_nodes
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.columns import Compiler
-from tocsin.physical.joins.claims import unsupported as refused_by_joins
-from tocsin.physical.joins.copies import unrolled
+from tocsin.plan.joins.copies import unrolled
+from tocsin.plan.joins.refusals import unsupported as refused_by_joins
 
 REFUSALS = (errors.TocsinError, NotAWordError, NoWordsError)
 SCHEMAS = {"A": {"ts": "bigint", "x": "int"}, "B": {"ts": "bigint", "x": "int"}}

@@ -31,10 +31,10 @@ from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.runs.stepping import FEW_NODES, Progress, Seen, Stepper
 from tocsin.language import ast
 from tocsin.physical.arrow_types import types_in
-from tocsin.physical.claims import refused_by_aggregates, refused_by_kernels
 from tocsin.physical.local import events_of
 from tocsin.physical.sliced.plain import shipped
 from tocsin.physical.sliced.rows import rows_of as rows_of_table
+from tocsin.plan.strategies import AGGREGATE, KERNEL
 from tocsin.reference.stream import Event
 from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams, queries_with_streams
 
@@ -174,7 +174,7 @@ def test_every_legal_pair_of_windows_reports_each_match_of_a_search_once(
 ) -> None:
     query, (rows,) = case
     asked = compiled(query).query
-    assume(asked.window_us is not None and refused_by_aggregates(asked) is None and refused_by_kernels(asked) is None)
+    assume(asked.window_us is not None and AGGREGATE.refuses(asked) is None and KERNEL.refuses(asked) is None)
     try:
         made, events = task_of(asked, rows)
     except errors.UnsupportedError:  # a condition of an absence that loops do not compute
@@ -213,7 +213,7 @@ def test_a_search_whose_windows_are_too_narrow_is_wrong(
 @given(query=queries_with_streams(LANGUAGE).map(lambda case: case[0]))
 def test_the_windows_of_a_query_hold_its_matches(query: ast.Query) -> None:
     asked = compiled(query).query
-    assume(asked.window_us is not None and refused_by_aggregates(asked) is None and refused_by_kernels(asked) is None)
+    assume(asked.window_us is not None and AGGREGATE.refuses(asked) is None and KERNEL.refuses(asked) is None)
     made, _ = task_of(asked, {kind: [] for kind in "ABC"})
     windows = windows_of(made)
     assert windows is not None

@@ -22,7 +22,7 @@ from tocsin.language.acel import ast, print_query
 from tocsin.language.ast import Window
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import refusals
+from tocsin.plan.strategies import refusals
 from tocsin.testing import formulas
 from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import LANGUAGE, cases

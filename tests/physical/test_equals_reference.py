@@ -22,8 +22,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.language import ast
 from tocsin.options import Options
-from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
+from tocsin.plan.strategies import refusals
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import ATTRIBUTES, JOINS, LANGUAGE, TIMEOUTS, TYPES, Streams, queries_with_streams
 

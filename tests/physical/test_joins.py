@@ -19,11 +19,11 @@ from tocsin import errors, reference
 from tocsin.analysis.temporal import network
 from tocsin.language import ast
 from tocsin.physical.inputs import resolve
-from tocsin.physical.joins.claims import unsupported
-from tocsin.physical.joins.countable import can_count
 from tocsin.physical.joins.counts import counted
 from tocsin.physical.joins.frames import matches
-from tocsin.physical.joins.plan import plan
+from tocsin.plan.joins.build import plan
+from tocsin.plan.joins.countable import can_count
+from tocsin.plan.joins.refusals import unsupported
 from tocsin.testing import assert_same_rows
 from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, Streams, cases, meaning, queries, streams

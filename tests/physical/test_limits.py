@@ -24,7 +24,7 @@ from tocsin.language.acel import ast as acel_ast
 from tocsin.language.acel import print_query
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import refused_by_aggregates, refused_by_automata
+from tocsin.plan.strategies import AGGREGATE, AUTOMATON
 from tocsin.reference.stream import ingest, partitions
 from tocsin.testing import formulas
 from tocsin.testing.fitting import drawn_for
@@ -65,8 +65,8 @@ def untied(rows: Streams) -> Streams:
 
 def strategies_for(query: alg.Query) -> Iterator[str]:
     yield "auto"
-    yield from ["automaton"] * (refused_by_automata(query) is None)
-    yield from ["aggregate"] * (refused_by_aggregates(query) is None)
+    yield from ["automaton"] * (AUTOMATON.refuses(query) is None)
+    yield from ["aggregate"] * (AGGREGATE.refuses(query) is None)
 
 
 def check(pattern: tocsin.Pattern, rows: Streams, limit: int, counted: Counter[str]) -> None:

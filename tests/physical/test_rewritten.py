@@ -22,7 +22,7 @@ from tocsin.analysis.temporal import network
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.joins.claims import unsupported
+from tocsin.plan.joins.refusals import unsupported
 from tocsin.plan.prepare import prepare as bound_rule
 from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import Features, Streams

@@ -15,8 +15,8 @@ from tocsin.kernels.forms import walks_links
 from tocsin.kernels.kernel import kernel
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.sliced.describe import describe
-from tocsin.physical.sliced.width import MOST_WIDTH_US, width_us
+from tocsin.plan.describe import describe
+from tocsin.plan.width import MOST_WIDTH_US, width_us
 
 SECOND = 1_000_000
 SEQ = "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS"

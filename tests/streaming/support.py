@@ -23,9 +23,7 @@ from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Facts
-from tocsin.physical.aggregates import aggregated
 from tocsin.physical.arrow_types import types_in
-from tocsin.physical.claims import refused_by_kernels, refused_by_trends
 from tocsin.physical.compacted import named
 from tocsin.physical.counted import answered
 from tocsin.physical.results import Result, grouped
@@ -39,6 +37,7 @@ from tocsin.physical.streaming.state import RowStore, State
 from tocsin.physical.streaming.step import LiveRule, Step, alone, live_rule
 from tocsin.physical.streaming.store import RowRetention
 from tocsin.plan.due import due_of
+from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND
 
 LAST = 2**62
 PLAN = "plan"
@@ -69,7 +68,7 @@ class Live:
         if strategy != "compact":  # a row is enumerated by the query as it was written
             query = optimize(query, Facts(self.bound.schemas, "ts", integer_time=True)).query
             self.bound = replace(self.bound, query=query)
-        is_counted = strategy == "trend" and refused_by_trends(query) is None
+        is_counted = strategy == "trend" and TREND.refuses(query) is None
         self.trend = trend(self.bound) if is_counted else None
         self.schemas = {name: schemas[name] for name in sorted(schemas)}
         compacting = strategy == "compact"
@@ -82,10 +81,10 @@ class Live:
             self.kernel = self.trend.kernel
             self.needs = needs_of(keys_of(self.kernel.query, self.trend.machine))
         else:
-            by_automaton = strategy == "automaton" or refused_by_kernels(query) is not None
+            by_automaton = strategy == "automaton" or KERNEL.refuses(query) is not None
             self.kernel = run_kernel(self.bound) if by_automaton else kernel(self.bound)
             if strategy == "aggregate":
-                self.kernel = aggregated(self.bound)
+                self.kernel = AGGREGATE.search(self.bound)
             self.needs = needed(query, {name: attributes_of(self.bound.held[name]) for name in query.variables})
             if query.over_all_matches:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}

@@ -21,7 +21,7 @@ from tests.streaming.test_stepping import SCHEMA, busy_streams, compiled, runs_o
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
-from tocsin.physical.claims import refused_by_aggregates
+from tocsin.plan.strategies import AGGREGATE
 from tocsin.testing.strategies import EVERYTHING, Streams, cases
 
 # No time bounds these, and their last events are all that matters.
@@ -56,7 +56,7 @@ def lived(pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool) -> Liv
 @given(**cases(EVERYTHING, max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_cut_and_any_order_give_the_reference(query: ast.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled(query)
-    assume(runs_on_streams(pattern) and refused_by_aggregates(pattern.query) is None)
+    assume(runs_on_streams(pattern) and AGGREGATE.refuses(pattern.query) is None)
     live = lived(pattern, rows, seed, eager)
     assert live.state.rows is None or live.state.rows.num_rows == 0
 

@@ -30,7 +30,7 @@ from tocsin import errors, reference
 from tocsin.analysis.temporal import network
 from tocsin.cli.checkpoints import tidy
 from tocsin.language import ast
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import refused_on_streams
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, TYPES, Streams, queries_with_streams
 

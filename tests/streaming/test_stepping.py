@@ -20,7 +20,7 @@ from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.acel import print_query
-from tocsin.physical.claims import unsupported
+from tocsin.plan.strategies import unsupported
 from tocsin.testing import formulas
 from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, cases, queries_with_streams
 

@@ -21,8 +21,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.physical.claims import refused_by_trends
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import TREND, refused_on_streams
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, SECOND, Streams, cases
 
@@ -55,7 +54,7 @@ def live(pattern: tocsin.Pattern, rows: Streams, seed: int, *, counts: bool) -> 
 @given(rows=busy_streams, seed=st.integers(0, 2**32))
 def test_every_window_is_told_once_and_as_in_a_batch(text: str, rows: Streams, seed: int) -> None:
     pattern = tocsin.pattern(text)
-    assert (refused_by_trends(pattern.query) is None) == (text in COUNTED)
+    assert (TREND.refuses(pattern.query) is None) == (text in COUNTED)
     shard = live(pattern, rows, seed, counts=text in COUNTED)
     assert_same_rows(shard.rows(), reference.evaluate(pattern, rows))
     assert shard.late == 0

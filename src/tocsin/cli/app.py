@@ -11,8 +11,7 @@ from tocsin.cli import terminal
 from tocsin.cli.programs import module_folders
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import MOST_TASK_MEMORY, STRATEGIES
-from tocsin.physical.streaming.claims import STRATEGIES as STRATEGIES_ON_STREAMS
+from tocsin.options import MOST_TASK_MEMORY, STRATEGIES, STREAM, strategies_in
 
 
 def _show_version(asked: bool) -> None:
@@ -75,7 +74,7 @@ Strategy = Annotated[
     str,
     typer.Option("--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` tells what auto takes."),
 ]
-LIVE_STRATEGIES = tuple(name for name in STRATEGIES_ON_STREAMS if name != "join")  # whose state Tocsin has
+LIVE_STRATEGIES = tuple(name for name in strategies_in(STREAM) if name != "join")  # whose state Tocsin has
 LiveStrategy = Annotated[str, typer.Option("--strategy", help=f"How to run it: {', '.join(LIVE_STRATEGIES)}.")]
 Tie = Annotated[
     list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")

@@ -25,7 +25,8 @@ from tocsin.errors import (
 from tocsin.explain.check import problems_with_schemas
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.options import MOST_TASK_MEMORY, OPTIONS, check_option
-from tocsin.physical.claims import counts_other_types, unsupported
+from tocsin.plan.constructs import counts_other_types
+from tocsin.plan.strategies import unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession

@@ -26,8 +26,8 @@ from tocsin.cli.session import start
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.options import FAIL, MOST_TASK_MEMORY, OPTIONS, check_option, microseconds
-from tocsin.physical.claims import counts_other_types
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.constructs import counts_other_types
+from tocsin.plan.strategies import refused_on_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -30,8 +30,8 @@ from tocsin.explain.schemas import schemas_of
 from tocsin.optimizer.rules import Facts
 from tocsin.optimizer.rules.infer_window import infer_window
 from tocsin.options import check_live_keys, check_rates, microseconds
-from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.physical.wording import missing, unordered
+from tocsin.plan.strategies import KERNEL, unsupported
 from tocsin.reports import CheckReport
 
 R = TypeVar("R", bound=CheckReport)
@@ -179,7 +179,7 @@ def reported(
     assert distances is not None
     lives = lifetimes(query, distances)
     rates = parse_rates(demands.rates)
-    runs_as_automaton = refused_by_kernels(query) is not None
+    runs_as_automaton = KERNEL.refuses(query) is not None
     kept = query if is_formula(query) else infer_window(query, Facts(time=clock, integer_time=is_integer))
     sizes = size_report(
         query,

@@ -52,7 +52,7 @@ def match_together(
     max_matches_per_start: int = MOST_MATCHES_PER_START,
     max_task_memory: int = MOST_MEMORY,
 ) -> dict[str, Matched]:
-    """The matches of queries that can be searched together (`tocsin.physical.sliced.groups.is_joint`), by name.
+    """The matches of queries that can be searched together (`tocsin.plan.groups.is_joint`), by name.
 
     `ids` are the columns that identify the events of each.
     """

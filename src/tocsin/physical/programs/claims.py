@@ -8,8 +8,8 @@ from tocsin.errors import UnsupportedError
 from tocsin.kernels.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.physical.claims import refused_by_aggregates, unsupported
-from tocsin.physical.sliced.groups import is_joint
+from tocsin.plan.groups import is_joint
+from tocsin.plan.strategies import AGGREGATE, unsupported
 
 ON = {"spark": "on Spark", "local": "locally"}
 
@@ -21,7 +21,7 @@ def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
 
 def refused(rule: Rule, engine: str, strategy: str = "auto") -> UnsupportedError | None:
     """The first construct of a rule that an engine does not run, or None."""
-    if strategy == "aggregate" and (reason := refused_by_aggregates(rule.query, ON[engine])) is not None:
+    if strategy == "aggregate" and (reason := AGGREGATE.refuses(rule.query, engine=ON[engine])) is not None:
         return reason
     reason = unsupported(rule.query, ON[engine])
     if reason is not None:

@@ -26,8 +26,8 @@ from tocsin.analysis.types import INTEGER, NULL, DataType, Kind, common_type
 from tocsin.gaps import Gaps
 from tocsin.language.ast import Selection
 from tocsin.options import Options
-from tocsin.physical.claims import CONTIGUOUS
 from tocsin.physical.programs.claims import is_shared, refused
+from tocsin.plan.constructs import CONTIGUOUS
 from tocsin.plan.prepare import bounded, prepare
 
 Frame = TypeVar("Frame")

@@ -85,7 +85,7 @@ class Spark:
         made = prepare(query, inputs, options)
         if made.strategy == "kernel" and made.is_only_joined_by_keys:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
-            made = replace(made, options=replace(made.options, strategy="join"))
+            made = replace(made, plan=replace(made.plan, options=replace(made.options, strategy="join")))
         return made.matches()
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:

@@ -27,7 +27,6 @@ from tocsin.physical.programs.shown import bindings_in, shown
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper
-from tocsin.physical.sliced.groups import has_other_keys
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE
@@ -36,6 +35,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import Kind, null
+from tocsin.plan.groups import has_other_keys
 from tocsin.plan.prepare import prepare
 
 if TYPE_CHECKING:

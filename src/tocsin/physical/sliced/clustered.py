@@ -49,11 +49,11 @@ from tocsin.physical.sliced.edges import ORIGIN, Across, Crossing, Inside
 from tocsin.physical.sliced.events import Shipment
 from tocsin.physical.sliced.matches import Found
 from tocsin.physical.sliced.slices import slice_of, slice_of_copy, with_copies
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition
+from tocsin.plan.width import width_us
 
 DEFAULTS = Options()
 

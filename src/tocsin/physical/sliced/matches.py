@@ -29,13 +29,13 @@ from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
 from tocsin.physical.values import Kind, Value
+from tocsin.plan.width import width_us
 
 DEFAULTS = Options()
 

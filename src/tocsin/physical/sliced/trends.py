@@ -23,11 +23,11 @@ from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers,
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
 from tocsin.physical.values import Kind, Value, value_of
+from tocsin.plan.width import width_us
 
 
 def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:

@@ -9,11 +9,10 @@ from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesEr
 from tocsin.algebra.ties import compares_ties
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.foreign import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
-from tocsin.physical.joins.copies import copy_name, unrolled
+from tocsin.plan.constructs import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
+from tocsin.plan.joins.copies import copy_name, unrolled
 from tocsin.source import Where
 
-HINT = "`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows."
 ANOTHER_STRATEGY = "leave out `strategy=`: a kernel runs it."
 # ITER^m is m − 1 self joins; the paper goes to 9. A range makes one branch for each number of copies.
 MOST_COPIES = 9

@@ -1,18 +1,38 @@
-"""What only automata compute: predicates of ACEL, aggregates that users registered; and what only rules say."""
+"""Constructs that only some strategies run: predicates of ACEL, constructs of rules, values that Python computes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
+from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.kernels.expressions.of_rules import OF_RULES, alone, is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
+from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
 
-ON_SPARK = "on Spark"
+ON_SPARK, LOCALLY = "on Spark", "locally"
+HINT = "`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows."
+ANY_TYPE = "No language writes an event of any type, and no engine runs one."
+CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+
+
+def counts_other_types(query: alg.Query) -> bool:
+    """Whether events of types that the pattern does not name change what is found: by who stands beside whom (R17)."""
+    by_neighbours = (alg.Adjacent, alg.RepeatAdjacent, alg.NextOf)
+    return query.selection in CONTIGUOUS or any(isinstance(node, by_neighbours) for node in query.pattern.walk())
+
+
+def refused_as_rule(query: alg.Query, engine: str) -> UnsupportedError | None:
+    """The first construct of a rule that no strategy runs yet, or None."""
+    found = of_rules(query, engine)
+    if found is None:
+        return None
+    gap, construct, where = found
+    return UnsupportedError(f"{construct} does not run {engine} yet.", gap=gap, where=where)
 
 
 def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:

@@ -9,7 +9,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.durations import format_us
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.physical.joins.model import Anti, Branch, Join, Limit, Nearness, Plan, Scan, Way
+from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Nearness, Plan, Scan, Way
 
 Times = str | Mapping[str, str]
 

@@ -8,7 +8,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.kernels.reach import reach_of
 from tocsin.optimizer.crossed import crossed_keys, is_connected
-from tocsin.physical.sliced.width import width_us
+from tocsin.plan.width import width_us
 
 Key = tuple[str, ...]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from tocsin.language import expressions as ex
-from tocsin.physical.joins.model import Nearness, Pair
+from tocsin.plan.joins.model import Nearness, Pair
 
 # Farther apart than this, 73 thousand years, counts as unbounded: sums of such numbers would leave 64 bits.
 FARTHEST_US = 2**61

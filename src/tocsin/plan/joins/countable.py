@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.durations import format_us
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.physical.joins.plan import conjuncts_of
+from tocsin.plan.joins.build import conjuncts_of
 
 # Power sums of the fifth degree and more leave 38 digits too soon to be of use.
 MOST_COPIES = 5
@@ -42,3 +43,20 @@ def _is_single(conjunct: ex.Expression) -> bool:
         for one in ex.references_in(conjunct)
     )
     return all(offsets) and not ex.has_aggregate(conjunct)
+
+
+def describe_counts(query: alg.Query) -> str:
+    """The aggregates that answer a query which `can_count`."""
+    node = repeat_of(query)
+    inside = "" if query.window_us is None else f" less than {format_us(query.window_us)} later"
+    return (
+        f"window aggregates: events per instant, power sums over the instants{inside}, "
+        f"and from them the number of matches of {max(1, node.least)} to {node.most} events"
+    )
+
+
+def repeat_of(query: alg.Query) -> alg.Repeat:
+    """The iteration of a query which `can_count`."""
+    node = query.core
+    assert isinstance(node, alg.Repeat)
+    return node

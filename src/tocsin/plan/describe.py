@@ -17,8 +17,8 @@ from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.spine import conditions_by_variable, own_conditions, where_of
-from tocsin.physical.claims import CONTIGUOUS, counts_other_types, refused_by_automata
-from tocsin.physical.sliced.width import width_us
+from tocsin.plan.constructs import CONTIGUOUS, counts_other_types
+from tocsin.plan.width import width_us
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.kernel import Kernel
@@ -202,7 +202,9 @@ def describe_aggregate_query(query: alg.Query) -> str:
       f_C follows 6 transitions between 4 states, no registers
       report what the next window does not hold too
     """
-    if refused_by_automata(query) is not None:
+    from tocsin.plan.strategies.automaton import AUTOMATON  # which describes itself by this module
+
+    if AUTOMATON.refuses(query) is not None:
         return _aggregate(reach_of(query), _scans_of(query), None, walks=walks_links(query))
     return _aggregate(_reach_of_runs(query), _types_of(query), _machine(query))
 

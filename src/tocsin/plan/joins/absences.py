@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.physical.joins.copies import Bags, instances, needs
-from tocsin.physical.joins.distances import Distances, hull, is_key
-from tocsin.physical.joins.model import Anti, Limit, Nearness, Scan
+from tocsin.plan.joins.copies import Bags, instances, needs
+from tocsin.plan.joins.distances import Distances, hull, is_key
+from tocsin.plan.joins.model import Anti, Limit, Nearness, Scan
 
 Edges = Callable[[list[str]], tuple[tuple[str, ...], tuple[str, ...]]]
 
