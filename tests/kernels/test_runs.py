@@ -307,6 +307,15 @@ def test_runs_of_many_starts_go_on_as_one() -> None:
     assert arena.union(node, node) == node
 
 
+def test_many_runs_that_share_a_history_have_room_when_they_end() -> None:
+    above = ex.Every("y", ex.Comparison(">", ex.Attribute("y", ("s",)), ex.Literal(10)))
+    pattern = alg.Derive(alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION), "y", SUM)
+    node = alg.Project(alg.Filter(pattern, above), (("A", None), ("C", None)))
+    # Every subset of the Bs has a sum of its own, and none is part of a match: 4,095 runs of one history.
+    events = stream(("A", 0, {}), *(("B", 1 + place, {"x": 2**place}) for place in range(12)), ("C", 20, {}))
+    assert [(start // SECOND, end // SECOND) for start, end, _ in by_kernel(node, events, jit=False)] == [(0, 20)]
+
+
 def test_too_many_matches_of_one_start_are_an_error() -> None:
     node = alg.Sequence((A, alg.Repeat(B, 1, None, POSITION)), POSITION)
     events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 9)))

@@ -124,9 +124,10 @@ class SearchCode:
         with w.block(f"if (live + 1) * {self.most_steps} > live_node.shape[1]:"):
             w.line(f"status = {WIDE}")
             w.line("break")
-        with w.block(f"if nodes + (live + 1) * {2 * self.most_steps} + 2 > len(a_step):"):
+        needed = f"nodes + (live + 1) * {2 * self.most_steps} + 2"
+        with w.block(f"if {needed} > len(a_step):"):
             w.line(f"nodes = compacted({', '.join(ARENA)}, live_node, cur, live, nodes, first)")
-            with w.block("if nodes * 2 > len(a_step):"):
+            with w.block(f"if nodes * 2 > len(a_step) or {needed} > len(a_step):"):
                 w.line(f"status = {GROW}")
                 w.line("break")
 
