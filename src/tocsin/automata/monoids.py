@@ -26,17 +26,6 @@ from tocsin.language.monoids import Monoid
 
 # These are given NULLs like any other value.
 TAKE_NULLS = frozenset({"count", "first", "last", "count distinct"})
-# What an element consists of: the columns of an array of registers, where it has a fixed size.
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "count": ("count",),
-    "sum": ("sum",),
-    "avg": ("sum", "count"),
-    "min": ("value",),
-    "max": ("value",),
-    "range": ("min", "max"),
-    "first": ("value",),
-    "last": ("value",),
-}
 
 
 def _pairs(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
