@@ -1,4 +1,4 @@
-"""Aggregates over windows: every legal pair of WA and WS reports each match once, f_C is a step, and R-CER forgets."""
+"""Aggregates over windows: every legal pair of WA and WS reports each match once, and R-CER forgets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ from tocsin.kernels.aggregates.searched import WindowSearch, searched
 from tocsin.kernels.aggregates.windows import Windows, before_us, longest_us, windows_of
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Matches, Rows
-from tocsin.kernels.runs.arena import Arena
+from tocsin.kernels.runs import functions
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.kernels.runs.stepping import FEW_NODES, Progress, Seen, Stepper
 from tocsin.language import ast
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.claims import refused_by_aggregates, refused_by_kernels
@@ -227,20 +226,16 @@ def test_the_windows_of_a_query_hold_its_matches(query: ast.Query) -> None:
 NEIGHBOURS = alg.Adjacent((A, alg.Any((B, alg.Adjacent((B, B)))), C))
 
 
-def fold(kernel: RunKernel, events: list[Event]) -> tuple[list[tuple[int, int]], list[Progress]]:
-    """The starts and ends of what f_C finds, and what it knows after each event."""
-    rows = rows_of(kernel, events)
-    merged = kernel._events(rows)
-    words = kernel._letters(rows.flags[merged.rows]).tolist()
-    step = Stepper(kernel.tables, kernel._reader(rows, merged), None)
-    known: Progress | None = None
-    found, states = [], []
-    for event in map(Seen, range(len(words)), merged.times.tolist(), words):
-        known, ended = step(known, event)
-        states.append(known)
-        if ended is not None:
-            found += [(start, ended.end) for start, _ in ended.arena.ways(ended.node, ended.first)]
-    return found, states
+def fold(
+    kernel: RunKernel, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[tuple[int, int]], set[str]]:
+    """The starts and ends of what f_C finds, in seconds, and which arrays of its state had to grow."""
+    grown: set[str] = set()
+    grow = functions._grow
+    monkeypatch.setattr(functions, "_grow", lambda arrays, names: (grown.update(names), grow(arrays, names)))
+    found = list(kernel.find(rows_of(kernel, events), jit=False))
+    times = [(matches.start // SECOND, matches.end // SECOND) for matches in found]
+    return [pair for start, end in times for pair in zip(start.tolist(), end.tolist(), strict=True)], grown
 
 
 @pytest.mark.parametrize(
@@ -260,45 +255,30 @@ def test_how_many_events_a_match_can_have(node: alg.Node, is_contiguous: bool, m
     assert automata.most_events(automata.automaton(node, contiguous=is_contiguous)) == most
 
 
-def test_what_a_fold_knows_does_not_grow_where_matches_have_so_many_events() -> None:
+@pytest.mark.parametrize("of_numbers", [True, False])
+def test_the_state_of_a_fold_does_not_grow_where_matches_have_so_many_events(
+    of_numbers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(7)
     words = "".join(chance.choice(["ABC", "ABBC", "AC", "AB"]) for _ in range(2_000))
     events = stream(*((kind, second, {}) for second, kind in enumerate(words)))
-    kernel = without_numbers(kernel_of(NEIGHBOURS))
-    found, states = fold(kernel, events)
+    kernel = kernel_of(NEIGHBOURS)
+    found, grown = fold(kernel if of_numbers else without_numbers(kernel), events, monkeypatch)
     assert len(found) == words.count("ABC") + words.count("ABBC") > 900
     assert {end - start for start, end in found} == {2, 3}
-    most = automata.most_events(kernel.tables.automaton)
-    assert most is not None
-    known = states[-1]  # one object, which every step goes on with
-    assert len(known.live) < most * kernel.tables.automaton.number_of_states
-    assert len(known.arena) <= 3 * FEW_NODES  # of some thousands that were made
+    assert len(words) > functions.NODES  # every event makes a node at least
+    assert grown == set()
 
 
-def test_what_a_fold_knows_grows_where_they_have_any_number() -> None:
+@pytest.mark.parametrize("of_numbers", [True, False])
+def test_the_state_of_a_fold_grows_where_they_have_any_number(
+    of_numbers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 6_000)))
-    kernel = without_numbers(kernel_of(alg.Adjacent((A, alg.RepeatAdjacent(B), C))))
-    found, states = fold(kernel, events)
+    kernel = kernel_of(alg.Adjacent((A, alg.RepeatAdjacent(B), C)))
+    found, grown = fold(kernel if of_numbers else without_numbers(kernel), events, monkeypatch)
     assert found == []
-    assert len(states[-1].arena) >= 5_999
-
-
-@given(st.integers(0, 2**32))
-def test_an_arena_of_some_histories_has_the_same_ways(seed: int) -> None:
-    chance = random.Random(seed)
-    arena = Arena()
-    nodes = [arena.leaf(0)]
-    for event in range(1, 12):
-        one, other = chance.choice(nodes), chance.choice(nodes)
-        nodes.append([arena.leaf(event), arena.kept(3, event, one), arena.union(one, other)][chance.randrange(3)])
-    asked = chance.choices(nodes, k=3)
-    copy, numbers = arena.of(asked)
-    assert len(copy) <= len(arena)
-
-    def ways(own: Arena, node: int) -> list[Any]:
-        return [(start, [own.events[one] for one in path]) for start, path in own.ways(node, 0)]
-
-    assert [ways(arena, node) for node in asked] == [ways(copy, node) for node in numbers]
+    assert "a_step" in grown
 
 
 def test_a_kernel_is_compiled_to_the_operator_that_runs_it() -> None:

@@ -20,7 +20,7 @@ from tocsin.kernels.links.events import Linked
 from tocsin.kernels.links.run import Walker, Words
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
-from tocsin.kernels.search.function import TOO_LONG, TOO_MANY
+from tocsin.kernels.search.helpers import TOO_LONG, TOO_MANY
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
