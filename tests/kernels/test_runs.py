@@ -18,7 +18,8 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import TooManyMatchesError, TooMuchSearchError
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
+from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.model import Bag, Carried, Held, Matches, Rows
 from tocsin.kernels.runs import functions
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
@@ -86,7 +87,7 @@ def column_of(carried: Carried, events: list[Event]) -> tuple[Any, Any]:
     """A column as a task makes it; the place of a text among all is its rank."""
     assert carried.held is not Held.RANK or carried.family is not None
     values = [
-        interpret.slot_values(carried.expressions[event.type], [event.row], carried.held)[0]
+        slot_values(carried.expressions[event.type], [event.row], carried.held)[0]
         if event.type in carried.expressions
         else None
         for event in events
@@ -157,9 +158,9 @@ def without_numbers(kernel: RunKernel) -> RunKernel:
     has_window = kernel.query.window_us is not None
     return replace(
         kernel,
-        search=search_of(SearchCode(kernel.tables, Objects(), has_window)),
-        graphing=search_of(SearchCode(kernel.tables, Objects(), has_window, as_graphs=True)),
-        replaying=replay_of(ReplayCode(kernel.tables, Objects())),
+        search=search_of(SearchCode(kernel.tables, Objects(kernel.tables), has_window)),
+        graphing=search_of(SearchCode(kernel.tables, Objects(kernel.tables), has_window, as_graphs=True)),
+        replaying=replay_of(ReplayCode(kernel.tables, Objects(kernel.tables))),
         wants=dict.fromkeys(kernel.types, tuple(ATTRIBUTES)),
     )
 

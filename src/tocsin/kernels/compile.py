@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 
 from tocsin.errors import NumberTooLargeError
+from tocsin.expressions import numeric
 from tocsin.kernels import kept
-from tocsin.kernels.expressions import numeric, prefixes
+from tocsin.kernels.expressions import prefixes
 from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers
 from tocsin.kernels.trends import limbs

@@ -30,7 +30,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
 from tocsin.automata.construct.atoms import atom_conditions, holding, holds_several, is_given, may_come_late
 from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
-from tocsin.automata.evaluate import constant
+from tocsin.expressions import interpret
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 
@@ -308,14 +308,7 @@ class _Builder:
 
     def _holds_of_nothing(self) -> bool:
         """Whether the conjunct is TRUE of the match that binds nothing."""
-        values: dict[ex.Expression, ex.Expression] = {}
-        for node in _final_nodes(self.conjunct):
-            if isinstance(node, ex.Aggregate):
-                function = self._monoid(node)
-                values[node] = rx.Finish(function, rx.Zero(function))
-            else:
-                values[node] = rx.TRUE
-        return constant(replaced(self.conjunct, values), self.scope.monoids) is True
+        return interpret.value(self.conjunct)({}) is True
 
 
 def _shares(one: ex.Attribute, variable: str, references: list[ex.Attribute]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.kernels.expressions.interpret import holds
+from tocsin.expressions.interpret import holds
 from tocsin.kernels.links.events import Linked
 from tocsin.kernels.links.run import Walker, Words
 from tocsin.kernels.model import Integers, Rows

@@ -9,8 +9,8 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.expressions.interpret import holds
 from tocsin.gaps import Gaps
-from tocsin.kernels.expressions.interpret import holds
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.language import expressions as ex

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.automata.evaluate import Reading
 from tocsin.automata.format import to_text
 from tocsin.automata.model import DerivedEvent, TheEvent
 from tocsin.errors import InvalidInputError
@@ -28,7 +27,7 @@ from tocsin.kernels.model import Integers
 from tocsin.kernels.runs.code import ReplayCode
 from tocsin.kernels.runs.found import Paths
 from tocsin.kernels.runs.functions import replay_of
-from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects
+from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects, Reading
 from tocsin.kernels.runs.tables import WHOLE, Tables
 from tocsin.kernels.runs.texts import LEAF, UNION
 
@@ -126,7 +125,7 @@ def _deriving(tables: Tables, events: Sequence[Event]) -> Callable[[Path], Deriv
     """A function from one match to the values of its derived events, in order, by template and field."""
     if not tables.has_derived:
         return lambda path: {}
-    replaying = replay_of(ReplayCode(tables, Objects()))
+    replaying = replay_of(ReplayCode(tables, Objects(tables)))
     given = {EVALUATOR: Evaluator(tables, lambda event: Reading(events[event][0], 0, events[event][1]))}
 
     def derive(path: Path) -> Derived:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.automata import values
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.matches import as_indices, picked
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, Rows, Template
+from tocsin.kernels.runs.objects import identity
 from tocsin.kernels.runs.tables import WHOLE, Tables
 from tocsin.kernels.runs.texts import LEAF, UNION
 from tocsin.optimizer.choose import MOST_MEMORY
@@ -273,4 +273,4 @@ def _made_key(made: Made, number: int, rows: Rows, templates: tuple[Template, ..
     else:
         event = rows.event(row) if rows.event is not None else {}
         held = [event.get(name) if name in template.kept else None for name in template.attributes]
-    return (row, template.is_derived, sorted(zip(template.attributes, map(values.identity, held), strict=True)))
+    return (row, template.is_derived, sorted(zip(template.attributes, map(identity, held), strict=True)))

@@ -73,8 +73,8 @@ def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search, Search, Replayi
     has_numbers = (True, False) if len(found.letters) <= WORD_BITS else (False,)
     for of_search, of_replay in product(has_numbers, (True, False)):
         attributes = Attributes(lambda node: _type_of(node, bound.schemas))
-        search: Registers | Objects = Objects()
-        replay: Registers | Objects = Objects()
+        search: Registers | Objects = Objects(found)
+        replay: Registers | Objects = Objects(found)
         try:
             if of_search:
                 search = Registers((step.updates for step in found.steps), _guards(found), attributes)

@@ -10,7 +10,6 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.automata.evaluate import Reading
 from tocsin.automata.model import Automaton
 from tocsin.kernels import searches
 from tocsin.kernels.instants import apart
@@ -19,7 +18,7 @@ from tocsin.kernels.matches import take
 from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Template, has_any
 from tocsin.kernels.runs.found import Derive, Graphs, Paths, bound, distinct, exact, matches_of, whole_ends
 from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, too_many_matches
-from tocsin.kernels.runs.objects import EVALUATOR, Evaluator
+from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Reading
 from tocsin.kernels.runs.tables import Tables
 from tocsin.kernels.runs.texts import UNION
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY

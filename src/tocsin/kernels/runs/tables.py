@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
-from tocsin.kernels.expressions.of_rules import only_in_python
+from tocsin.expressions.of_rules import only_in_python
 from tocsin.kernels.model import Template
 from tocsin.language import expressions as ex
 
