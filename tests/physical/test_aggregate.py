@@ -25,7 +25,7 @@ from tests.physical.test_equals_reference import (
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.kernels.aggregates.folded import FoldedRuns
+from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical import local
@@ -332,7 +332,7 @@ def test_a_formula_is_folded_by_the_same_step(light: SparkSession) -> None:
     pattern = acel("A : B WITHIN 1 SECOND")
     frames = {kind: light.createDataFrame(pa.Table.from_pylist(own)) for kind, own in rows.items()}
     made = prepare(pattern.query, frames, Options(strategy="aggregate"))
-    assert isinstance(made.aggregate, FoldedRuns)
+    assert isinstance(made.aggregate, RunKernel)
     expected = reference.evaluate(pattern, rows)
     assert [(row["start"], row["end"]) for row in expected] == [(1, 2), (5, 8)]
     assert_equal(pattern, rows_of(made.matches()), expected)

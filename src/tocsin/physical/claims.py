@@ -9,11 +9,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
-from tocsin.kernels.aggregates.windows import windows_of
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.trends.asked import is_counted_in_python
 from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
+from tocsin.kernels.windows import windows_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernels

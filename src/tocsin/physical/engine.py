@@ -18,13 +18,12 @@ from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
-from tocsin.kernels.aggregates.folded import FoldedRuns
-from tocsin.kernels.aggregates.searched import WindowSearch
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.plan import trend
 from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.windows import windows_of
 from tocsin.optimizer.choose import Choice, choose
 from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.rules import Rule
@@ -162,7 +161,7 @@ class Prepared:
         return run_kernel(self.bound)
 
     @cached_property
-    def aggregate(self) -> FoldedRuns | WindowSearch:
+    def aggregate(self) -> Kernel | RunKernel:
         """The query compiled to an aggregate, or the reason why it is not."""
         return aggregated(self.bound)
 
@@ -234,7 +233,7 @@ class Prepared:
     @property
     def _is_bounded_by_events(self) -> bool:
         """Whether what a stream remembers is bounded by how many events a match has, where no time bounds it."""
-        return self.options.strategy == "aggregate" and self.aggregate.windows is None
+        return self.options.strategy == "aggregate" and windows_of(self.aggregate) is None
 
     @property
     def _is_counted(self) -> bool:
@@ -304,7 +303,7 @@ class Prepared:
     def _slice_us(self) -> int | None:
         """The width of slices: as asked for, or as the data suggest; aggregates have windows of their own."""
         if self.strategy == "aggregate":
-            windows = self.aggregate.windows
+            windows = windows_of(self.aggregate)
             return None if windows is None else windows.advance_us
         if self.options.slice_us is not None or self.options.known is None:
             return self.options.slice_us

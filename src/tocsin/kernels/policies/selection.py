@@ -31,11 +31,6 @@ def are_consecutive(view: Flat) -> Mask:
     return kept
 
 
-def takes_next(matches: Matches, rows: Rows, query: alg.Query, sources: Sequence[Source]) -> Mask:
-    """Which matches bind, after their first event, always the next that could have been bound (R2)."""
-    return NextTest(rows, query, sources).passes(flatten(matches, rows))
-
-
 def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str, tuple[ex.Expression, ...]]:
     """For each variable, the conjuncts that the test of `next` evaluates on Python values when it binds an event to it.
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.limits import check_memory
-from tocsin.kernels.matches import as_indices, picked
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, Rows, Template
+from tocsin.kernels.model import Bag, Integers, Made, Matches, Rows, Template
 from tocsin.kernels.runs.objects import identity
 from tocsin.kernels.runs.tables import WHOLE, Tables
 from tocsin.kernels.runs.texts import LEAF, UNION
@@ -58,12 +57,6 @@ class Paths:
         return Paths(
             self.starts[begin:end], self.ends[begin:end], offsets, self.steps[first:last], self.events[first:last]
         )
-
-    def take(self, which: Mask) -> Paths:
-        """Those of a mask."""
-        indices = as_indices(which)
-        offsets, where = picked(self.offsets, indices)
-        return Paths(self.starts[indices], self.ends[indices], offsets, self.steps[where], self.events[where])
 
 
 @dataclass(frozen=True)
