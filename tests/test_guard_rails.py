@@ -23,8 +23,7 @@ from tocsin.analysis.schema import bind
 from tocsin.analysis.structure import can_match_empty
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import INTEGER
-from tocsin.automata.evaluate import compiled
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
 from tocsin.kernels.forms import may_be_empty, without
@@ -122,7 +121,6 @@ EXPRESSIONS: dict[str, Callable[[], Any]] = {
     "conditions of loops": lambda: condition_code(SQUARE, lambda *_: None),
     "values of loops": lambda: value_code(SQUARE, lambda *_: None),
     "values in Python": lambda: interpret.value(SQUARE),
-    "evaluator of automata": lambda: compiled(SQUARE, {}),
     "SQL": lambda: Compiler({}).value(SQUARE),
 }
 

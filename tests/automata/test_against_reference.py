@@ -21,13 +21,12 @@ from tests.automata.formulas import (
     formulas,
     stream,
 )
-from tests.automata.run import run
+from tests.automata.run import Reading, run
 from tests.kernels.expression_strategies import BAGS, CONJUNCTS, OBJECT_CONJUNCTS, Bags, as_events
 
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.translate import translate
-from tocsin.automata import Reading
 from tocsin.automata.construct import CONSTRUCTIONS
 from tocsin.language import ast
 from tocsin.language import expressions as ex

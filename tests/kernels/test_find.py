@@ -16,7 +16,8 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
-from tocsin.kernels.expressions.interpret import holds, slot_values
+from tocsin.expressions.interpret import holds
+from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Held, Rows
 from tocsin.language import ast

@@ -22,7 +22,8 @@ from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Matches, Rows, Source
 from tocsin.kernels.policies import duplicates
 from tocsin.kernels.policies.duplicates import distinct
-from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, contiguous, takes_next
+from tocsin.kernels.policies.flat import flatten
+from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, contiguous
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.ast import AfterMatch, Output, Selection
@@ -203,7 +204,8 @@ def test_policies_keep_what_the_reference_keeps(
 def test_next_keeps_what_the_reference_keeps(query: ast.Query, rows: Streams, seed: int, by_flags: bool) -> None:
     only_next = replace(query, selection=Selection.NEXT, after_match=AfterMatch(), output=Output.ALL)
     task = task_of(compiled(only_next), rows, seed=seed, by_flags=by_flags)
-    mask = takes_next(task.matches, task.rows, task.query, task.sources) if len(task.matches) else np.empty(0, bool)
+    test = NextTest(task.rows, task.query, task.sources)
+    mask = test.passes(flatten(task.matches, task.rows)) if len(task.matches) else np.empty(0, bool)
     assert set(task.kept(take(task.matches, mask))) == set(task.expected())
 
 

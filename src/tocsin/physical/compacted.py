@@ -12,7 +12,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit
 from tocsin.analysis.schema import BoundQuery
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
 from tocsin.kernels.runs.compact import Graph, matches_in, of_another_pattern, unpacked
 from tocsin.kernels.runs.kernel import run_kernel, tables_of
 from tocsin.language import expressions as ex

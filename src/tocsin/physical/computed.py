@@ -23,8 +23,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
 from tocsin.analysis.inference import type_of as inferred
 from tocsin.analysis.types import DataType
-from tocsin.kernels.expressions import interpret
-from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.expressions import interpret
+from tocsin.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression

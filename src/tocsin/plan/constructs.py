@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
+from tocsin.expressions.of_rules import OF_RULES, alone, is_pythons
 from tocsin.gaps import Gaps
-from tocsin.kernels.expressions.of_rules import OF_RULES, alone, is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.errors import UnsupportedError
-from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.plan.groups import is_joint

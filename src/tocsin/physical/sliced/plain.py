@@ -20,7 +20,8 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.analysis.attributes import Schema, column_types, types_with
 from tocsin.analysis.holdings import variable_schemas
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
+from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.kernels.searches import Search
@@ -292,7 +293,7 @@ class _Columns:
         for kind, expression in carried.expressions.items():
             place = self.places.get(kind)
             if place is not None:
-                own = interpret.slot_values(expression, self.rows[place], carried.held)
+                own = slot_values(expression, self.rows[place], carried.held)
                 values[begins[place] : begins[place + 1]] = own
         kinds = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
         if carried.held is not Held.RANK:

@@ -16,7 +16,6 @@ from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType
-from tocsin.kernels.aggregates.searched import searched
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
 from tocsin.kernels.searches import Search
@@ -104,8 +103,7 @@ class Plan:
 
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
-        compiled = searched if self.asked.is_aggregate else kernel
-        made: list[Kernel] = [compiled(self._prepared(rule.query).bound) for rule in self.asked.rules]
+        made: list[Kernel] = [kernel(self._prepared(rule.query).bound) for rule in self.asked.rules]
         sources, kernels = common(made)
         sources = _with_counted(
             sources, [rule for rule, one in zip(self.asked.rules, made, strict=True) if one.counts_every_event]

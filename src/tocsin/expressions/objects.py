@@ -16,8 +16,8 @@ from functools import reduce
 from typing import Any
 
 from tocsin import errors
-from tocsin.kernels.expressions import numeric
-from tocsin.kernels.expressions.numeric import GREATEST, LEAST
+from tocsin.expressions import numeric
+from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.language.monoids import Monoid
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -18,8 +18,7 @@ from itertools import pairwise, product
 from typing import Any, assert_never
 
 from tocsin import errors
-from tocsin.kernels.expressions import objects, of_rules
-from tocsin.kernels.model import Held
+from tocsin.expressions import objects, of_rules
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
@@ -78,36 +77,6 @@ def holds(conjunct: ex.Expression) -> Callable[[Bags], bool]:
         )
 
     return check
-
-
-def slot_values(expression: ex.Expression, events: Sequence[Event], held: Held) -> list[Any]:
-    """What a kernel holds of a slot, event by event; None is NULL, and what will be ranked stays as it is.
-
-    Examples
-    --------
-    >>> slot_values(ex.Attribute("a", ("at",)), [{"at": dt.datetime(1970, 1, 1, 0, 0, 1)}], Held.INTEGER)
-    [1000000]
-    """
-    evaluate = _compiled(expression)
-    (variable,) = ex.variables_in(expression)
-    values = [evaluate({variable: (event,)}, FIRST_ALWAYS) for event in events]
-    if held is Held.INTEGER:
-        return [_counted(each) for each in values]
-    return [None if each is None else float(each) for each in values] if held is Held.FLOAT else values
-
-
-def _counted(given: Any) -> int | None:
-    """A time in microseconds; an integer as it is."""
-    match given:
-        case dt.datetime():
-            zoned: dt.datetime = objects.zoned(given)
-            return (zoned - objects.EPOCH) // objects.MICROSECOND
-        case dt.date():
-            return (given - objects.EPOCH.date()) // objects.MICROSECOND
-        case dt.timedelta():
-            return given // objects.MICROSECOND
-        case _:
-            return None if given is None else int(given)
 
 
 # --- which events ---------------------------------------------------------------------------------
@@ -289,7 +258,7 @@ def _strict(function: Callable[..., Any], *operands: ex.Expression) -> Evaluate:
 
     def evaluate(bags: Bags, choice: Choice) -> Any:
         arguments = [each(bags, choice) for each in compiled]
-        return None if None in arguments else function(*arguments)
+        return None if any(argument is None for argument in arguments) else function(*arguments)
 
     return evaluate
 

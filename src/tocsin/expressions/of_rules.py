@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tocsin.kernels.expressions import objects
+from tocsin.expressions import objects
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 

@@ -1,8 +1,11 @@
-"""Running the generated functions of an automaton: room is made as it is needed, matches come some at a time."""
+"""The generated functions of an automaton, and how they are called: arrays grow as needed, matches come in parts.
+
+A search gives up where one start has too many matches, or too many runs differ at one event: an error is better than a
+task that never ends.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,28 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.analysis.types import Kind
+from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 from tocsin.kernels import compile
 from tocsin.kernels.expressions.code import require_shallow
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.model import Integers, Mask
-from tocsin.kernels.runs import limits
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
-from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER
-from tocsin.kernels.runs.found import Paths
-from tocsin.kernels.runs.graphs import Graphs
-from tocsin.kernels.runs.texts import ARENA, AT, DEEP, DONE, FULL, GRAPHS, GROW, LIVE, POOL, TOO_MANY, WIDE
+from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER, KEY, OBJECT
+from tocsin.kernels.runs.found import Graphs, Paths
+from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects
+from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, LIVE, POOL
+from tocsin.kernels.search.helpers import DEEP, DONE, FULL, GROW, TOO_MANY, WIDE
 from tocsin.optimizer.choose import MOST_MEMORY
 
 Columns = tuple[tuple[NDArray[Any], Mask | None], ...]
 Arrays = dict[str, NDArray[Any]]
-DTYPES = {INTEGER: np.int64, DOUBLE: np.float64, BOOLEAN: np.bool_}
-RESULTS = {Kind.DOUBLE: np.float64, Kind.BOOLEAN: np.bool_}
+DTYPES: Mapping[str, Any] = {INTEGER: np.int64, DOUBLE: np.float64, BOOLEAN: np.bool_, OBJECT: object, KEY: object}
 # At first: matches per call, nodes of the arena, live runs, and how deep a way may be.
 ROOM, NODES, RUNS, DEPTH = 1 << 16, 1 << 12, 1 << 6, 1 << 7
-FEW_ROWS = 20_000
-
+# Runs that differ in state or registers at one event, in compiled code and with objects in plain Python.
+MOST_RUNS, MOST_PLAIN_RUNS = 1 << 20, 1 << 16
 
 STEPS = ("out_step", "out_event", "out_before", "out_number")  # outputs with an entry per step
 
@@ -43,6 +45,7 @@ class Task:
     events: Merged
     letters: Integers
     columns: Columns
+    objects: Evaluator
     window_us: int | None
     most: int
     jit: bool | None
@@ -59,6 +62,7 @@ class Search:
     registers: tuple[tuple[str, str], ...]  # arrays of live runs, and how they are held
     states: int
     labels: tuple[int, ...] = ()  # where ways are followed by labels: the label of each step
+    is_plain: bool = False  # registers are Python objects: never compiled
 
     def paths(self, task: Task) -> Iterator[Paths]:
         """The matches of all groups, some at a time."""
@@ -91,24 +95,26 @@ class Search:
         window = 0 if task.window_us is None else task.window_us
         room, nodes = ROOM, 4 * ROOM
         status = -1
-        runner = _Runner(self.text, len(task.letters), task.jit)
+        call = compile.Call(self.text, len(task.letters), False if self.is_plain else task.jit)
+        most_runs = MOST_PLAIN_RUNS if self.is_plain else MOST_RUNS
         while status != DONE:
             outputs = {
                 name: np.empty(nodes if name in STEPS else room + (name == "out_to"), np.int64) for name in self.outputs
             }
-            given = {**arrays, **outputs}
-            status, count, steps = runner(window, task.most, *(given[name] for name in self.parameters))
+            given: dict[str, Any] = {**arrays, **outputs, EVALUATOR: task.objects}
+            status, count, steps, _ = call(window, task.most, *(given[name] for name in self.parameters))
+            call.buys()
             if count:
                 yield count, steps, outputs
             match status:
                 case _ if status == TOO_MANY:
-                    raise limits.too_many_matches(task.most)
+                    raise too_many_matches(task.most)
                 case _ if status == GROW:
                     _grow(arrays, (*ARENA, "g_list", *(("stack_node",) if self.is_graphing else ())))
                     arrays["a_mark"][:] = -1
                 case _ if status == WIDE:
-                    if arrays["live_node"].shape[1] >= 2 * limits.MOST_RUNS:
-                        raise limits.too_many_runs(limits.MOST_RUNS)
+                    if arrays["live_node"].shape[1] >= 2 * most_runs:
+                        raise too_many_runs(most_runs)
                     _grow(arrays, (*LIVE, *(name for name, _ in self.registers)))
                     size = 4 * arrays["live_node"].shape[1]
                     arrays["h_stamp"], arrays["h_slot"] = np.full(size, -1, np.int64), np.zeros(size, np.int64)
@@ -165,44 +171,31 @@ class Search:
 
 @dataclass(frozen=True)
 class Replaying:
-    """Derived events told again by a generated function; it can be pickled."""
+    """The derived events of matches, computed by a generated function from their steps; it can be pickled."""
 
     text: str
-    outputs: tuple[tuple[int, int, Kind], ...]  # template, field and kind of each
+    inputs: tuple[str, ...]  # the names of what is given beside the steps of matches
+    outputs: tuple[tuple[int, int, str], ...]  # template, field and how it is held
+    is_plain: bool = False  # registers are Python objects: never compiled
 
     def values(
-        self, paths: Paths, given: Arrays, counts: Mapping[int, int], jit: bool | None
+        self, paths: Paths, given: Mapping[str, Any], counts: Mapping[int, int], jit: bool | None = None
     ) -> dict[tuple[int, int], Sequence[Any]]:
-        """The values of every field of every derived event, by template; NULLs are masked."""
+        """The values of every field of every derived event, by template; NULLs are masked, or None among objects."""
         made: list[tuple[NDArray[Any], Mask]] = [
-            (np.zeros(counts[template], RESULTS.get(kind, np.int64)), np.zeros(counts[template], np.bool_))
-            for template, _, kind in self.outputs
+            (np.zeros(counts[template], DTYPES[held]), np.zeros(counts[template], np.bool_))
+            for template, _, held in self.outputs
         ]
-        flat = [array for pair in made for array in pair]
-        _Runner(self.text, len(paths.steps), jit)(paths.offsets, paths.steps, paths.events, *given.values(), *flat)
+        inputs = (paths.offsets, paths.steps, paths.events, *(given[name] for name in self.inputs))
+        call = compile.Call(self.text, len(paths.steps), False if self.is_plain else jit)
+        call(*inputs, *(array for pair in made for array in pair))
         found: dict[tuple[int, int], Any] = {}
-        for (template, place, _), (values, nulls) in zip(self.outputs, made, strict=True):
-            found[template, place] = np.ma.MaskedArray(values, nulls) if nulls.any() else values
+        for (template, place, held), (values, nulls) in zip(self.outputs, made, strict=True):
+            if held == OBJECT:
+                found[template, place] = values.tolist()
+            else:
+                found[template, place] = np.ma.MaskedArray(values, nulls) if nulls.any() else values
         return found
-
-
-class _Runner:
-    """Calls a function as plain Python while that is cheaper, and compiled from then on."""
-
-    def __init__(self, text: str, rows: int, jit: bool | None) -> None:
-        is_large = rows >= FEW_ROWS or compile.is_worth_compiling(text, rows)
-        self.text, self.jit = text, jit
-        self.is_plain = jit is False or (jit is None and not is_large)
-
-    def __call__(self, *arguments: Any) -> tuple[int, int, int]:
-        if self.is_plain and self.jit is None and compile.is_worth_compiling(self.text, 0):
-            self.is_plain = False
-        began = time.perf_counter()
-        search = compile.plain(self.text) if self.is_plain else compile.fast(self.text)
-        status, count, steps, _ = compile.called(search, *arguments)
-        if self.is_plain:
-            compile.note_plain(self.text, time.perf_counter() - began)
-        return status, count, steps
 
 
 def in_order(columns: Columns, rows: Integers) -> Arrays:
@@ -227,13 +220,33 @@ def search_of(code: SearchCode) -> Search:
         text,
         tuple(code.parameters),
         code.outputs,
-        tuple(code.register_arrays.items()),
+        tuple(code.registers.arrays.items()),
         code.tables.automaton.number_of_states,
         code.tables.labels if code.follows_words else (),
+        isinstance(code.registers, Objects),
     )
 
 
 def replay_of(code: ReplayCode) -> Replaying:
     """The replay that code writes."""
     text = require_shallow(code.text())
-    return Replaying(text, tuple((*output, code.kinds.get(output, Kind.NULL)) for output in code.outputs))
+    outputs = tuple((*output, held) for output, held in zip(code.outputs, code.held, strict=True))
+    return Replaying(text, tuple(code.registers.parameters), outputs, isinstance(code.registers, Objects))
+
+
+def too_many_matches(most: int) -> TooManyMatchesError:
+    """One start has more matches than allowed."""
+    return TooManyMatchesError(
+        f"From one event on, the pattern has more than {most:,} matches.",
+        hint="a shorter window, a stricter condition or `@+` in place of `+` has fewer matches; "
+        '`form="compact"` holds any number of them; `max_matches_per_start=` moves the limit.',
+    )
+
+
+def too_many_runs(most: int) -> TooMuchSearchError:
+    """A FILTER has to know more than can be followed."""
+    return TooMuchSearchError(
+        f"At one event more than {most:,} partial matches differ in what a FILTER still has to know of them.",
+        hint="a shorter window or a stricter condition has fewer of them; a condition on the result of an AGG over `+` "
+        "must know every value that some of the events can have.",
+    )

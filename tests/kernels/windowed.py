@@ -1,4 +1,4 @@
-"""The windows that events fall in, and which of them reports a match."""
+"""Γ as the exchange that Spark makes of it: events are sent to each window that they fall in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tocsin.kernels.aggregates.windows import Windows
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
+from tocsin.kernels.model import Integers, Rows
+from tocsin.kernels.windows import Windows
 
 
 def assigned(rows: Rows, windows: Windows) -> tuple[Rows, Integers]:
@@ -44,25 +44,3 @@ def assigned(rows: Rows, windows: Windows) -> tuple[Rows, Integers]:
         event=None if read is None else lambda row: read(int(was[row])),
     )
     return taken, was
-
-
-def reported(starts: Integers, ends: Integers, windows: Windows) -> Mask:
-    """Which sequences of a window the next one does not hold too (Listing 4, line 6).
-
-    Times count from the n·WA of the window; what decides a sequence begins `before_us` earlier than the sequence.
-    """
-    in_next: Mask = (starts >= windows.advance_us) & (ends < windows.advance_us + windows.size_us - windows.before_us)
-    return ~in_next
-
-
-def renumbered(matches: Matches, was: Integers) -> Matches:
-    """The same matches, of the rows that theirs were."""
-
-    def original(rows: Integers) -> Integers:
-        return np.where(rows < 0, rows, was[rows])
-
-    events = {
-        name: Bag(held.offsets, was[held.rows]) if isinstance(held, Bag) else original(held)
-        for name, held in matches.events.items()
-    }
-    return replace(matches, events=events)
