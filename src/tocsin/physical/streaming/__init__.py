@@ -6,6 +6,8 @@ frames       builds the streaming DataFrame: events → shard batches → shards
 packing      the first stage: the rows of a micro-batch as one batch for each shard, with the latest times
 grouped      the second stage: a shard as Spark sees it, a group with a state
 step         processes one micro-batch of one shard, for a program of rules or for one pattern
+rules        the rules of a shard
+search       the matches of one stratum that are emitted in a step
 store        the memory of a shard as a step uses it
 state        what a shard keeps between micro-batches, as versioned bytes; the store of today
 clocks       latest times of the sources, and the watermark
