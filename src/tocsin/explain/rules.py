@@ -36,7 +36,7 @@ from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, microseconds
 from tocsin.physical.programs.claims import refusals
-from tocsin.physical.streaming.programs.claims import refused_on_streams
+from tocsin.physical.streaming.claims import refused_rule
 from tocsin.reports import sections
 
 
@@ -135,7 +135,7 @@ def engines_text(program: Program) -> str:
     """Which rules run where; a rule above one that does not run does not run either."""
     refused, elsewhere = refusals(program, "spark"), refusals(program, "local")
     running = (rule for rule in program.rules if rule.name not in refused)
-    live = {rule.name: reason for rule in running if (reason := refused_on_streams(rule, program.emitted)) is not None}
+    live = {rule.name: reason for rule in running if (reason := refused_rule(rule, program.emitted)) is not None}
     if not elsewhere and not live:
         return "Spark, local and reference run every rule, Spark also on streams."
     lines = [

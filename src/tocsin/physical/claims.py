@@ -10,7 +10,7 @@ from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.kernels.aggregates.windows import windows_of
-from tocsin.kernels.reach import reach_of
+from tocsin.kernels.reach import MOST_WIDTH_US, reach_of
 from tocsin.kernels.trends.asked import is_counted_in_python
 from tocsin.kernels.trends.asked import refusal as not_a_trend
 from tocsin.kernels.trends.words import NoWordsError, as_words
@@ -20,7 +20,6 @@ from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernel
 from tocsin.physical.joins.claims import HINT
 from tocsin.physical.joins.claims import unsupported as refused_by_joins
 from tocsin.physical.joins.countable import can_count
-from tocsin.physical.sliced.width import MOST_WIDTH_US
 from tocsin.source import Where
 
 # The operators that only ACEL writes, in its words.

@@ -41,6 +41,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.reach import width_us
 from tocsin.options import Options
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
@@ -49,7 +50,6 @@ from tocsin.physical.sliced.edges import ORIGIN, Across, Crossing, Inside
 from tocsin.physical.sliced.events import Shipment
 from tocsin.physical.sliced.matches import Found
 from tocsin.physical.sliced.slices import slice_of, slice_of_copy, with_copies
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F

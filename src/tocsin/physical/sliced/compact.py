@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
@@ -26,7 +27,6 @@ from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F

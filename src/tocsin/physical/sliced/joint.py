@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common, flagging
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
@@ -30,7 +31,6 @@ from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sliced.slices import Group, distribute_to
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import Member, Task, search_groups
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F

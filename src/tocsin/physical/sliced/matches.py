@@ -14,6 +14,7 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis import types as analysis
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.options import Options
@@ -30,7 +31,6 @@ from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
@@ -23,7 +24,6 @@ from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers,
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select

@@ -49,13 +49,11 @@ from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
-from tocsin.physical.streaming.metrics import FOUND, NAME, numbers_of, observed
-from tocsin.physical.streaming.outputs import LATE, OUTPUTS, Output
-from tocsin.physical.streaming.packing import Packing
+from tocsin.physical.streaming.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
+from tocsin.physical.streaming.packing import Packing, Unpacking
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.shards import labels, shard_of
 from tocsin.physical.streaming.step import Step
-from tocsin.physical.streaming.unpacking import Unpacking
 from tocsin.plan.due import Due, due_of
 
 MOST_SHARDS = 256

@@ -37,7 +37,7 @@ from tocsin.physical.streaming.store import RowRetention, Store
 
 @dataclass(frozen=True)
 class Report:
-    """Numbers of one step; `tocsin.physical.streaming.metrics` describes them."""
+    """Numbers of one step; `tocsin.physical.streaming.outputs` describes them."""
 
     events: int
     late: int

@@ -38,12 +38,12 @@ from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
+from tocsin.physical.streaming.claims import refused_rule
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
-from tocsin.physical.streaming.programs.claims import refused_on_streams
-from tocsin.physical.streaming.programs.plan import Asked, Plan
-from tocsin.physical.streaming.programs.shipping import StreamShipper
+from tocsin.physical.streaming.program_plan import Asked, Plan
+from tocsin.physical.streaming.program_shipping import StreamShipper
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class LiveRun:
         self.twin.check(wanted)
         needed = self.twin.needed(wanted)
         errors.raise_all(
-            [reason for rule in needed if (reason := refused_on_streams(rule, self.program.emitted)) is not None]
+            [reason for rule in needed if (reason := refused_rule(rule, self.program.emitted)) is not None]
         )
 
     def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
