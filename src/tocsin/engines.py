@@ -27,7 +27,7 @@ from tocsin.options import (
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
     from tocsin.physical.programs.run import Run
-    from tocsin.physical.streaming.programs.run import LiveRun
+    from tocsin.physical.streaming.program_run import LiveRun
 
 PLACES = {LOCAL: 'with `engine="local"`', BATCH: "on a batch", STREAM: "on a stream", NOTHING: "without `inputs`"}
 # The strategies in which nothing counts the matches of a start.
@@ -148,7 +148,7 @@ def program_asked(program: Program, inputs: Any, options: Options) -> Run[Any] |
     run = program_run(program, inputs, options)
     if place_of(options.engine, inputs) != STREAM:
         return run
-    from tocsin.physical.streaming.programs.run import LiveRun
+    from tocsin.physical.streaming.program_run import LiveRun
 
     options = replace(options, time=run.options.time).counting(run.unit)
     return LiveRun(run.unit.program(program), inputs, options)

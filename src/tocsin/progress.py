@@ -1,6 +1,6 @@
 """The progress of streams that Tocsin matches: Spark's listener, and what each micro-batch tells, as a typed object.
 
-It reads the observed metrics that `match` puts into every streaming DataFrame (`physical.streaming.metrics`). It knows
+It reads the observed metrics that `match` puts into every streaming DataFrame (`physical.streaming.outputs`). It knows
 of no query but by them, runs no job, and needs a session only where it is added.
 """
 

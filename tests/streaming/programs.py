@@ -19,7 +19,7 @@ from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sliced.plain import Events, shipped_together
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.streaming.programs.plan import Asked, Plan
+from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.physical.streaming.state import State
 
 

@@ -33,8 +33,9 @@ from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.state import RowStore, State
-from tocsin.physical.streaming.step import LiveRule, Step, alone, live_rule
+from tocsin.physical.streaming.step import Step
 from tocsin.physical.streaming.store import RowRetention
 from tocsin.plan.due import due_of
 from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND

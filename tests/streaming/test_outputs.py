@@ -15,11 +15,10 @@ from tocsin.physical.streaming import frames, packing
 from tocsin.physical.streaming.clocks import to_bytes
 from tocsin.physical.streaming.frames import StreamSettings
 from tocsin.physical.streaming.grouped import Shard
-from tocsin.physical.streaming.metrics import FOUND
-from tocsin.physical.streaming.outputs import OUTPUTS, Output
+from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
+from tocsin.physical.streaming.packing import Unpacking
 from tocsin.physical.streaming.state import rows_to_bytes
 from tocsin.physical.streaming.step import Outcome
-from tocsin.physical.streaming.unpacking import Unpacking
 
 
 class Group:

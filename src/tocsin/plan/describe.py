@@ -11,14 +11,13 @@ from tocsin.analysis.durations import format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.forms import walks_links
-from tocsin.kernels.reach import Reach, iteration_of, reach_of
+from tocsin.kernels.reach import Reach, iteration_of, reach_of, width_us
 from tocsin.kernels.windows import longest_us, windows_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.spine import conditions_by_variable, own_conditions, where_of
 from tocsin.plan.constructs import CONTIGUOUS, counts_other_types
-from tocsin.plan.width import width_us
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.kernel import Kernel

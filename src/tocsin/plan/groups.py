@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
-from tocsin.kernels.reach import reach_of
+from tocsin.kernels.reach import reach_of, width_us
 from tocsin.optimizer.crossed import crossed_keys, is_connected
-from tocsin.plan.width import width_us
 
 Key = tuple[str, ...]
 

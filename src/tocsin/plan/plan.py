@@ -200,7 +200,7 @@ def _source(source: Any) -> dict[str, Any]:
 
 
 def _exchange(search: Search, slice_us: int | None) -> dict[str, Any]:
-    from tocsin.plan.width import width_us
+    from tocsin.kernels.reach import width_us
 
     return {
         "keys": list(search.query.partition.attributes),

@@ -41,6 +41,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.reach import width_us
 from tocsin.options import Options
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import layout as names
@@ -53,7 +54,6 @@ from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition
-from tocsin.plan.width import width_us
 
 DEFAULTS = Options()
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
@@ -31,7 +32,6 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Value
-from tocsin.plan.width import width_us
 
 
 def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:

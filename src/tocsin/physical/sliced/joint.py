@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common, flagging
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
@@ -34,7 +35,6 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where
 from tocsin.plan.groups import Key, groups_of
-from tocsin.plan.width import width_us
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 

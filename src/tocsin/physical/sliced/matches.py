@@ -14,6 +14,7 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis import types as analysis
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.options import Options
@@ -35,7 +36,6 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
 from tocsin.physical.values import Kind, Value
-from tocsin.plan.width import width_us
 
 DEFAULTS = Options()
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
@@ -27,7 +28,6 @@ from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
 from tocsin.physical.values import Kind, Value, value_of
-from tocsin.plan.width import width_us
 
 
 def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:

@@ -49,26 +49,17 @@ from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
-from tocsin.physical.streaming.metrics import FOUND, NAME, numbers_of, observed
-from tocsin.physical.streaming.outputs import LATE, OUTPUTS, Output
-from tocsin.physical.streaming.packing import Packing
+from tocsin.physical.streaming.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
+from tocsin.physical.streaming.packing import Packing, Unpacking
+from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.shards import labels, shard_of
-from tocsin.physical.streaming.step import LiveRule, Step, alone, live_rule
-from tocsin.physical.streaming.unpacking import Unpacking
+from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
 
 MOST_SHARDS = 256
 WATERMARK_DELAY = "spark.watermarkDelayMs"  # what `withWatermark` leaves in the metadata of a column
-SHARD_BATCHES = T.StructType(
-    [
-        T.StructField(packing.SHARD, T.IntegerType()),
-        T.StructField(packing.LATEST, T.BinaryType()),
-        T.StructField(packing.BAD, T.LongType()),
-        T.StructField(packing.SEEN, T.LongType()),
-        T.StructField(packing.ARRIVED, T.BinaryType()),
-        T.StructField(packing.ROWS, T.BinaryType()),
-    ]
-)
+_COLUMN_TYPES = (T.IntegerType(), T.BinaryType(), T.LongType(), T.LongType(), T.BinaryType(), T.BinaryType())
+SHARD_BATCHES = T.StructType([T.StructField(*pair) for pair in zip(packing.COLUMNS, _COLUMN_TYPES, strict=True)])
 REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
 
 

@@ -14,8 +14,7 @@ from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.guard import Guard
-from tocsin.physical.streaming.metrics import FOUND, METRICS, numbers_of
-from tocsin.physical.streaming.outputs import Output
+from tocsin.physical.streaming.outputs import FOUND, METRICS, Output, numbers_of
 from tocsin.physical.streaming.state import RowStore, State, rows_from_bytes
 from tocsin.physical.streaming.step import Outcome
 from tocsin.physical.streaming.store import RowRetention

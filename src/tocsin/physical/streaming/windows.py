@@ -29,7 +29,7 @@ from tocsin.physical.spark_types import arrow_schema, to_spark
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
 from tocsin.physical.streaming.outputs import Output
-from tocsin.physical.streaming.step import LiveRule
+from tocsin.physical.streaming.rules import LiveRule
 from tocsin.physical.values import TIME_TYPES
 from tocsin.plan.due import due_of
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
-from tocsin.kernels.reach import reach_of
+from tocsin.kernels.reach import MOST_WIDTH_US, reach_of
 from tocsin.kernels.windows import windows_of
 from tocsin.language.ast import Skip
 from tocsin.plan.constructs import ON_SPARK
@@ -24,7 +24,6 @@ from tocsin.plan.describe import describe_aggregate, describe_aggregate_query
 from tocsin.plan.strategies.automaton import AUTOMATON, most_events
 from tocsin.plan.strategies.kernel import KERNEL, unsupported
 from tocsin.plan.strategies.strategy import Strategy
-from tocsin.plan.width import MOST_WIDTH_US
 from tocsin.source import Where
 
 if TYPE_CHECKING:

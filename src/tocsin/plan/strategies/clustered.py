@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
+from tocsin.kernels.reach import MOST_WIDTH_US
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.options import BATCH
 from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_clustered
 from tocsin.plan.strategies.kernel import NestedLoops
 from tocsin.plan.strategies.strategy import Form
-from tocsin.plan.width import MOST_WIDTH_US
 from tocsin.source import Where
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, common_kind, resolve
+from tocsin.physical.programs.claims import refused_on_streams
 from tocsin.physical.programs.run import RESULT, Run, check_columns
 from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
@@ -37,9 +38,8 @@ from tocsin.physical.streaming import frames
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
-from tocsin.physical.streaming.programs.claims import refused_on_streams
-from tocsin.physical.streaming.programs.plan import Asked, Plan
-from tocsin.physical.streaming.programs.shipping import StreamShipper
+from tocsin.physical.streaming.program_plan import Asked, Plan
+from tocsin.physical.streaming.program_shipping import StreamShipper
 
 
 @dataclass(frozen=True)

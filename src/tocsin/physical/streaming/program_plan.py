@@ -27,7 +27,8 @@ from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
 from tocsin.physical.streaming.emitting import Emission, Insertion, Reader
-from tocsin.physical.streaming.step import LiveRule, Step, Stratum
+from tocsin.physical.streaming.rules import LiveRule, Stratum
+from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
 from tocsin.plan.prepare import BoundRule, prepare
 
