@@ -57,12 +57,10 @@ SPELLING = (
 
 # Signs that other languages have.
 _FOREIGN = {
-    "==": ("Equality is written with a single `=`.", "write `=`."),
-    "===": ("Equality is written with a single `=`.", "write `=`."),
+    "== ===": ("Equality is written with a single `=`.", "write `=`."),
     "!==": ("Inequality is written `!=`.", "write `!=` or `<>`."),
     "<=>": ("There is no `<=>`.", "write `a.x = b.x OR (a.x IS NULL AND b.x IS NULL)`."),
-    "&&": ("Conditions are joined by a word.", "write AND."),
-    "&": ("Conditions are joined by a word.", "write AND."),
+    "&& &": ("Conditions are joined by a word.", "write AND."),
     "|": ("Conditions are joined by a word.", "write OR."),
     "!": ("Negation is written as a word.", "write NOT."),
     "=>": ("There is no `=>`.", "write `>=` for greater or equal."),
@@ -73,8 +71,7 @@ _FOREIGN = {
     "~": ("There is no operator `~`.", "write LIKE with % and _, or NOT for negation."),
     "$": ("Names do not carry a `$`.", "leave it out, or put the whole name in backquotes."),
     "@": ("`@` means nothing here.", "a name with other signs than letters, digits and _ stands in backquotes."),
-    "//": ("Comments do not begin with `//`.", "begin a comment with `--`, or put it in /* … */."),
-    "#": ("Comments do not begin with `#`.", "begin a comment with `--`, or put it in /* … */."),
+    "// #": ("Comments do not begin with `{found}`.", "begin a comment with `--`, or put it in /* … */."),
 }
 
 FOREIGN = (
@@ -87,8 +84,8 @@ FOREIGN = (
           message="Negation is written as a word.", hint="write NOT {next} {next2}."),
     Habit("PATTERN SEQ(A a, !(B b), C c)", "PATTERN SEQ(A a, !B, C c)", found="!", expects="element",
           message="Negation is written as a word.", hint="write NOT {next|B b}."),
-    *(Habit(f"PATTERN A a WHERE a.x {sign} 5", found=sign, message=message, hint=hint)
-      for sign, (message, hint) in _FOREIGN.items()),
+    *(Habit(*(f"PATTERN A a WHERE a.x {sign} 5" for sign in signs.split()), found=signs, message=message, hint=hint)
+      for signs, (message, hint) in _FOREIGN.items()),
 )  # fmt: skip
 
 

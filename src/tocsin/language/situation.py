@@ -35,7 +35,7 @@ _PIECE = re.compile(
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 # Words that begin a clause only before another.
-_SECOND_WORDS = {"GROUP": "BY", "PARTITION": "BY", "AFTER": "MATCH", "WITH": "TIMEOUT"}
+_SECOND_WORDS = {"GROUP": "BY", "PARTITION": "BY", "AFTER": "MATCH", "WITH": r"TIMEOUT\w*"}
 # How messages write the terminals that are not words.
 SIGNS = {
     "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "LBRACE": "`{`", "RBRACE": "`}`",
@@ -212,10 +212,11 @@ class Situation:
     @property
     def found_clause(self) -> bool:
         """Whether a clause begins or the text ends here instead of what was expected."""
+        if self.found.upper not in self.clauses:
+            return self.found.kind == "end"
         if self.found.upper in _SECOND_WORDS:
-            return self.after().upper.startswith(_SECOND_WORDS[self.found.upper])
-        is_followed = self.after().kind != "sign" or self.after().text in self.brackets_in_clauses
-        return (self.found.upper in self.clauses and is_followed) or self.found.kind == "end"
+            return re.fullmatch(_SECOND_WORDS[self.found.upper], self.after().upper) is not None
+        return self.after().kind != "sign" or self.after().text in self.brackets_in_clauses
 
     def expects(self, name: str) -> bool:
         """Whether a terminal is accepted here, or a part of a text that begins with one (`expectations`)."""

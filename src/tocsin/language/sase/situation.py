@@ -43,6 +43,12 @@ class Situation(situation.Situation):
     clauses = CLAUSES
     expectations = situation.Situation.expectations | {"element": "SEQ", "clause": "_WHERE"}
 
+    def expects(self, name: str) -> bool:
+        """Whether a terminal is accepted here, or a part of a query; an operator also inside an index."""
+        if name == "operator":
+            return "PLUS" in self.accepts and self.clause != "PATTERN"
+        return super().expects(name)
+
     @property
     def is_type(self) -> bool:
         """Whether the last token was read as an event type, not as a variable."""
