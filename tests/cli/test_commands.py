@@ -20,8 +20,8 @@ from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, session
 from tocsin.cli.app import app
 from tocsin.cli.check import read_schema
-from tocsin.cli.shown import coloured
-from tocsin.cli.terminal import FLAGS, OF_PYTHON
+from tocsin.cli.demo import coloured
+from tocsin.cli.options import FLAGS, OF_PYTHON
 from tocsin.errors import JavaNotFoundError
 from tocsin.options import BATCH, OPTIONS
 
@@ -81,7 +81,7 @@ def options_of(command: str) -> set[str]:
 @pytest.mark.parametrize("size", ["many", "0GB", "1GB per key"])
 def test_a_memory_that_is_none_is_refused_before_spark_starts(command: str, size: str, pattern: str) -> None:
     shown = refused(command, pattern, "--input", "A=a.csv", "--max-task-memory", size)
-    assert f"`--max-task-memory='{size}'`" in shown
+    assert f"`--max-task-memory {size}`" in shown
 
 
 def test_help_of_explain_names_every_mode() -> None:
@@ -160,7 +160,7 @@ def test_a_wrong_variable_and_a_missing_file_are_reported_together(tmp_path: Pat
 
 
 def test_an_event_type_is_described_once(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.cli.check.input_frames", lambda query, inputs: dict.fromkeys("AB"))
+    monkeypatch.setattr(files.Inputs, "load", lambda *_: dict.fromkeys("AB"))
     shown = refused("check", pattern, *SCHEMA, "--input", "A=a.csv", "--input", "B=b.csv")
     assert "`--schema` and `--input` both describe the event type `A`." in shown
 
@@ -275,8 +275,8 @@ def test_two_inputs_need_their_types_once_each(pattern: str, tmp_path: Path) -> 
 
 
 def test_a_partition_directory_is_a_path_and_not_a_type(tmp_path: Path) -> None:
-    assert files.input_paths([f"{tmp_path}/day=2026-01-01"]) == f"{tmp_path}/day=2026-01-01"
-    assert files.input_paths(["A=day=1/a.csv"]) == {"A": "day=1/a.csv"}
+    assert files.Inputs.of([f"{tmp_path}/day=2026-01-01"]).paths == {files.SINGLE: f"{tmp_path}/day=2026-01-01"}
+    assert files.Inputs.of(["A=day=1/a.csv"]).paths == {"A": "day=1/a.csv"}
 
 
 @pytest.mark.parametrize("option", [("--format", "orc"), ("--mode", "replace")])
@@ -296,7 +296,7 @@ def test_a_strategy_that_does_not_exist_and_a_limit_of_nothing_are_refused(patte
     path.write_text("ts\n")
     inputs = ("--input", f"A={path}", "--input", f"B={path}")
     assert "did you mean `kernel`?" in refused("run", pattern, *inputs, "--strategy", "kernels")
-    assert "`--max-matches-per-start 0` allows no match" in refused(
+    assert "`--max-matches-per-start 0` is not a positive integer" in refused(
         "run", pattern, *inputs, "--max-matches-per-start", "0"
     )
 

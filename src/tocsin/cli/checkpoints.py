@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tocsin.cli import files
+from tocsin.cli.session import faults, sentence
 from tocsin.errors import OutputNotWritableError, StateMismatchError
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -34,10 +35,9 @@ NEW_ONE = (
     "start with a new checkpoint directory; matches that began before are then not found. "
     "A copy of this one from before the damage works too."
 )
-LOGS = ("offsets", "commits")
 
 
-def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str) -> None:
+def check_checkpoint(path: str, out: str | None, inputs: Collection[str]) -> None:
     """Refuse a checkpoint that cannot be written, or an output that belongs to another one, before Spark starts."""
     try:
         files.check_output(path, "append", inputs)
@@ -83,17 +83,10 @@ def damage_in(checkpoint: Path) -> str | None:
 
     Spark itself stops at such a file too, often without its name: an empty line of JSON, a stream that ends.
     """
-    files_of_logs = (file for log in (*LOGS, "sources/*") for file in sorted(checkpoint.glob(f"{log}/[0-9]*")))
-    states = (
-        file
-        for ending in ("delta", "snapshot", "changelog", "zip")
-        for file in sorted(checkpoint.glob(f"state/**/*.{ending}"))
-    )
-    every = [(checkpoint / "metadata", _metadata), *((file, _log) for file in files_of_logs)]
-    for file, fault_in in [*every, *((file, _state) for file in states)]:
-        if file.is_file():
+    for place, fault_in in {"metadata": _fault_in_json, **LOGS, **STATES}.items():
+        for file in sorted(checkpoint.glob(place)):
             try:
-                fault = fault_in(file.read_bytes())
+                fault = fault_in(file)
             except OSError as problem:
                 fault = f"cannot be read ({problem.strerror})"
             if fault is not None:
@@ -101,33 +94,34 @@ def damage_in(checkpoint: Path) -> str | None:
     return None
 
 
-def _metadata(written: bytes) -> str | None:
-    return _json([written])
+def _fault_in_state(file: Path) -> str | None:
+    return None if file.stat().st_size else "is empty"
 
 
-def _log(written: bytes) -> str | None:
-    """Of a version and lines of JSON; Spark writes `-` for a source without an offset."""
-    version, *lines = written.split(b"\n")
-    if not written:
-        return "is empty"
-    if not re.fullmatch(rb"v\d+", version.strip()):
+def _fault_in_log(file: Path) -> str | None:
+    """A log has a version and lines of JSON; Spark writes `-` for a source without an offset."""
+    version, *lines = file.read_bytes().split(b"\n")
+    if version and not re.fullmatch(rb"v\d+", version.strip()):
         return "does not begin with a version, as Spark's logs do"
-    return _json([line for line in lines if line.strip() not in (b"", b"-")])
+    return _fault_in(line for line in lines if line.strip() not in (b"", b"-"))
 
 
-def _state(written: bytes) -> str | None:
-    return None if written else "is empty"
+def _fault_in_json(file: Path) -> str | None:
+    return _fault_in(filter(None, [file.read_bytes()]))
 
 
-def _json(lines: list[bytes]) -> str | None:
-    if not any(line.strip() for line in lines):
-        return "is empty" if not lines or not lines[0] else "has no content"
-    for line in lines:
-        try:
-            json.loads(line)
-        except ValueError:
-            return "is not JSON: it was cut or overwritten"
-    return None
+def _fault_in(texts: Iterable[bytes]) -> str | None:
+    found = list(texts)
+    try:
+        for text in found:
+            json.loads(text)
+    except ValueError:
+        return "is not JSON: it was cut or overwritten"
+    return None if found else "is empty"
+
+
+LOGS = dict.fromkeys(("offsets/[0-9]*", "commits/[0-9]*", "sources/*/[0-9]*"), _fault_in_log)
+STATES = {f"state/**/*.{ending}": _fault_in_state for ending in ("delta", "snapshot", "changelog", "zip")}
 
 
 def settings_of(path: str) -> dict[str, str]:
@@ -145,6 +139,8 @@ def settings_of(path: str) -> dict[str, str]:
 
 def schemas_in(path: str) -> dict[str, str]:
     """The columns of the inputs that a checkpoint was made with, and a restart takes again; none when it is new."""
+    if files.is_remote(path):
+        return {}
     try:
         found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
         return {str(name): str(ddl) for name, ddl in found.items()}
@@ -155,7 +151,9 @@ def schemas_in(path: str) -> dict[str, str]:
 
 
 def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
-    """Keep the columns of the inputs: what is found in files later may differ."""
+    """Keep the columns of the inputs, on this machine: what is found in files later may differ."""
+    if files.is_remote(path):
+        return
     where = files.local(path)
     where.mkdir(parents=True, exist_ok=True)
     made = where / f".{SCHEMAS}"
@@ -165,24 +163,22 @@ def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
 
 @contextmanager
 def using(path: str) -> Iterator[None]:
-    """A fault of Spark that is the checkpoint's, told as such."""
-    with files.spark_errors() as fault:
+    """A fault of Spark that is the checkpoint's is reported as such."""
+    try:
         yield
-    if fault.error is None:
-        return
-    text = str(fault.error)
-    if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
-        raise unusable(path, _named(files.sentence(fault.error), text, path)) from fault.error
-    raise fault.error
+    except faults() as error:
+        text = str(error)
+        if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
+            raise unusable(path, _named(sentence(error), text, path)) from error
+        raise
 
 
-def _named(sentence: str, text: str, path: str) -> str:
+def _named(said: str, text: str, path: str) -> str:
     """What Spark says, with the file of the checkpoint that its report names somewhere, if the sentence does not."""
-    place = path if files.is_remote(path) else str(files.local(path).resolve())
-    found = re.search(rf"{re.escape(place)}/([\w./-]*\w)", text)
-    if found is None or found[1] in sentence:
-        return sentence
-    return f"its file `{found[1]}` cannot be read. Spark says: {sentence}"
+    found = re.search(rf"{re.escape(files.absolute(path))}/([\w./-]*\w)", text)
+    if found is None or found[1] in said:
+        return said
+    return f"its file `{found[1]}` cannot be read. Spark says: {said}"
 
 
 def unusable(path: str, why: str) -> StateMismatchError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 import warnings
@@ -15,13 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Protocol
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tocsin.cli.options import as_flags
 from tocsin.errors import (
     InvalidOptionError,
     MissingColumnError,
@@ -30,9 +31,15 @@ from tocsin.errors import (
     TocsinError,
     TocsinWarning,
 )
-from tocsin.options import OPTIONS
 
 P = ParamSpec("P")
+
+
+class Report(Protocol):
+    """What `check` gives."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For tools."""
 
 
 def out() -> Console:
@@ -73,14 +80,6 @@ TIMES_OF_FILES = (
     "`2026-01-31T08:00:00.123456Z` (a blank for the T is fine, seconds and zone may be missing, no zone is UTC). "
     "Choose the column with `--time`."
 )
-# Options of `match` that have another name on the command line, or none.
-OTHER_FLAGS = {"type": "--type-column", "rates": "--rate", "heartbeats": "--heartbeat"}
-OF_PYTHON = ("engine", "form", "statistics")
-FLAGS = {
-    name: OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
-    for name in (*OPTIONS, "max_state", "live_keys")
-    if name not in OF_PYTHON
-}
 
 
 def _in_words_of_the_shell(error: TocsinError) -> None:
@@ -91,22 +90,6 @@ def _in_words_of_the_shell(error: TocsinError) -> None:
         elif isinstance(each, MissingColumnError | InvalidOptionError):
             each.message = as_flags(each.message)
             each.hint = None if each.hint is None else as_flags(each.hint)
-
-
-def as_flags(text: str) -> str:
-    """A text in which options of Python are those of the shell.
-
-    Examples
-    --------
-    >>> print(as_flags('`shards=7` has no effect with `strategy="join"`. Choose one with `tie= and id=`.'))
-    `--shards 7` has no effect with `--strategy join`. Choose one with `--tie` and `--id`.
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, value = found[1], found[2].strip("'\"")
-        return found[0] if name not in FLAGS else f"`{FLAGS[name]}{' ' * bool(value)}{value}`"
-
-    return re.sub(r"`(\w+)=([^`]*)`", flag, text.replace("`tie= and id=`", "`tie=` and `id=`"))
 
 
 def _report(error: TocsinError) -> None:
@@ -194,7 +177,7 @@ def _live(words: str, progress: Callable[[], str] | None) -> Iterator[None]:
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> Table:
     """A table of text; NULL is shown dim."""
-    table = Table(header_style="bold", box=_box())
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
@@ -202,7 +185,9 @@ def rows_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> 
     return table
 
 
-def _box() -> Any:
-    from rich import box
-
-    return box.SIMPLE_HEAD
+def show(report: Report, format: str = "text") -> None:
+    """Print a report as text, or for tools."""
+    if format == "json":
+        print(json.dumps(report.to_dict(), indent=2))
+    else:
+        out().print(str(report), markup=False)

@@ -18,7 +18,7 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.sizes import format_bytes
 from tocsin.cli import terminal
 from tocsin.cli.terminal import several
-from tocsin.keeping_up import feasibility
+from tocsin.feasibility import feasibility
 from tocsin.progress import KEPT, Progress
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
@@ -41,7 +41,7 @@ class Watch:
     Attributes
     ----------
     last
-        What the last micro-batch told.
+        The progress of the last micro-batch.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Watch:
         self._lock = threading.Lock()  # Spark calls from a thread of its own
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show what is told while this lasts."""
+    def live(self) -> Iterator[None]:
+        """Show the progress while this lasts."""
         console = terminal.err()
         if not console.is_terminal:
             yield
@@ -69,8 +69,8 @@ class Watch:
             finally:
                 self._live = None
 
-    def told(self, progress: Progress) -> None:
-        """Take what a micro-batch tells."""
+    def add(self, progress: Progress) -> None:
+        """Add the progress of a micro-batch."""
         with self._lock:
             self.last = progress
             self.recent.append(progress)
