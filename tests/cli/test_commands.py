@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
 from tools import find_java
 from typer.main import get_command
 from typer.testing import CliRunner, Result
@@ -63,6 +64,17 @@ def test_help_shows_one_example_per_line(command: str, monkeypatch: pytest.Monke
     # Nothing is broken by the width: an example that goes on says so.
     after = [lines[lines.index(example) + 1] for example in examples]
     assert all(example.endswith("\\") == bool(follows) for example, follows in zip(examples, after, strict=True))
+
+
+def test_help_texts(snapshot: SnapshotAssertion) -> None:
+    """As they are written, not as this version of rich sets them."""
+    commands = get_command(app).commands
+    options = {
+        name: [f"{' '.join(one.opts)} = {one.default}: {getattr(one, 'help', '')}" for one in command.params]
+        for name, command in commands.items()
+    }
+    texts = [f"tocsin {name}: {command.help}\n" + "\n".join(options[name]) for name, command in commands.items()]
+    assert "\n\n".join(texts) == snapshot
 
 
 def test_every_option_of_match_has_a_flag() -> None:

@@ -14,14 +14,10 @@ import typer
 import tocsin
 from tocsin import errors
 from tocsin.algebra.programs import Program
-from tocsin.algebra.ties import ordered_by_ties
-from tocsin.algebra.units import check_unit
 from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, options, terminal
 from tocsin.cli.queries import compiled, program_of
-from tocsin.explain.check import Demands, reported
 from tocsin.options import OPTIONS, check_option
-from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")
 NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
@@ -68,36 +64,35 @@ def check(
 
         tocsin check fraud.parte --rate Transfer=10/ms --max-state 4GB
     """
-    how = options.keywords(locals(), tocsin.Pattern.check)
+    given = dict(locals())
+    how = options.keywords(given, tocsin.Pattern.check)
     options.check_choice("format", format, CHECK_FORMATS)
-    given = options.named_values(schema, "--schema", "'Login=ts timestamp, user string'")
-    described = {name: read_schema(name, text) for name, text in given.items()}
+    texts = options.named_values(schema, "--schema", "'Login=ts timestamp, user string'")
+    described = {name: read_schema(name, text) for name, text in texts.items()}
     inputs = files.Inputs.of(input) if input else None
     if type_column != OPTIONS["type"].default and (inputs is None or not inputs.is_single):
         raise options.without_effect("--type-column", "without a single `--input`: it names the type column of one")
-    is_program = options.is_program(file, language)
-    if is_program and inputs is not None:
+    if options.is_program(given) and inputs is not None:
         raise errors.InvalidOptionError(
             "Rules declare the types of their events: `--input` says nothing to them yet.",
             hint="compare them with the columns of a file by `--schema`.",
         )
-    if function and not is_program:
+    if function and not options.is_program(given):
         raise options.without_effect("--function", NO_FUNCTION)
 
     def known(program: Program) -> Any:
         return described if inputs is None else _joined(described, inputs.load(program, described))
 
-    is_known = bool(inputs or described)
-    schemas = known if is_known else None
-    query = compiled(file, language, functions=function, schemas=schemas, time=time, type_column=type_column)
-    if is_known or isinstance(query, tocsin.Rules):
-        found: Any = known(program_of(query)) if is_known else None
-        terminal.show(query.check(found, **how), format)
+    schemas = known if inputs or described else None
+    query = compiled(given, schemas=schemas)
+    found: Any = None if schemas is None else schemas(program_of(query))
+    report = query.check(found, **how)
+    if format == "json":
+        print(json.dumps(report.to_dict(), indent=2))
         return
-    report = _structure(query, how)
-    if format == "text":
+    if schemas is None and isinstance(query, tocsin.Pattern):
         terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
-    terminal.show(report, format)
+    terminal.out().print(str(report), markup=False)
 
 
 def _joined(schemas: Mapping[str, Any], frames: Any) -> Any:
@@ -108,25 +103,6 @@ def _joined(schemas: Mapping[str, Any], frames: Any) -> Any:
             f"`--schema` and `--input` both describe the event type `{twice}`.", hint="give one of them."
         )
     return frames if not schemas else {**schemas, **frames}
-
-
-def _structure(pattern: tocsin.Pattern, how: Mapping[str, Any]) -> StructureReport:
-    check_unit(how["time_unit"])
-    query = ordered_by_ties(pattern.query) if how["tie"] else pattern.query
-    demands = Demands(**{name: how[name] for name in inspect.signature(Demands).parameters})
-    return reported(StructureReport, query, demands, (), [], clock=how["time"], warnings=pattern.warnings)
-
-
-class StructureReport(CheckReport):
-    """What is known of a pattern without the schemas of its events: all but the types of its result."""
-
-    def __str__(self) -> str:
-        """The report in sections, without the first, which tells the types of the result."""
-        return super().__str__().partition("\n\n")[2]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report for tools; the columns are not known."""
-        return super().to_dict() | {"columns": None}
 
 
 def explain(
@@ -154,7 +130,7 @@ def explain(
         tocsin explain takeover.sase --input events.parquet --mode formatted
     """
     given = dict(locals())
-    if options.is_program(file, language):
+    if options.is_program(given):
         for name, parameter in inspect.signature(explain).parameters.items():
             if name not in ("file", "function", "language") and given[name] != parameter.default:
                 flag = f"--{name.replace('_', '-')}"
@@ -165,7 +141,7 @@ def explain(
     options.check_choice("mode", mode, EXPLAIN_MODES)
     inputs = files.Inputs.of(input) if input else None
     schemas = None if inputs is None else inputs.load
-    query = compiled(file, language, functions=function, schemas=schemas, time=time, type_column=type_column)
+    query = compiled(given, schemas=schemas)
     how = options.keywords(given, query.explain)
     if isinstance(query, tocsin.Pattern):
         how["inputs"] = None if inputs is None else inputs.load(program_of(query))

@@ -45,14 +45,16 @@ def check_checkpoint(path: str, out: str | None, inputs: Collection[str]) -> Non
         raise OutputNotWritableError(
             f"The checkpoint cannot be kept there. {error.message}", hint="choose a directory you may write to."
         ) from None
-    if not files.is_remote(path):
-        tidy(files.local(path))
-        damage = damage_in(files.local(path))
-        if damage is not None:
-            raise unusable(path, damage)
-    if out is None or files.is_remote(out) or files.is_remote(path):
+    if files.is_remote(path):
         return
-    where, checkpoint = files.local(out), files.local(path)
+    checkpoint = files.local(path)
+    tidy(checkpoint)
+    damage = damage_in(checkpoint)
+    if damage is not None:
+        raise unusable(path, damage)
+    if out is None or files.is_remote(out):
+        return
+    where = files.local(out)
     if files.overlap(where, checkpoint):
         raise OutputNotWritableError(
             f"The output `{out}` and the checkpoint `{path}` lie in each other.", hint="choose separate directories."

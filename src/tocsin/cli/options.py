@@ -112,13 +112,13 @@ def match_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a command as those of `match`; values that they cannot have are refused, all at once."""
     options = keywords(given, tocsin.Pattern.match)
     Options(**options)
-    check_option("strategy", options["strategy"], of_rules=is_program(given["file"], given["language"]))
+    check_option("strategy", options["strategy"], of_rules=is_program(given))
     return options
 
 
-def is_program(file: str, language: str | None) -> bool:
-    """Whether a file holds rules, by its language or its ending."""
-    return (language or LANGUAGES.get(Path(file).suffix)) == "parte"
+def is_program(given: Mapping[str, Any]) -> bool:
+    """Whether the file of a command holds rules, by its language or its ending."""
+    return (given["language"] or LANGUAGES.get(Path(given["file"]).suffix)) == "parte"
 
 
 def as_flags(text: str) -> str:

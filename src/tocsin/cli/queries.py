@@ -48,72 +48,52 @@ def runnable(
     *,
     is_live: bool = False,
 ) -> Query:
-    """The query of a command, unless Spark does not run it, or it reads types of which there is no input.
-
-    Parameters
-    ----------
-    given
-        The options of the command.
-    inputs
-        Its inputs.
-    tables, schemas
-        As for `compiled`.
-    is_live
-        Whether it runs on streams.
-    """
-    columns = {name: given[name] for name in ("time", "type_column")}
-    query = compiled(given["file"], given["language"], tables=tables, schemas=schemas, **columns)
+    """The query of a command, unless Spark does not run it, or it reads types of which there is no input."""
+    query = compiled(given, tables=tables, schemas=schemas)
     program = program_of(query)
-    problems: list[errors.TocsinError] = [*refusals(program, "spark").values()]
-    if is_live and isinstance(query, tocsin.Pattern) and not problems:
+    errors.raise_all(list(refusals(program, "spark").values()))
+    if is_live and isinstance(query, tocsin.Pattern):
         refusal = refused_on_streams(query.query, given["strategy"])
-        problems += [] if refusal is None else [refusal]
-    errors.raise_all(problems)
+        errors.raise_all([] if refusal is None else [refusal])
     inputs.require(program)
     return query
 
 
 def compiled(
-    file: str,
-    language: str | None,
+    given: Mapping[str, Any],
     *,
-    functions: Sequence[str] | None = None,
     tables: Mapping[str, Any] | None = None,
     schemas: Callable[[Program], Any] | None = None,
-    time: str = "ts",
-    type_column: str = "type",
 ) -> Query:
     """The pattern or program of a file; its warnings are shown, not raised.
 
     Parameters
     ----------
-    file, language
-        The file, and its language when the ending does not tell it.
-    functions
-        Of a program: `NAME=TYPE` of the functions that it calls.
+    given
+        The options of the command.
     tables
         Of a program: the rows of the tables that it asks.
-    schemas, time, type_column
-        Of a pattern: what finds the schemas of its event types. Where its names are wrong, the error then lists wrong
+    schemas
+        Of a pattern: finds the schemas of its event types. Where its names are wrong, the error then lists wrong
         attributes too.
     """
-    text, name, language = read_text(file, language)
+    text, name, language = read_text(given["file"], given["language"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.TocsinWarning)
         query: Query
         if language == "parte":
-            declared = named_values(functions, "--function", "uncommon_route=boolean")
+            declared = named_values(given.get("function"), "--function", "uncommon_route=boolean")
             known = {called: Function(_only_declared, kind, pure=True) for called, kind in declared.items()}
-            query = tocsin.rules(text, name=name, functions=known, tables=tables, modules=_modules(file))
+            query = tocsin.rules(text, name=name, functions=known, tables=tables, modules=_modules(given["file"]))
         else:
             try:
                 query = tocsin.pattern(text, language=language, name=name)
             except errors.QueryBindingError:
                 if schemas is not None:
-                    problems = problems_with_schemas(
-                        text, language, name, lambda one: schemas(_of_one_rule(one)), time=time, type=type_column
+                    columns = {"time": given["time"], "type": given["type_column"]}
+                    errors.raise_all(
+                        problems_with_schemas(text, language, name, lambda one: schemas(_of_one_rule(one)), **columns)
                     )
-                    errors.raise_all(problems)
                 raise
     terminal.warn(query.warnings)
     return query
@@ -123,12 +103,12 @@ def _only_declared(*_arguments: Any) -> NoReturn:
     raise NotImplementedError("a function declared with --function has a type and no meaning")
 
 
-def table_paths(given: Sequence[str] | None, file: str, language: str | None) -> dict[str, str]:
+def table_paths(given: Mapping[str, Any]) -> dict[str, str]:
     """The paths of `--table`, which a program asks."""
-    paths = named_values(given, "--table", "registered=recipients.csv")
+    paths = named_values(given["table"], "--table", "registered=recipients.csv")
     for path in paths.values():
         files.check_exists(path)
-    if paths and not is_program(file, language):
+    if paths and not is_program(given):
         raise errors.InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
     return paths
 

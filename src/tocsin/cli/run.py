@@ -73,7 +73,7 @@ def run(
     how = options.match_options(given)
     options.check_choice("format", format, OUTPUT_FORMATS)
     options.check_choice("mode", mode, files.MODES)
-    tables = table_paths(table, file, language)
+    tables = table_paths(given)
     inputs = files.Inputs.of(input)
     # Everything that can be refused is refused before Spark starts, but for what needs the rows of a table.
     query = None if tables else runnable(given, inputs, {}, inputs.load)

@@ -129,7 +129,7 @@ def stream(
     for path in inputs.paths.values():
         files.check_folder(path, input_format)
     columns = _columns(schema, inputs)
-    tables = table_paths(table, file, language)
+    tables = table_paths(given)
     for place in filter(None, (out, late)):
         files.check_output(place, "append", inputs.paths.values())
     if checkpoint is not None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, Protocol
+from typing import Any, ParamSpec
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -33,13 +33,6 @@ from tocsin.errors import (
 )
 
 P = ParamSpec("P")
-
-
-class Report(Protocol):
-    """What `check` gives."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For tools."""
 
 
 def out() -> Console:
@@ -183,11 +176,3 @@ def rows_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> 
     for row in rows:
         table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in row))
     return table
-
-
-def show(report: Report, format: str = "text") -> None:
-    """Print a report as text, or for tools."""
-    if format == "json":
-        print(json.dumps(report.to_dict(), indent=2))
-    else:
-        out().print(str(report), markup=False)
