@@ -1,4 +1,4 @@
-"""What Tocsin tells about a query: texts with stable headings, to be read, pasted and compared."""
+"""Reports on a query: texts with stable headings, to be read, pasted and compared."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def query_html(text: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class CheckReport:
-    """What is known of a query before anything runs.
+    """The report of `check`, made before anything runs.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class CheckReport:
     refusal
         Why Spark cannot run it yet; None when it can.
     warnings
-        What may not be meant.
+        The warnings of the compiler.
     """
 
     columns: tuple[tuple[str, str], ...] | None

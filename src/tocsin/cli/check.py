@@ -1,4 +1,4 @@
-"""`tocsin check` and `tocsin explain`: what is known of a pattern or of rules before they run."""
+"""`tocsin check` and `tocsin explain`: check a pattern or rules, and explain their plan, before anything runs."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def read_schema(event_type: str, text: str) -> Mapping[str, str]:
     return attributes
 
 
-# The types of more than one word, and what DDL says of a column after its type.
+# The types of more than one word, and the rest of a column in DDL.
 ONE_TYPE = re.compile(
     r"(?:interval (?:year|month|day|hour|minute|second)(?: to \w+)?|double precision"
     r"|timestamp with(?:out| local)? time zone|\w+)(?: collate \w+)?(?: not null)?(?: comment .*)?",
@@ -191,7 +191,7 @@ def _check_one_type(event_type: str, attribute: str, kind: str) -> None:
     while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", words)) != words:
         words = shorter
     words = " ".join(words.split())
-    # Brackets that remain are not closed; the library tells.
+    # Brackets that remain are not closed: the library refuses them.
     if not ONE_TYPE.fullmatch(words) and not re.search(r"[<>()]", words):
         raise errors.InvalidOptionError(
             f"`{kind}` in the schema of `{event_type}` is not the type of `{attribute}`: is a comma missing?",
@@ -200,7 +200,7 @@ def _check_one_type(event_type: str, attribute: str, kind: str) -> None:
 
 
 def _with_commas(attribute: str, kind: str) -> str:
-    """What may have been meant: names and types in turn, when they come in pairs."""
+    """A schema that may have been meant: names and types in turn, when they come in pairs."""
     words = [attribute, *kind.split()]
     if len(words) % 2 or re.search(r"[<>()]", kind):
         return "ts timestamp, user string"

@@ -1,4 +1,4 @@
-"""The checkpoint of a live stream: where Spark keeps how far it is, and what a restart has to take over from it."""
+"""The checkpoint of a live stream: refuse a damaged one, and restart with the settings and columns that it has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STORES = {
     "default": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
-# What Spark says of a checkpoint that it cannot read: of its logs, and of the state in it.
+# In messages of Spark on a checkpoint that it cannot read: its logs, and the state in it.
 UNUSABLE = (
     "CANNOT_LOAD_STATE_STORE",
     "STATE_STORE",
@@ -127,16 +127,16 @@ STATES = {f"state/**/*.{ending}": _fault_in_state for ending in ("delta", "snaps
 
 
 def settings_of(path: str) -> dict[str, str]:
-    """What Spark has fixed with a checkpoint of this machine, and a restart cannot change; nothing when it is new."""
+    """Settings that a checkpoint of this machine has fixed, and a restart cannot change; none when it is new."""
     logs = [] if files.is_remote(path) else list((files.local(path) / "offsets").glob("[0-9]*"))
     if not logs:
         return {}
     latest = max(logs, key=lambda each: int(each.name) if each.name.isdigit() else -1)
     try:
-        said = json.loads(latest.read_text(encoding="utf-8").splitlines()[1])["conf"]
+        found = json.loads(latest.read_text(encoding="utf-8").splitlines()[1])["conf"]
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         raise unusable(path, f"`{latest.relative_to(Path(files.local(path)))}` cannot be read.") from None
-    return {name: str(said[name]) for name in (PARTITIONS, PROVIDER) if name in said}
+    return {name: str(found[name]) for name in (PARTITIONS, PROVIDER) if name in found}
 
 
 def schemas_in(path: str) -> dict[str, str]:
@@ -175,12 +175,12 @@ def using(path: str) -> Iterator[None]:
         raise
 
 
-def _named(said: str, text: str, path: str) -> str:
-    """What Spark says, with the file of the checkpoint that its report names somewhere, if the sentence does not."""
+def _named(line: str, text: str, path: str) -> str:
+    """Spark's sentence, with the file of the checkpoint that its report names, if the sentence does not."""
     found = re.search(rf"{re.escape(files.absolute(path))}/([\w./-]*\w)", text)
-    if found is None or found[1] in said:
-        return said
-    return f"its file `{found[1]}` cannot be read. Spark says: {said}"
+    if found is None or found[1] in line:
+        return line
+    return f"its file `{found[1]}` cannot be read. Spark says: {line}"
 
 
 def unusable(path: str, why: str) -> StateMismatchError:

@@ -164,7 +164,7 @@ class Case:
         return f"{sent}, then {_listed(parts)}" + (", and a claim" if self.claims else "")
 
     def lane(self, events: Sequence[Event]) -> Lane:
-        """What happened around it on the account of the mule, or of the victim."""
+        """The events around it on the account of the mule, or of the victim."""
         account = str(self.transfers[0]["destination"])
         times = sorted(event["ts"].replace(tzinfo=dt.UTC) for event in (*self.transfers, *self.claims))
         around = (times[-1] - times[0]) / 12
@@ -239,7 +239,7 @@ def _program(text: str, routes: Sequence[tuple[str, str]] | None = None) -> tocs
 
 
 def _not_found(text: str, events: list[dict[str, Any]], cases: Sequence[Case]) -> Iterator[str]:
-    """What would have been found but for one condition: the rules are run again without it, in plain Python."""
+    """Cases that only one condition excludes: the rules are run again without it, in plain Python."""
     for why, program in (
         ("money usually goes this way", _program(text, routes=[])),
         (f"more than {WINDOW} lie between", _program(text.replace(WINDOW, WIDER))),

@@ -126,7 +126,7 @@ class Inputs:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is on a file system only Spark knows."""
+    """Whether only Spark can read the file system of a path."""
     return "://" in path and not path.startswith("file://")
 
 
@@ -229,7 +229,7 @@ def read_stream(
         reader = reader.option("maxFilesPerTrigger", most_files)
     with reading(path):
         if schema is None:
-            # Of a column that has only NULLs nobody knows the type: better none than a wrong one.
+            # A column of NULLs alone has no known type: better no column than a wrong type.
             sample = spark.read.format(kind).options(**READ[kind], dropFieldIfAllNull=True).load(place)
             schema = ddl_of(dict(sample.drop(BROKEN).dtypes))
         return reader.schema(schema).load(place)
@@ -258,7 +258,7 @@ def check_output(path: str, mode: str, inputs: Collection[str]) -> None:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Tells what the file system refuses."""
+    """Report what the file system refuses."""
     try:
         yield
     except OSError as error:
@@ -299,7 +299,7 @@ def _check_local_output(path: str, where: Path, mode: str, inputs: Collection[st
         raise errors.OutputNotWritableError(
             f"`{parent}` cannot be written to.", hint="choose a directory you may write to."
         )
-    # Permissions do not tell all: a disk may be full, and some file systems let nobody make a directory.
+    # Permissions are not enough: a disk may be full, and some file systems have no new directories.
     Path(tempfile.mkdtemp(prefix=".tocsin-", dir=parent)).rmdir()
 
 

@@ -72,7 +72,7 @@ def compiled(
     given
         The options of the command.
     tables
-        Of a program: the rows of the tables that it asks.
+        Of a program: the rows of its reference tables.
     schemas
         Of a pattern: finds the schemas of its event types. Where its names are wrong, the error then lists wrong
         attributes too.
@@ -104,7 +104,7 @@ def _only_declared(*_arguments: Any) -> NoReturn:
 
 
 def table_paths(given: Mapping[str, Any]) -> dict[str, str]:
-    """The paths of `--table`, which a program asks."""
+    """The paths of `--table`, the reference tables of a program."""
     paths = named_values(given["table"], "--table", "registered=recipients.csv")
     for path in paths.values():
         files.check_exists(path)
@@ -114,7 +114,7 @@ def table_paths(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_tables(spark: SparkSession, paths: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of reference tables, which travel to the workers with the conditions that ask them."""
+    """The rows of reference tables, which are shipped to the workers with the conditions."""
     rows = {}
     for name, path in paths.items():
         with reading(path):

@@ -200,7 +200,7 @@ def _of_rules(
     run: Run[DataFrame], found: DataFrame, out: str | None, format: str, mode: str
 ) -> tuple[Table | None, list[str]]:
     """Count the matches of every rule, and write them and what they emit. This runs the job."""
-    # Kept while it is written in several places, and given up after that: this session is nobody else's.
+    # Kept while it is written in several places, and given up after that: the session is the command's own.
     found.persist()
     try:
         known = {row["rule"]: int(row["count"]) for row in found.groupBy("rule").count().collect()}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
-# Below the root. What Homebrew installs is neither on the PATH nor with the other homes of macOS.
+# Below the root. Homebrew installs it neither on the PATH nor with the other homes of macOS.
 USUAL_HOMES = (
     "usr/lib/jvm/*",
     "usr/java/*",
@@ -79,7 +79,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def start() -> SparkSession:
-    """A local session on all cores, in UTC, that says nothing.
+    """A local session on all cores, in UTC, that logs nothing.
 
     An existing session of this process is used as it is.
     """
@@ -119,7 +119,7 @@ def start() -> SparkSession:
 
 @contextmanager
 def _stderr_to_file() -> Iterator[Path]:
-    """The JVM inherits stderr when it starts, and keeps it: what it says there from now on goes to a file."""
+    """The JVM inherits stderr when it starts, and keeps it: its output goes to a file from now on."""
     handle, name = tempfile.mkstemp(prefix="tocsin-spark-", suffix=".log")
     sys.stderr.flush()
     try:
@@ -135,12 +135,12 @@ def _stderr_to_file() -> Iterator[Path]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(handle)
-        # The JVM still writes to it, but nobody will read it: let it go with the process.
+        # The JVM still writes to it, unread: it goes with the process.
         Path(name).unlink(missing_ok=True)
 
 
 def task_progress(spark: SparkSession) -> Callable[[], str]:
-    """A function that tells how many tasks of the running stages are done."""
+    """A function that returns how many tasks of the running stages are done, in words."""
     tracker = spark.sparkContext.statusTracker()
 
     def progress() -> str:
@@ -165,7 +165,7 @@ OF_WORKERS = (
     errors.StateMismatchError,
     errors.LateEventsError,
 )
-# What Spark says of a file that it cannot read, and of a place it cannot write to.
+# In messages of Spark on a file that it cannot read, and on a place that it cannot write to.
 UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
 UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
 LINES = {
@@ -221,7 +221,7 @@ def _unreadable(paths: Collection[str], error: Exception) -> errors.InputNotRead
 
 
 def sentence(error: Exception) -> str:
-    """What Spark says for people: the first line, without the names of classes and conditions before it."""
+    """Spark's message for people: the first line, without the names of classes and conditions before it."""
     text = str(getattr(error, "java_exception", None) or error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0].rpartition("terminated with exception: ")[2] if lines else type(error).__name__

@@ -123,7 +123,7 @@ def stream(
     how = options.match_options(given)
     out = None if out == CONSOLE else out
     _check(given, out)
-    # What fails in a micro-batch is reported once, and clearly; the bridge to the JVM would show its stack too.
+    # A failed micro-batch is reported once, in one sentence; the bridge to the JVM would log its stack too.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     inputs = files.Inputs.of(input)
     for path in inputs.paths.values():
@@ -342,7 +342,7 @@ def _signals() -> Iterator[threading.Event]:
 
 
 def _wait_for_last(query: StreamingQuery, watch: Watch) -> None:
-    """Listeners hear of a micro-batch a little later than the query."""
+    """Wait for the listener, which is called a little after a micro-batch has ended."""
     last = query.lastProgress
     patience = clock.monotonic() + PATIENCE_S
     while last is not None and (watch.last is None or watch.last.batch < last["batchId"]):

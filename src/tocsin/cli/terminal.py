@@ -1,6 +1,6 @@
-"""How the command line speaks: results on stdout, everything else on stderr, colour only where it is wanted.
+"""Output of the command line: results on stdout, everything else on stderr, color only on terminals.
 
-rich leaves colour out when `NO_COLOR` is set or the output is not a terminal.
+rich leaves color out when `NO_COLOR` is set or the output is not a terminal.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ TIMES_OF_FILES = (
 
 
 def _in_words_of_the_shell(error: TocsinError) -> None:
-    """The library advises people who write Python; those at a prompt have files and options."""
+    """Replace advice on Python by advice on files and options of the command line."""
     for each in error.errors if isinstance(error, QueryErrors) else (error,):
         if isinstance(each, TimeTypeError):
             each.hint = TIMES_OF_FILES
@@ -131,7 +131,7 @@ class Steps:
 
     @contextmanager
     def step(self, words: str, progress: Callable[[], str] | None = None) -> Iterator[None]:
-        """Show what is going on; `progress` is asked for more words now and then."""
+        """Show the step while it runs, with what `progress` returns now and then."""
         began = time.perf_counter()
         if err().is_terminal:
             with _live(words, progress):

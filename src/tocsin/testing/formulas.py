@@ -39,7 +39,7 @@ def node_of(formula: ast.Formula) -> alg.Node:
 
 
 def held_by(formula: ast.Formula) -> Held:
-    """What the variables of a formula hold."""
+    """The shapes of the events that the variables of a formula hold."""
     return _binder().held(node_of(formula))
 
 

@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Features:
-    """What a generated query may contain."""
+    """The constructs that a generated query may contain."""
 
     iteration: bool = False
     absence: bool = False
