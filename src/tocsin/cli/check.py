@@ -60,7 +60,7 @@ def check(
         tocsin check takeover.sase --input events.parquet --streaming \
                                    --rate Login=100/s --rate Transfer=20/s
 
-    Fail when that may be more than there is room for:
+    Fail when the state may need more memory than a limit:
 
         tocsin check fraud.parte --rate Transfer=10/ms --max-state 4GB
     """

@@ -40,7 +40,9 @@ TimeUnit = Annotated[
 TypeColumn = Annotated[str, typer.Option("--type-column", help="The type column of a single input.")]
 Strategy = Annotated[
     str,
-    typer.Option("--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` tells what auto takes."),
+    typer.Option(
+        "--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` shows what auto chooses."
+    ),
 ]
 LIVE_STRATEGIES = tuple(name for name in STRATEGIES_ON_STREAMS if name != "join")  # whose state Tocsin has
 LiveStrategy = Annotated[str, typer.Option("--strategy", help=f"How to run it: {', '.join(LIVE_STRATEGIES)}.")]
@@ -61,7 +63,9 @@ MaxTaskMemory = Annotated[
 ]
 Tables = Annotated[
     list[str] | None,
-    typer.Option("--table", metavar="NAME=PATH", help="A reference table that rules ask, as in `registered`."),
+    typer.Option(
+        "--table", metavar="NAME=PATH", help="A reference table of the rules, as in `registered=recipients.csv`."
+    ),
 ]
 Rates = Annotated[
     list[str] | None,
@@ -80,7 +84,8 @@ Functions = Annotated[
     ),
 ]
 Language = Annotated[
-    str | None, typer.Option("--language", "-l", help="The language, when the file's ending does not tell it.")
+    str | None,
+    typer.Option("--language", "-l", help="The language, when it does not follow from the ending of the file."),
 ]
 
 

@@ -42,7 +42,7 @@ def stream(
     input: options.Inputs = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", "-c", metavar="DIR", help="Where Spark keeps how far it is; a restart goes on."),
+        typer.Option("--checkpoint", "-c", metavar="DIR", help="Checkpoint directory; a restart resumes from it."),
     ] = None,
     out: Annotated[
         str | None,
@@ -60,10 +60,10 @@ def stream(
         str, typer.Option("--emit", help="auto: as soon as nothing can change a match; watermark: in order of time.")
     ] = "auto",
     heartbeat: Annotated[
-        bool, typer.Option("--heartbeat", help="Let the clock on the wall move time on, where inputs are silent.")
+        bool, typer.Option("--heartbeat", help="Let wall-clock time advance the watermark of idle inputs.")
     ] = False,
     idle_timeout: Annotated[
-        str | None, typer.Option("--idle-timeout", help="Wait no longer for an input that is silent: `1 minute`.")
+        str | None, typer.Option("--idle-timeout", help="Stop waiting for an idle input after this long: `1 minute`.")
     ] = None,
     time: options.Time = "ts",
     time_unit: options.TimeUnit = None,
@@ -73,7 +73,7 @@ def stream(
     schema: Annotated[
         list[str] | None,
         typer.Option(
-            "--schema", "-s", metavar="TYPE=SCHEMA", help="The columns, where files that are there do not tell them."
+            "--schema", "-s", metavar="TYPE=SCHEMA", help="The columns, where they cannot be read from files yet."
         ),
     ] = None,
     input_format: Annotated[
@@ -112,7 +112,7 @@ def stream(
 
         tocsin stream takeover.sase --input events/ --checkpoint checkpoint/ --out matches/ --once
 
-    Be told when a source sends more than was declared, and refuse to start with too little room:
+    Warn when a source sends more than was declared, and refuse to start with too little memory:
 
         tocsin stream takeover.sase --input events/ --rate Login=100/s --rate Transfer=20/s --max-state 1GB
 
@@ -190,12 +190,12 @@ def _check(given: Mapping[str, Any], out: str | None) -> None:
     options.check_choice("input format", given["input_format"] or "csv", files.READ)
     microseconds(given["trigger"])
     late, once = given["late"] is not None, given["once"]
-    by_wall_clock = "`{}` goes by the clock on the wall, and `--once` stops when all is read."
+    by_wall_clock = "`{}` follows the wall clock, and `--once` stops when all is read."
     for is_wrong, message, hint in (
         (
             out is not None and given["checkpoint"] is None,
             "There is no checkpoint, and `--out` writes what has to be written once.",
-            "add `--checkpoint DIR`: Spark keeps there how far it is, and a restart goes on from there.",
+            "add `--checkpoint DIR`: a restart resumes from it.",
         ),
         (late and out is None, "`--late` writes beside the matches.", "add `--out DIR` and `--checkpoint DIR`."),
         (
