@@ -22,6 +22,7 @@ from tests.automata.formulas import (
     stream,
 )
 from tests.automata.run import Reading, run
+from tests.fitting import queries_with_streams
 from tests.kernels.expression_strategies import BAGS, CONJUNCTS, OBJECT_CONJUNCTS, Bags, as_events
 
 from tocsin import automata, errors
@@ -34,7 +35,7 @@ from tocsin.reference import policies
 from tocsin.reference.conditions import holds
 from tocsin.reference.matches import Evaluation
 from tocsin.reference.stream import Event, ingest, partitions
-from tocsin.testing.strategies import Features, Streams, queries_with_streams
+from tocsin.testing.strategies import Features, Streams
 
 WINDOWS = st.sampled_from([None, None, 2 * SECOND, 3 * SECOND])
 

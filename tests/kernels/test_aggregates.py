@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.automata.formulas import POSITION, SECOND, event_lists, formulas, stream
+from tests.fitting import queries_with_streams
 from tests.kernels.test_runs import A, B, C, expected, kernel_of, names_every_type, rows_of, shown, without_numbers
 from tests.kernels.windowed import assigned
 
@@ -34,7 +35,7 @@ from tocsin.physical.sliced.plain import shipped
 from tocsin.physical.sliced.rows import rows_of as rows_of_table
 from tocsin.plan.strategies import AGGREGATE, KERNEL
 from tocsin.reference.stream import Event
-from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams, queries_with_streams
+from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fitting import queries_with_streams
 
 import tocsin
 from tocsin import errors, reference
@@ -23,7 +24,7 @@ from tocsin.kernels.model import Bag, Held, Rows
 from tocsin.language import ast
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.reference.stream import ingest
-from tocsin.testing.strategies import ATTRIBUTES, LANGUAGE, TYPES, Streams, queries_with_streams
+from tocsin.testing.strategies import ATTRIBUTES, LANGUAGE, TYPES, Streams
 
 
 def compiled(query: str | ast.Query) -> tocsin.Pattern:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.fitting import cases
 
 import tocsin
 from tocsin import errors
@@ -31,7 +32,7 @@ from tocsin.reference import conditions
 from tocsin.reference import policies as judge
 from tocsin.reference.matches import Candidate, Evaluation
 from tocsin.reference.stream import Event, ingest, partitions
-from tocsin.testing.strategies import Features, Streams, cases
+from tocsin.testing.strategies import Features, Streams
 
 Key = frozenset[tuple[tuple[str, int], int]]
 

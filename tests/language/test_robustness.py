@@ -8,13 +8,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
+from tests import trees
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
 from tocsin.language.grammars import grammar
 from tocsin.language.sase import parse, print_query
 from tocsin.language.situation import pieces_of
-from tocsin.testing import trees
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|[A-Z]+_MATCH")
 INTRUDERS = [

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import drawn_for, queries_with_streams
 from tests.physical.support import TooManyCandidatesError, few_candidates, light_settings
 from tests.physical.test_acel import acel, assert_equal, tables_of, texts
 from tests.physical.test_equals_reference import (
@@ -32,8 +33,7 @@ from tocsin.physical import local
 from tocsin.physical.engine import prepare
 from tocsin.plan.strategies import AGGREGATE, AUTOMATON
 from tocsin.plan.strategies.automaton import most_events
-from tocsin.testing.fitting import drawn_for
-from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams, queries_with_streams
+from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
 from tocsin.testing.streams import streams
 
 PLAIN = replace(LANGUAGE, policies=False, absence=False, unbounded=False)  # what is most likely to have an automaton

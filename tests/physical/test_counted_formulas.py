@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import drawn_for
 from tests.physical.support import light_settings
 
 import tocsin
@@ -21,7 +22,6 @@ from tocsin.physical import local
 from tocsin.physical.engine import prepare
 from tocsin.plan.strategies import TREND
 from tocsin.testing import assert_same_rows, formulas
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})

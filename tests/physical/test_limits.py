@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.fitting import drawn_for, meaning, queries_with_streams
 from tests.physical.support import TooManyCandidatesError, few_candidates
 from tests.physical.test_acel import acel, tables_of
 from tests.physical.test_equals_reference import compiled
@@ -27,8 +28,7 @@ from tocsin.physical import local
 from tocsin.plan.strategies import AGGREGATE, AUTOMATON
 from tocsin.reference.stream import ingest, partitions
 from tocsin.testing import formulas
-from tocsin.testing.fitting import drawn_for
-from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, queries_with_streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams
 
 QUERIES = st.one_of(queries_with_streams(features, max_events=8) for features in (EVERYTHING, TIMEOUTS))
 
@@ -128,12 +128,12 @@ def run(examples: int, max_depth: int) -> Counter[str]:
         check(compiled(query), rows, limit, counted)
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(**drawn_for(formulas.queries(max_depth=max_depth), formulas.meaning, max_events=6), limit=limits)
+    @given(**drawn_for(formulas.queries(max_depth=max_depth), meaning, max_events=6), limit=limits)
     def of_acel(query: Any, rows: Streams, limit: int) -> None:
         check(acel(print_query(query)), rows, limit, counted)
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(**drawn_for(ambiguous(), formulas.meaning, max_events=6), limit=limits)
+    @given(**drawn_for(ambiguous(), meaning, max_events=6), limit=limits)
     def of_ambiguous(query: Any, rows: Streams, limit: int) -> None:
         check(acel(print_query(query)), rows, limit, counted)
 

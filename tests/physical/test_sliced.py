@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.fitting import cases
 from tests.physical.support import light_settings, physical_plan
 
 import tocsin
@@ -27,7 +28,7 @@ from tocsin.physical.inputs import resolve
 from tocsin.physical.sliced.matches import matches
 from tocsin.physical.spark_types import types_in
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams, cases
+from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams
 
 SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import cases
 from tests.streaming import texts
 from tests.streaming.queries import Folder, settings
 from tests.streaming.support import Live, arrivals, cut
@@ -22,7 +23,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.plan.strategies import AGGREGATE
-from tocsin.testing.strategies import EVERYTHING, Streams, cases
+from tocsin.testing.strategies import EVERYTHING, Streams
 
 # No time bounds these, and their last events are all that matters.
 FOR_EVER = {

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import cases
 from tests.streaming import queries as on_spark
 from tests.streaming.queries import Folder, observed
 from tests.streaming.support import Live, arrivals, cut
@@ -23,7 +24,7 @@ from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.plan.strategies import TREND, refused_on_streams
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, SECOND, Streams, cases
+from tocsin.testing.strategies import EVERYTHING, SECOND, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 events = st.fixed_dictionaries(

@@ -6,12 +6,13 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.units import check_unit
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.clocks import check_clock
 from tocsin.analysis.compile import compiled
@@ -34,7 +35,6 @@ from tocsin.physical.wording import missing, unordered
 from tocsin.plan.strategies import KERNEL, unsupported
 from tocsin.reports import CheckReport
 
-R = TypeVar("R", bound=CheckReport)
 SMALLER = "shorten the window, or declare rates per key with `live_keys=` (`--live-keys`)."
 
 
@@ -61,8 +61,14 @@ def checked(
     ties: Sequence[str] = (),
     time_unit: str | None = None,
 ) -> CheckReport:
-    """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any."""
+    """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any.
+
+    Without schemas (None), the report has all but the columns of the result.
+    """
     query = ordered_by_ties(query) if ties else query
+    if schemas is None:
+        check_unit(time_unit)
+        return reported(query, demands, None, [], clock=clock, warnings=warnings)
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
     problems = [*tie_problems(ties, given, alg.event_types(query.pattern))]
     columns: tuple[tuple[str, str], ...] = ()
@@ -76,7 +82,6 @@ def checked(
         columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
         is_integer, known = bound.has_integer_time, bound.schemas
     return reported(
-        CheckReport,
         query,
         demands,
         columns,
@@ -144,17 +149,16 @@ def problems_with_schemas(
 
 
 def reported(
-    kind: type[R],
     query: alg.Query,
     demands: Demands,
-    columns: tuple[tuple[str, str], ...],
+    columns: tuple[tuple[str, str], ...] | None,
     problems: list[errors.TocsinError],
     *,
     clock: str,
     warnings: tuple[errors.TocsinWarning, ...],
     is_integer: bool = False,
     schemas: Mapping[str, Schema] | None = None,
-) -> R:
+) -> CheckReport:
     """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before.
 
     Raises
@@ -193,7 +197,7 @@ def reported(
     if limit is not None:
         require_within(limit, sizes.shared, SMALLER)
     refusal = unsupported(query)
-    return kind(
+    return CheckReport(
         columns=columns,
         network=distances,
         lifetimes=lives,

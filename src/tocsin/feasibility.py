@@ -1,4 +1,4 @@
-"""Whether a deployment keeps up with the rates that were declared, by what its micro-batches took (LRP §1.3, §8.7).
+"""Whether a deployment keeps up with declared rates, measured on its micro-batches (LRP §1.3, §8.7).
 
 A micro-batch of n rows takes about `a + b·n`. While one takes T, `r·T` rows come for the next, so that micro-batches
 settle where `T = a + b·r·T`; they do when `b·r < 1`, and otherwise grow without end. A failure costs the time to come
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """What declared rates ask of a deployment.
+    """The load that declared rates put on a deployment.
 
     Attributes
     ----------
     rows_per_second
         The declared rows of all inputs.
     per_batch_s, per_row_s
-        What a micro-batch takes, and each of its rows, in seconds.
+        How long a micro-batch takes, and each of its rows, in seconds.
     failures_per_second, recovery_s
         How often the stream may fail, and how long it then is away.
     is_upper_bound
-        Whether micro-batches did not tell what a row takes from what they take themselves: a row takes this at most.
+        Whether `per_row_s` is an upper bound: the micro-batches were too alike to measure a row.
     """
 
     rows_per_second: float
@@ -105,12 +105,12 @@ def feasibility(
     failures: Any = None,
     recovery: str | dt.timedelta | None = None,
 ) -> Feasibility:
-    """Tell whether a deployment keeps up with declared rates, by what its micro-batches have taken.
+    """Estimate whether a deployment keeps up with declared rates, from the times of its micro-batches.
 
     Parameters
     ----------
     progress
-        What micro-batches told, of one query: `listener.recent`.
+        The progress of micro-batches of one query: `listener.recent`.
     rates
         Event type → the largest rate of all its events, as for `match`: of every type in the inputs, also of those that
         the pattern does not name.
@@ -125,8 +125,8 @@ def feasibility(
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> told = [SimpleNamespace(seen=n, duration_ms=100 + n // 100) for n in (1_000, 5_000, 20_000)]
-    >>> print(feasibility(told, {"Login": "20000/s"}, failures="4 per hour", recovery="30 seconds"))
+    >>> progress = [SimpleNamespace(seen=n, duration_ms=100 + n // 100) for n in (1_000, 5_000, 20_000)]
+    >>> print(feasibility(progress, {"Login": "20000/s"}, failures="4 per hour", recovery="30 seconds"))
     declared     20,000 rows/s; up to 96,361.3 can be carried
     load         20.8% of that
     micro-batch  0.125 s: 0.1 s each, 10 µs a row

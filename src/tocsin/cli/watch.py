@@ -1,11 +1,11 @@
-"""What is seen of a running stream: a small table that stays in its place, or plain lines without a terminal."""
+"""The view of a running stream: a small table that stays in its place, or plain lines without a terminal."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -18,7 +18,7 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.sizes import format_bytes
 from tocsin.cli import terminal
 from tocsin.cli.terminal import several
-from tocsin.keeping_up import feasibility
+from tocsin.feasibility import feasibility
 from tocsin.progress import KEPT, Progress
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
@@ -41,7 +41,7 @@ class Watch:
     Attributes
     ----------
     last
-        What the last micro-batch told.
+        The progress of the last micro-batch.
     """
 
     def __init__(
@@ -50,14 +50,15 @@ class Watch:
         self.has_clock_times, self.rates, self.unit = has_clock_times, rates, unit
         self.recent: deque[Progress] = deque(maxlen=KEPT)
         self.last: Progress | None = None
-        self.batches = self.seen = self.bad = self.late = self.matches = self.most = 0
-        self.over: dict[str, int] = {}
+        self.batches = self.peak = 0
+        self.total: Counter[str] = Counter()
+        self.over: Counter[str] = Counter()
         self._live: Live | None = None
         self._lock = threading.Lock()  # Spark calls from a thread of its own
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show what is told while this lasts."""
+    def live(self) -> Iterator[None]:
+        """Show the progress while this lasts."""
         console = terminal.err()
         if not console.is_terminal:
             yield
@@ -69,19 +70,15 @@ class Watch:
             finally:
                 self._live = None
 
-    def told(self, progress: Progress) -> None:
-        """Take what a micro-batch tells."""
+    def add(self, progress: Progress) -> None:
+        """Add the progress of a micro-batch."""
         with self._lock:
             self.last = progress
             self.recent.append(progress)
             self.batches += 1
-            self.seen += progress.seen
-            self.bad += progress.bad
-            self.late += progress.late
-            self.matches += progress.matches
-            self.most = max(self.most, progress.remembered)
-            for name, events in progress.over.items():
-                self.over[name] = self.over.get(name, 0) + events
+            self.peak = max(self.peak, progress.remembered)
+            self.total.update({name: getattr(progress, name) for name in ("seen", "bad", "late", "matches")})
+            self.over.update(progress.over)
             if self._live is not None:
                 self._live.update(self._table())
             elif not terminal.err().is_terminal and (progress.seen or progress.matches):
@@ -93,28 +90,28 @@ class Watch:
         console.print(Text(text, style="yellow"))
 
     def summary(self) -> str:
-        """What the query has done since it started."""
-        said = [
-            several(self.seen, "event") + " in " + several(self.batches, "micro-batch", "micro-batches"),
-            several(self.matches, "match", "matches"),
-            f"{self.late:,} late, {self.bad:,} without a time",
+        """All that the query has done, in one line."""
+        total = self.total
+        parts = [
+            several(total["seen"], "event") + " in " + several(self.batches, "micro-batch", "micro-batches"),
+            several(total["matches"], "match", "matches"),
+            f"{total['late']:,} late, {total['bad']:,} without a time",
         ]
         if self.last is not None:
             bound = "" if self.last.bound is None else f" (bound: {self.last.bound:,})"
-            said.append(f"{self.last.remembered:,} remembered now, {self.most:,} at the peak{bound}")
-        said += [f"{events:,} of `{name}` beyond the declared rate" for name, events in self.over.items() if events]
-        said += self._load()
-        return "; ".join(said) + "."
+            parts.append(f"{self.last.remembered:,} remembered now, {self.peak:,} at the peak{bound}")
+        parts += [f"{events:,} of `{name}` beyond the declared rate" for name, events in self.over.items() if events]
+        return "; ".join([*parts, *self._load()]) + "."
 
     def _load(self) -> list[str]:
-        """What the declared rates ask of this machine, where that is known."""
+        """The load that the declared rates put on this machine, where that is known."""
         if not self.rates or sum(one.seen > 0 for one in self.recent) < 2:  # the first one mostly starts and compiles
             return []
         known = parse_rates(self.rates)
         if any(rate.is_per_key for rate in known.values()):
             return []
         found = feasibility(self.recent, known)
-        if found.is_upper_bound and not found.keeps_up:  # small micro-batches: what they take says nothing of rows
+        if found.is_upper_bound and not found.keeps_up:  # micro-batches too small to measure a row
             return []
         at_most = "at most " * found.is_upper_bound
         return [
@@ -129,7 +126,7 @@ class Watch:
         if self.last is None:
             table.add_row(Text("waiting for the first micro-batch", style="dim"))
             return table
-        total = {"events": self.seen, "matches": self.matches, "late": self.late, "bad": self.bad}
+        total = {"events": self.total["seen"], **{name: self.total[name] for name in ("matches", "late", "bad")}}
         for name, value in self._facts(self.last).items():
             style = "yellow" if name == "state" and self.last.is_over_bound else ""
             sum_of_all = f"{total[name]:,} in all" if name in total else ""
@@ -156,7 +153,7 @@ class Watch:
             return f"{math.floor(progress.watermark / self.unit.microseconds)}"
         try:
             at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=progress.watermark)
-        except OverflowError:  # beyond the years that Python knows
+        except OverflowError:  # beyond the years of Python
             return f"{progress.watermark}"
         lag = progress.lag_seconds or 0.0
         behind = f" ({about(lag)} behind)" if lag >= 0 else ""

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.cli import terminal
-from tocsin.cli.watching import Watch
+from tocsin.cli.watch import Watch
 from tocsin.progress import Progress
 
 FIRST = Progress(
@@ -40,10 +40,10 @@ def watched(
     console = Console(file=shown, force_terminal=on_terminal, width=200, soft_wrap=True, color_system=None)
     monkeypatch.setattr(terminal, "err", lambda: console)
     watch = Watch(has_clock_times=has_clock_times, unit=unit)
-    with watch.shown():
-        watch.told(FIRST)
+    with watch.live():
+        watch.add(FIRST)
         watch.warn("too fast")
-        watch.told(SECOND)
+        watch.add(SECOND)
     return shown.getvalue(), watch
 
 
@@ -65,15 +65,15 @@ def test_without_a_terminal_every_micro_batch_is_a_line(monkeypatch: pytest.Monk
 def test_with_declared_rates_the_summary_tells_what_they_ask_of_the_machine() -> None:
     watch = Watch(has_clock_times=True, rates={"Login": "100/s", "Logout": "300/s, 5/h per key"})
     assert "declared" not in watch.summary()
-    watch.told(Progress(**{**vars(FIRST), "seen": 300, "duration_ms": 300, "over": {}}))
+    watch.add(Progress(**{**vars(FIRST), "seen": 300, "duration_ms": 300, "over": {}}))
     assert "declared" not in watch.summary()  # whatever it took: it was the first, which starts and compiles
     watch.recent.clear()
     for _ in range(2):
-        watch.told(Progress(**{**vars(FIRST), "seen": 1, "over": {}}))
+        watch.add(Progress(**{**vars(FIRST), "seen": 1, "over": {}}))
     assert "declared" not in watch.summary()  # one row in 600 ms: nobody knows what a row takes
-    watch.told(Progress(**{**vars(FIRST), "over": {}}))
+    watch.add(Progress(**{**vars(FIRST), "over": {}}))
     assert watch.summary().endswith("; the declared 400 events/s are at most 20.0% of what it can carry.")
-    watch.told(Progress(**{**vars(FIRST), "seen": 5_000, "duration_ms": 1_000}))
+    watch.add(Progress(**{**vars(FIRST), "seen": 5_000, "duration_ms": 1_000}))
     assert watch.summary().endswith("; the declared 400 events/s are 3.2% of what it can carry.")
     watch.rates = {"Login": "100/s", "Reset": "5/h per key"}
     assert "declared 1" not in watch.summary()

@@ -1,17 +1,18 @@
-"""Hypothesis strategies for syntax trees: all that SASE+ text can say, whether or not it means anything.
+"""Hypothesis strategies for syntax trees: all that SASE+ and ACEL text can say, whether or not it means anything.
 
-For properties of parsers, printers and builders. Queries that mean something are in `strategies`.
+For properties of parsers, printers and builders. Queries that mean something are in `tocsin.testing`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
 from tocsin.language import ast, functions
 from tocsin.language import expressions as ex
+from tocsin.language.acel import ast as acel
 
 T = TypeVar("T")
 E = ex.Expression
@@ -148,3 +149,89 @@ def queries() -> st.SearchStrategy[ast.Query]:
         every=st.none() | st.builds(ast.Window, sizes),
         timeouts=st.booleans(),
     )
+
+
+# --- ACEL -----------------------------------------------------------------------------------------
+
+
+def any_formulas() -> st.SearchStrategy[acel.Formula]:
+    """Trees of every shape, whether or not they mean anything."""
+    leaves = st.builds(acel.Event, NAMES) | st.builds(acel.NextOf, NAMES)
+
+    def larger(inner: st.SearchStrategy[acel.Formula]) -> st.SearchStrategy[acel.Formula]:
+        parts = st.lists(inner, min_size=2, max_size=3)
+        several = [
+            parts.map(lambda parts: acel.joined(acel.Sequence, *parts)),
+            parts.map(lambda parts: acel.joined(acel.Adjacent, *parts)),
+            parts.map(lambda parts: acel.joined(acel.Any, *parts)),
+            parts.map(lambda parts: acel.joined(acel.Both, *parts)),
+        ]
+        kept = st.builds(acel.Kept, NAMES, st.none() | st.lists(NAMES, min_size=1, max_size=2).map(tuple))
+        folds = st.builds(
+            acel.Fold,
+            NAMES,
+            st.sampled_from([*sorted(functions.AGGREGATES), "product"]),
+            NAMES,
+            st.lists(NAMES, max_size=2).map(tuple),
+            st.booleans(),
+        )
+        return st.one_of(
+            *several,
+            st.builds(acel.Repeat, inner),
+            st.builds(acel.RepeatAdjacent, inner),
+            st.builds(acel.Bind, inner, NAMES),
+            st.builds(acel.Filter, inner, any_conditions()),
+            st.builds(acel.Project, inner, st.lists(kept, min_size=1, max_size=3).map(tuple)),
+            st.builds(acel.Derive, inner, NAMES, st.lists(folds, min_size=1, max_size=3).map(tuple)),
+        )
+
+    return st.recursive(leaves, larger, max_leaves=6)
+
+
+def any_conditions() -> st.SearchStrategy[ex.Expression]:
+    """Conditions of FILTER of every shape."""
+    paths = st.lists(NAMES, min_size=1, max_size=2).map(tuple)
+    atoms = st.one_of(
+        st.builds(_every, NAMES, expressions()),
+        st.builds(ex.BagPredicate, st.sampled_from(ex.BagOrder), NAMES, paths),
+    )
+
+    def larger(inner: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Expression]:
+        several = st.lists(inner, min_size=2, max_size=3)
+        return several.map(lambda parts: ex.all_of(*parts)) | several.map(lambda parts: ex.any_of(*parts))
+
+    return st.recursive(atoms, larger, max_leaves=4)
+
+
+def _every(variable: str, predicate: ex.Expression) -> ex.Expression:
+    """An atom of any predicate, with what cannot stand inside brackets replaced by attributes."""
+
+    def own(node: ex.Expression) -> ex.Expression:
+        match node:
+            case ex.Attribute(first, path):
+                return ex.Attribute(variable, (first, *path))
+            case ex.Name(name) | ex.Variable(name):
+                return ex.Attribute(variable, (name,))
+            case ex.Aggregate() | ex.SameValue():
+                return ex.Attribute(variable, ("x",))
+            case _:
+                return node
+
+    return ex.Every(variable, predicate.transform(own))
+
+
+def any_queries() -> st.SearchStrategy[acel.Query]:
+    """Whole queries with any choice of clauses."""
+
+    def with_clauses(formula: acel.Formula, other: Any) -> acel.Query:
+        plain = {"returns": other.returns, "group_by": other.group_by, "having": other.having}
+        if any(isinstance(node, ex.SameValue) for part in _expressions(other) for node in part.walk()):
+            plain = {}  # `[k]` is SASE+'s alone
+        return acel.Query(formula, partition_by=other.partition_by, within=other.within, every=other.every, **plain)
+
+    return st.builds(with_clauses, any_formulas(), queries())
+
+
+def _expressions(query: ast.Query) -> list[ex.Expression]:
+    having = [] if query.having is None else [query.having]
+    return [*(column.expression for column in query.returns), *query.group_by, *having]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.fitting import drawn_for, has_match, meaning, seeded
 from tests.optimizer.queries import constant_queries, keyed_queries
 from tests.rules import test_engines, test_gatherings, test_sharing
 from tests.rules.support import understood
@@ -17,8 +18,7 @@ from tests.streaming.test_programs import with_neighbours
 
 from tocsin import reference
 from tocsin.algebra import nodes as alg
-from tocsin.testing import formulas, strategies
-from tocsin.testing.fitting import drawn_for, has_match, seeded
+from tocsin.testing import formulas
 from tocsin.testing.strategies import EVERYTHING, JOINS, LANGUAGE, TIMEOUTS, queries
 
 
@@ -29,11 +29,11 @@ def identity(query: alg.Query) -> alg.Query:
 @pytest.mark.parametrize(
     ("asked", "meaning"),
     [
-        pytest.param(queries(EVERYTHING), strategies.meaning, id="patterns"),
-        pytest.param(queries(LANGUAGE), strategies.meaning, id="all of the language"),
-        pytest.param(queries(JOINS), strategies.meaning, id="joins"),
-        pytest.param(queries(TIMEOUTS), strategies.meaning, id="time-outs"),
-        pytest.param(formulas.queries(), formulas.meaning, id="formulas"),
+        pytest.param(queries(EVERYTHING), meaning, id="patterns"),
+        pytest.param(queries(LANGUAGE), meaning, id="all of the language"),
+        pytest.param(queries(JOINS), meaning, id="joins"),
+        pytest.param(queries(TIMEOUTS), meaning, id="time-outs"),
+        pytest.param(formulas.queries(), meaning, id="formulas"),
         pytest.param(constant_queries(EVERYTHING), identity, id="constants"),
         pytest.param(keyed_queries(LANGUAGE), identity, id="keys"),
     ],

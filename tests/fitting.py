@@ -14,12 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.solving import TIME, Typed, solved
 
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program
-from tocsin.language.ast import Selection
-from tocsin.testing.solving import TIME, Typed, solved
+from tocsin.analysis.acel.translate import translate as translate_formula
+from tocsin.analysis.translate import translate
+from tocsin.language import ast
+from tocsin.language.acel import ast as acel
+from tocsin.testing import formulas, strategies
 from tocsin.testing.streams import HALVES, KEYS, LONGEST_STREAM_S, NEAR, SECOND, SEEDS, TYPES, WHOLE, Streams, spread
 
 MOST_TRIES = 24
@@ -53,13 +57,35 @@ def drawn_for(
 
     Examples
     --------
-    >>> from tocsin.analysis.translate import translate
-    >>> from tocsin.testing.strategies import queries
-    >>> sorted(drawn_for(queries(), lambda tree: translate(tree).query))
+    >>> sorted(drawn_for(strategies.queries(), meaning))
     ['query', 'rows']
     """
     query = st.shared(queries)
     return {named[0]: query, named[1]: query.flatmap(lambda one: fitting(meaning(one), max_events=max_events, tie=tie))}
+
+
+def meaning(query: ast.Query | acel.Query) -> alg.Query:
+    """The algebra of a query."""
+    return translate(query).query if isinstance(query, ast.Query) else translate_formula(query).query
+
+
+def cases(features: strategies.Features = strategies.LANGUAGE, **options: Any) -> dict[str, st.SearchStrategy[Any]]:
+    """Two arguments of a property: a query of SASE+ and a stream for it; the options are those of `drawn_for`."""
+    return drawn_for(strategies.queries(features), meaning, **options)
+
+
+def formula_cases(**options: Any) -> dict[str, st.SearchStrategy[Any]]:
+    """Two arguments of a property: a query of ACEL and a stream for it; the options are those of `drawn_for`."""
+    return drawn_for(formulas.queries(), meaning, **options)
+
+
+@st.composite
+def queries_with_streams(
+    draw: st.DrawFn, features: strategies.Features = strategies.LANGUAGE, *, number: int = 1, max_events: int = 9
+) -> tuple[ast.Query, list[Streams]]:
+    """A query and some streams that fit it."""
+    query = draw(strategies.queries(features))
+    return query, [draw(fitting(meaning(query), max_events=max_events)) for _ in range(number)]
 
 
 def fitting(query: alg.Query | Program, *, max_events: int = 9, tie: str | None = None) -> st.SearchStrategy[Streams]:
@@ -101,7 +127,7 @@ def seeded(
     else:
         core, queries = _core(query, choose, tie), [query]
     # Where every event counts, or some events must be absent or few, further ones mostly break the match.
-    strict = any(each.selection is not Selection.ANY or any(alg.around_in(each.pattern)) for each in queries)
+    strict = any(each.selection is not ast.Selection.ANY or any(alg.around_in(each.pattern)) for each in queries)
     others = max_events - len(core)
     others = choose.randint(0, max(0, others // 2 if strict else others))
     read = [name for each in queries for name in alg.event_types(each.pattern) if name in types]
