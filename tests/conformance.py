@@ -143,8 +143,13 @@ def column_types(rows: Rows) -> dict[str, str]:
 
 def strategies(case: Case) -> tuple[str, ...]:
     """The strategies that claim a case; `clustered` needs an input in order of time."""
-    query = compiled(case).query
-    refused = refusals(ordered_by_ties(query) if case.tie else query)
+    return _strategies(compiled(case), bool(case.tie))
+
+
+@cache
+def _strategies(pattern: tocsin.Pattern, has_ties: bool) -> tuple[str, ...]:
+    query = pattern.query
+    refused = refusals(ordered_by_ties(query) if has_ties else query)
     return tuple(name for name, refusal in refused.items() if refusal is None and name != "clustered")
 
 
