@@ -4,7 +4,7 @@
 they failed. It exits with 1 when a mutation survives, and with 2 when one cannot be applied or its tests do not run.
 
     python tools/mutate.py --list               names, files and tests
-    python tools/mutate.py window lates         only mutations whose names contain one of these words
+    python tools/mutate.py window policy        only mutations whose names contain one of these words
     python tools/mutate.py --fast               with the whole selection of `make test-fast` instead of the named tests
 
 A mutation is found by its text, wherever in src it stands, so that moving code needs no change here. The text must
