@@ -57,8 +57,8 @@ demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture i
 test: $(READY) ## every test but the slow ones, in ten minutes
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-fast: $(READY) ## the tests that need no JVM, in a minute and a half
-	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not slow" $(PYTEST_ARGS)
+test-fast: $(READY) ## the tests that need no JVM and no compiler, in a minute and a half
+	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not compiled and not slow" $(PYTEST_ARGS)
 
 test-slow: $(READY) ## the slow tests: restarts, large data, and properties with many more examples
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow or (hypothesis and not spark)" $(PYTEST_ARGS)

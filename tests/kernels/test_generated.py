@@ -92,6 +92,7 @@ def test_a_pattern_with_more_parts_than_loops_can_nest_is_cut() -> None:
     assert check(f"PATTERN {LONG.replace('60', '13')}", in_turn(16)).total() == 0
 
 
+@pytest.mark.compiled
 @pytest.mark.skipif(not has_numba(), reason="needs numba")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("text", [compiled_soon_or_later(*each) for each in {**STEPS, "more parts": LONG}.items()])

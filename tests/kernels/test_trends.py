@@ -200,7 +200,7 @@ COMPILED = [
     [
         *((*case, False) for case in PLAIN),
         *(pytest.param(*case, True, marks=pytest.mark.slow) for case in COMPILED[:-1]),
-        (*COMPILED[-1], True),
+        pytest.param(*COMPILED[-1], True, marks=pytest.mark.compiled),
     ],
 )
 def test_totals_are_those_of_the_reference(
@@ -268,6 +268,7 @@ def test_an_element_of_alternatives_is_not_counted_under_next() -> None:
     assert refusal(tocsin.pattern(text % "next").query) == "an OR of single events is one element under `next`"
 
 
+@pytest.mark.compiled
 def test_a_window_that_slides_is_compiled() -> None:
     outputs, measures = asked("b")
     query = f"PATTERN SEQ(A a, B+ b, C c) PARTITION BY k WITHIN 400 SECONDS {outputs}"
