@@ -369,6 +369,7 @@ def as_source(function: str, texts: list[str], slots: int) -> str:
     return "\n".join([f"def {function}({parameters}):", "    found = 0", *lines, "    return found"])
 
 
+@pytest.mark.compiled
 def test_numba_gives_what_python_gives() -> None:
     numba = pytest.importorskip("numba")
     families = Families()
@@ -404,6 +405,7 @@ def test_numba_gives_what_python_gives() -> None:
     assert seen_bits == 2 ** len(tests) - 1
 
 
+@pytest.mark.compiled
 def test_numba_folds_as_python_does() -> None:
     numba = pytest.importorskip("numba")
     cases = [(function, held_as) for function in [*FOLDS, "stddev"] for held_as in (Held.INTEGER, Held.FLOAT)]

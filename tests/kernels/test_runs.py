@@ -238,6 +238,7 @@ def test_graphs_hold_the_same_matches(node: alg.Node, events: list[Event], windo
     assert len(bound) == sum(len(matches) for matches in kernel.find(rows, jit=False))
 
 
+@pytest.mark.compiled
 def test_a_graph_counts_what_nobody_could_list() -> None:
     node = alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION)
     events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 301)), ("C", 400, {}))
@@ -248,6 +249,7 @@ def test_a_graph_counts_what_nobody_could_list() -> None:
         assert len(some.steps) <= 4 * len(events)
 
 
+@pytest.mark.compiled
 def test_compiled_code_finds_the_same() -> None:
     pattern = alg.Derive(alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION), "y", SUM)
     above = ex.Every("y", ex.Comparison(">", ex.Attribute("y", ("s",)), ex.Literal(3)))
