@@ -19,7 +19,6 @@ from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.compile import compiled
 from tocsin.analysis.durations import counting
-from tocsin.analysis.temporal import network
 from tocsin.engines import check_options, matched_locally, prepared
 from tocsin.explain.check import Demands, checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
@@ -40,6 +39,7 @@ from tocsin.options import (
     options_in,
 )
 from tocsin.plan.joins.build import common_clock
+from tocsin.plan.prepare import distances_of
 from tocsin.plan.strategies import unsupported
 from tocsin.reports import CheckReport, Report, query_html, sections
 
@@ -417,7 +417,7 @@ class Pattern:
             )
         made = None if inputs is None else prepared(self.query, inputs, options)
         query = ordered_by_ties(self.query) if tie else self.query
-        distances = network(query, self._clock(time)) if made is None else made.distances
+        distances = distances_of(query, self._clock(time)) if made is None else made.distances
         parts = {"Query": self.text.strip("\n"), "Logical plan": to_text(query)}
         if made is None:
             parts["Temporal network"] = network_text(distances)

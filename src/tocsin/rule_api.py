@@ -14,7 +14,6 @@ from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.translate import translate
-from tocsin.analysis.temporal import network
 from tocsin.engines import check_options, program_asked
 from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
@@ -30,6 +29,7 @@ from tocsin.options import (
     names_of,
     options_in,
 )
+from tocsin.plan.prepare import distances_of
 from tocsin.reports import Report, sections
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class Rules:
         for name in wanted:
             rule = self.program.rule(name)
             assert rule is not None
-            expected = expected_explosion(rule.query, network(rule.query, TIMESTAMP), statistics, TIMESTAMP, most)
+            expected = expected_explosion(rule.query, distances_of(rule.query), statistics, TIMESTAMP, most)
             if expected is not None:
                 warning = errors.TocsinWarning("EXPLOSION_EXPECTED", f"Rule `{name}`: {expected}")
                 python_warnings.warn(warning, stacklevel=4)

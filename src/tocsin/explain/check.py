@@ -21,9 +21,8 @@ from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.limits import parse_limit, require_within
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.schema import bind, in_order
+from tocsin.analysis.schema import in_order
 from tocsin.analysis.sizes import size_report
-from tocsin.analysis.temporal import network
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, common_type
 from tocsin.analysis.variables import MISSING, STATUS
@@ -32,6 +31,7 @@ from tocsin.optimizer.rules import Facts
 from tocsin.optimizer.rules.infer_window import infer_window
 from tocsin.options import check_live_keys, check_rates, microseconds
 from tocsin.physical.wording import missing, unordered
+from tocsin.plan.prepare import distances_of, prepare
 from tocsin.plan.strategies import KERNEL, unsupported
 from tocsin.reports import CheckReport
 
@@ -77,7 +77,7 @@ def checked(
     with errors.collecting(problems):
         check_clock(time_unit, given, time, (query,))
     with errors.collecting(problems):
-        bound = bind(query, given, time=time)
+        bound = prepare(query, given, time).bound
         columns = tuple((name, str(kind)) for name, kind in bound.columns)
         columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
         is_integer, known = bound.has_integer_time, bound.schemas
@@ -136,7 +136,7 @@ def problems_with_schemas(
         problems.extend(translation.problems)
         query, unfit = translation.query, list[errors.TocsinError]()
         with errors.collecting(unfit):
-            bind(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time=time)
+            prepare(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time)
         # A name that is wrong has no attributes, and one mistake is reported once.
         places = [problem.where for problem in problems]
         problems += [
@@ -168,7 +168,7 @@ def reported(
     """
     distances, late_us, limit = None, 0, None
     with errors.collecting(problems):
-        distances = network(query, clock, integer_time=is_integer)
+        distances = distances_of(query, clock, integer_time=is_integer)
         if demands.streaming or demands.max_state is not None:
             distances.require_bounded()
     with errors.collecting(problems):

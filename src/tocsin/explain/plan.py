@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import Network
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
 from tocsin.plan.joins.build import plan
 from tocsin.plan.joins.describe import describe
-from tocsin.plan.prepare import rewritten
+from tocsin.plan.prepare import distances_of, rewritten
 from tocsin.plan.strategies import STRATEGIES, unsupported, weighed
 from tocsin.plan.strategies.join import Join
 
@@ -44,7 +44,7 @@ def plan_without_inputs(
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
     query, fired = rewritten(query, clock)
-    distances = network(query, clock)
+    distances = distances_of(query, clock)
     choice = choose(query, distances, weighed(query, strategy), statistics, strategy=strategy, time=clock)
     parts = planner_sections(fired, statistics, choice)
     chosen = STRATEGIES.get(choice.strategy or "")

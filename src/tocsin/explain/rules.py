@@ -9,7 +9,7 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import TIMESTAMP, Program, Rule, sources
+from tocsin.algebra.programs import Program, Rule, sources
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import check_unit
@@ -29,7 +29,7 @@ from tocsin.analysis.rules.sharding import sharding
 from tocsin.analysis.rules.state import ProgramState, program_state, rule_sizes
 from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import Network
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
 from tocsin.explain.check import tie_problems
@@ -37,6 +37,7 @@ from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, microseconds
 from tocsin.physical.programs.claims import refusals, refused_on_streams
+from tocsin.plan.prepare import distances_of
 from tocsin.reports import sections
 
 
@@ -173,7 +174,7 @@ def program_parts(program: Program) -> dict[str, str]:
     """How a program is understood: strata, the plan and the distances of each rule, and what rules share."""
     parts = {"Rules": strata_text(program)}
     for rule in program.in_order:
-        distances = network(rule.query, TIMESTAMP)
+        distances = distances_of(rule.query)
         emits = "".join(f"\n{to_text(emit).partition(chr(10))[0]}" for emit in rule.emits)
         plan = to_text(rule.query) + emits
         several = f"\n\n{distances}" if has_distances(distances) else ""
@@ -266,7 +267,7 @@ def _rule_reports(
     rules = program.in_order
     sized = rule_sizes(rules, delays(program), arrivals, schemas=declared, lateness_us=late_us, live_keys=live_keys)
     for rule, sizes in zip(rules, sized, strict=True):
-        distances = network(rule.query, TIMESTAMP)
+        distances = distances_of(rule.query)
         yield RuleReport(rule, distances, lifetimes(rule.query, distances), keys(rule.query), sizes)
 
 

@@ -17,12 +17,13 @@ from functools import cached_property
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType
 from tocsin.language.ast import Selection
 from tocsin.optimizer.pipeline import Optimized, optimize
-from tocsin.optimizer.rules import Facts, Rule, Schemas
+from tocsin.optimizer.rules import Facts, Rule
 from tocsin.optimizer.rules.infer_window import with_window
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
@@ -88,9 +89,20 @@ def prepare(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str]
     return BoundRule(query, replace(bound, query=better.query), better.fired)
 
 
-def rewritten(query: alg.Query, time: str, schemas: Schemas = None) -> Optimized:
+def rewritten(query: alg.Query, time: str, schemas: Mapping[str, Schema] | None = None) -> Optimized:
     """The rewritten query and the rules that changed it, before there are inputs."""
     return optimize(query, Facts(schemas, time))
+
+
+def distances_of(query: alg.Query, time: str | Mapping[str, str] = TIMESTAMP, *, integer_time: bool = False) -> Network:
+    """Close the distances of a query as it is written, before there are inputs.
+
+    Raises
+    ------
+    ContradictoryDistancesError
+        When no events can satisfy any alternative.
+    """
+    return network(query, time, integer_time=integer_time)
 
 
 def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:

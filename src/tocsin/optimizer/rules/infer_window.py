@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import Facts, Network
 from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.rules.rule import NO_FACTS
 
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 
@@ -32,7 +32,7 @@ def infer_window(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """
     if facts.time is None or query.window_us is not None or query.selection is not Selection.ANY:
         return query
-    distances = network(query, facts.time, integer_time=facts.integer_time)
+    distances = facts.distances(query)
     return query if _is_single(distances) else with_window(query, distances)
 
 

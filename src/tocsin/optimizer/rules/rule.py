@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.attributes import Schema
-
-Schemas = Mapping[str, Schema] | None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Facts about a query that rules may use.
-
-    Attributes
-    ----------
-    schemas
-        The schemas of its event types; None before there are inputs.
-    time
-        The name of the time attribute, or that of each event type; None where distances are not to be closed.
-    integer_time
-        Whether times are integers.
-    """
-
-    schemas: Schemas = None
-    time: str | Mapping[str, str] | None = None
-    integer_time: bool = False
-
+from tocsin.analysis.facts import Facts
 
 NO_FACTS = Facts()
 

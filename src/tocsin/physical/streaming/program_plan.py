@@ -10,11 +10,10 @@ from itertools import chain
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import TIMESTAMP, Program, Rule, emitting
+from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.rules.delays import Delay, delays
-from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
@@ -30,7 +29,7 @@ from tocsin.physical.streaming.emitting import Emission, Insertion, Reader
 from tocsin.physical.streaming.rules import LiveRule, Stratum
 from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
-from tocsin.plan.prepare import BoundRule, prepare
+from tocsin.plan.prepare import BoundRule, distances_of, prepare
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
@@ -154,7 +153,7 @@ class Plan:
         written = self.asked.program.rule(self.asked.rules[number].name)
         assert written is not None
         is_tied = self.kernels[number].compares_ties
-        distances = network(ordered_by_ties(written.query) if is_tied else written.query, TIMESTAMP)
+        distances = distances_of(ordered_by_ties(written.query) if is_tied else written.query)
         distances.require_bounded()
         return due_of(self.kernels[number], distances, eager=False)
 
