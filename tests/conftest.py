@@ -21,11 +21,13 @@ settings.register_profile(
     verbosity=Verbosity.verbose,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
 )
+# `unshrunk` is `dev` for tools/mutate.py, which asks whether a test fails, not for the smallest example.
+settings.register_profile("unshrunk", settings.get_profile("dev"), phases=[Phase.explicit, Phase.generate])
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 settings.load_profile(PROFILE)
 # Properties name the number of examples that finds a subtle mistake. `make test` draws a share of it, the same ones
 # every time, and `make test-slow` a multiple.
-SHARES, FEWEST = {"dev": 0.2, "ci": 3.0}, 20
+SHARES, FEWEST = {"dev": 0.2, "unshrunk": 0.2, "ci": 3.0}, 20
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

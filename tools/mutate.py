@@ -223,9 +223,11 @@ def apply(mutation: Mutation, source: Path) -> Path:
 def run(tests: Sequence[str], source: Path, *, first_only: bool = True) -> int:
     """Run tests on a source; the exit code of pytest."""
     options = ["-q", "--no-header", "-p", "no:cacheprovider", "-m", "not slow", *(["-x"] if first_only else [])]
-    environment = {**os.environ, "PYTHONPATH": str(source), "HYPOTHESIS_PROFILE": "dev", "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"PYTHONPATH": str(source), "HYPOTHESIS_PROFILE": "unshrunk", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", *options, *tests]
-    return subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **own}, stdout=subprocess.DEVNULL, check=False
+    ).returncode
 
 
 def is_caught(mutation: Mutation, tests: Sequence[str]) -> bool:
