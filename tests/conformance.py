@@ -23,9 +23,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.temporal import network
 from tocsin.options import Options
-from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import refusals, refused_on_streams
 from tocsin.testing.cases import Case, load_cases, parse_cases
 
 ARROW_TYPES = {"boolean": pa.bool_(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}

@@ -19,15 +19,15 @@ from tocsin.options import (
     NOT_OF_RULES,
     NOTHING,
     OPTIONS,
-    STRATEGIES_WITHOUT_SPARK,
     STREAM,
     Options,
+    strategies_in,
 )
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
     from tocsin.physical.programs.run import Run
-    from tocsin.physical.streaming.programs.run import LiveRun
+    from tocsin.physical.streaming.program_run import LiveRun
 
 PLACES = {LOCAL: 'with `engine="local"`', BATCH: "on a batch", STREAM: "on a stream", NOTHING: "without `inputs`"}
 # The strategies in which nothing counts the matches of a start.
@@ -88,10 +88,11 @@ def _beside_others(options: Options, inputs: Any, place: str) -> Iterator[errors
     if is_given["type"] and isinstance(inputs, Mapping):
         yield _without_effect("type", "on one input for each event type", "it names the type column of a single input")
     strategy = options.strategy
-    if place == LOCAL and strategy not in STRATEGIES_WITHOUT_SPARK:
+    able = strategies_in(LOCAL)
+    if place == LOCAL and strategy not in able:
         yield errors.InvalidOptionError(
             f'The strategy `{strategy}` is Spark\'s and does not run with `engine="local"`.',
-            hint=errors.did_you_mean(strategy, STRATEGIES_WITHOUT_SPARK, "strategies of the local engine"),
+            hint=errors.did_you_mean(strategy, able, "strategies of the local engine"),
         )
     if is_given["form"]:
         why = "a compact row holds any number of matches, without ids"
@@ -147,7 +148,7 @@ def program_asked(program: Program, inputs: Any, options: Options) -> Run[Any] |
     run = program_run(program, inputs, options)
     if place_of(options.engine, inputs) != STREAM:
         return run
-    from tocsin.physical.streaming.programs.run import LiveRun
+    from tocsin.physical.streaming.program_run import LiveRun
 
     options = replace(options, time=run.options.time).counting(run.unit)
     return LiveRun(run.unit.program(program), inputs, options)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tocsin.physical.programs.run import Run
-    from tocsin.physical.streaming.programs.run import LiveRun
+    from tocsin.physical.streaming.program_run import LiveRun
 
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"

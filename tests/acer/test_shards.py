@@ -25,6 +25,7 @@ from tocsin.acer.model import Machine
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows, slices
 from tocsin.physical.sliced.layout import BITS
+from tocsin.physical.streaming.state import RowStore, State
 
 FAR = 10_000  # ends all windows
 NAMES = ("ts", "k", "x")
@@ -52,12 +53,12 @@ class Shard:
 
     def told(self, batches: Batches) -> list[Told]:
         """What comes of each micro-batch, by key, in order; then how many were late."""
-        state, found = self.step.begin(), []
+        store, found = RowStore(State.begin(1)), []
         for batch in batches:
             latest = [(max(row.ts for row in batch),)] if batch else []
-            state, given, _, report = self.step.run(state, latest, [table(batch)])
-            rows = [tuple(row.values()) for one in given for row in one.to_pylist()]
-            found.append([*sorted(rows, key=lambda row: repr(row[0])), ("late", report.late)])
+            outcome = self.step.run(store, latest, [table(batch)])
+            rows = [tuple(row.values()) for one in outcome.batches for row in one.to_pylist()]
+            found.append([*sorted(rows, key=lambda row: repr(row[0])), ("late", outcome.report.late)])
         return found
 
 

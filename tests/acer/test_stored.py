@@ -30,6 +30,7 @@ from tocsin.acer.fast import Fold
 from tocsin.acer.stored import NotPlainError, classes_of, dumped, loaded
 from tocsin.acer.stream import Remembered
 from tocsin.acer.windows import Window
+from tocsin.physical.streaming.state import RowStore, State
 
 LEAVES = (
     st.none()
@@ -184,19 +185,22 @@ PLANTED = [
 @pytest.mark.parametrize("made", PLANTED)
 def test_a_planted_state_is_refused_before_it_runs(made: Any, tmp_path: Path) -> None:
     one = shard(calling, *classes_of(calling))
-    state, *_ = one.step.run(one.step.begin(), [(1,)], [table([Row(1, "p", 0)])])
-    planted = pickle.dumps(made(str(tmp_path / "ran")))
+    store = RowStore(State.begin(1))
+    one.step.run(store, [(1,)], [table([Row(1, "p", 0)])])
+    store.memory = pickle.dumps(made(str(tmp_path / "ran")))
     with pytest.raises(errors.StateMismatchError, match="what your functions remember"):
-        one.step.run(replace(state, memory=planted), [(2,)], [table([Row(2, "p", 0)])])
+        one.step.run(store, [(2,)], [table([Row(2, "p", 0)])])
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("size", [1, 10, -1])
 def test_a_damaged_state_is_refused_by_name(size: int) -> None:
     one = shard(calling, *classes_of(calling))
-    state, *_ = one.step.run(one.step.begin(), [(1,)], [table([Row(1, "p", 0)])])
+    store = RowStore(State.begin(1))
+    one.step.run(store, [(1,)], [table([Row(1, "p", 0)])])
+    store.memory = store.memory[:size]
     with pytest.raises(errors.StateMismatchError, match="what your functions remember cannot be read"):
-        one.step.run(replace(state, memory=state.memory[:size]), [(2,)], [table([Row(2, "p", 0)])])
+        one.step.run(store, [(2,)], [table([Row(2, "p", 0)])])
 
 
 def test_functions_are_not_stored() -> None:

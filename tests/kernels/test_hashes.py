@@ -134,14 +134,12 @@ def test_only_rows_that_can_meet_are_twins() -> None:
 def test_matches_that_come_in_parts_get_the_ids_of_those_that_come_at_once() -> None:
     digests = (array([5, 5, 6]), array([7, 7, 8]))
     found = Matches(array([1] * 3), array([1] * 3), {"a": array([0, 1, 2])})
-    at_once = [half.tolist() for _, *halves in hashes.match_halves([found], digests) for half in halves]
-    parts = list(hashes.match_halves([_part(found, 0, 1), _part(found, 1, 3)], digests))
-    assert [
-        [*one, *other] for one, other in zip(*([half.tolist() for half in halves] for _, *halves in parts), strict=True)
-    ] == at_once
+    at_once = [half.tolist() for half in hashes.Identity(digests)(found)]
+    identify = hashes.Identity(digests)
+    parts = [[half.tolist() for half in identify(part)] for part in (_part(found, 0, 1), _part(found, 1, 3))]
+    assert [[*one, *other] for one, other in zip(*parts, strict=True)] == at_once
     assert len(set(at_once[0])) == 3
-    with_id = [half.tolist() for _, *halves in hashes.match_halves([found], digests, has_id=True) for half in halves]
-    assert len(set(with_id[0])) == 2
+    assert len(set(hashes.Identity(digests, has_id=True)(found)[0].tolist())) == 2
 
 
 def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
@@ -169,6 +167,6 @@ def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, schema)
     hashed = select(frame, *identity.hashes(F.col("s"), F.col("e"), events))
     by_spark = sorted(row[0] for row in select(identity.numbered(hashed), identity.match_id()).collect())
-    ((_, first, second),) = hashes.match_halves([found], digests)
+    first, second = hashes.Identity(digests)(found)
     both = zip(first.tolist(), second.tolist(), strict=True)
     assert sorted(f"{one & (2**64 - 1):016x}{other & (2**64 - 1):016x}" for one, other in both) == by_spark

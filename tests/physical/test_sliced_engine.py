@@ -13,10 +13,10 @@ from tocsin import errors
 from tocsin.analysis.schema import bind
 from tocsin.kernels.forms import walks_links
 from tocsin.kernels.kernel import kernel
+from tocsin.kernels.reach import MOST_WIDTH_US, width_us
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.sliced.describe import describe
-from tocsin.physical.sliced.width import MOST_WIDTH_US, width_us
+from tocsin.plan.describe import describe
 
 SECOND = 1_000_000
 SEQ = "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS"

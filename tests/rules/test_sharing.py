@@ -22,7 +22,7 @@ from tocsin.analysis.schema import bind
 from tocsin.kernels import run
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.model import Rows
-from tocsin.kernels.together import Together, common
+from tocsin.kernels.shared import SharedLoops, common
 from tocsin.optimizer.prefixes import Prefix, prefixes
 from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate
@@ -224,7 +224,7 @@ def test_a_beginning_with_too_many_matches_is_searched_by_each_rule() -> None:
     text = f"{ABC} rule R {begin} c : C {when} c in b [0 s, 1 s] rule S {begin} d : D {when} d in b [0 s, 1 s]"
     schemas = {name: {"ts": "bigint", "x": "bigint"} for name in "ABCD"}
     sources, kernels = common([kernel(bind(query, schemas, time="ts")) for query in timed(text)])
-    together = Together(kernels, sources)
+    together = SharedLoops(kernels, sources)
     bits = {source.types[0]: 1 << source.bit for source in sources}
     times = [(0, "A"), *((second * S, "B") for second in range(9)), (8 * S, "C"), (8 * S, "D")]
     given = Rows(np.array([ts for ts, _ in times]), np.array([bits[name] for _, name in times]))

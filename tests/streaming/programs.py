@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from tests.streaming.support import LAST, PLAN
+from tests.streaming.support import LAST, OPENED, PLAN
 
 import tocsin
+from tocsin.analysis.attributes import attributes_of
+from tocsin.analysis.holdings import variable_schemas
 from tocsin.engines import program_run
-from tocsin.kernels.together import flagging
+from tocsin.kernels.shared import flagging
 from tocsin.options import Options
-from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.arrow_types import schemas_of, types_in
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as types_of
+from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sliced.plain import Events, shipped_together
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.sliced.together import RULE
-from tocsin.physical.streaming.programs.plan import Asked, Plan
+from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.physical.streaming.state import State
 
 
@@ -52,13 +52,12 @@ class LiveProgram:
             strategy=strategy,
         )
         schemas = {name: run.read(name).schema for name in asked.reads}
-        plan = Plan(asked, {name: types_of(schema) for name, schema in schemas.items()})
+        plan = Plan(asked, {name: types_in(schema) for name, schema in schemas.items()})
         given = {name: tables[name] if name in tables else schema.empty_table() for name, schema in schemas.items()}
-        walk = Walk(ArrowTypes(schemas))
         needs = []
         for number, kernel in enumerate(plan.kernels):
-            looks = walk.looks(kernel.query.pattern)
-            needs.append(plan.needs(number, {name: attributes_of(looks[name]) for name in kernel.query.variables}))
+            held = variable_schemas(kernel.query.pattern, schemas_of(schemas))
+            needs.append(plan.needs(number, {name: attributes_of(held[name]) for name in kernel.query.variables}))
         self.table, layouts = shipped_together(
             flagging(plan.sources, plan.kernels),
             plan.kernels,
@@ -75,7 +74,7 @@ class LiveProgram:
         self.rules = [rule.name for rule in needed]
         self.step = plan.step(layouts, needs, places, schemas, (lateness_us,), result=result)
         self.ts = integers(array_of(self.table, names.TIME))
-        self.state = self.step.begin()
+        self.state = State.begin(1)
         self.found: dict[str, list[str]] = {name: [] for name in (shown if template is None else ())}
         self.events: list[dict[str, Any]] = []
         self.most_remembered = self.late = 0
@@ -87,15 +86,13 @@ class LiveProgram:
         """
         arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
         told = [int(self.ts[row]) for row in rows if not stalls] + ([] if latest is None else [latest])
-        self.state, batches, _, report = self.step.run(
-            State.from_bytes(self.state.to_bytes(PLAN), PLAN),
-            [(max(told),)] if told else [],
-            [arrived] if arrived is not None else [],
-        )
-        self.late += report.late
-        self.most_remembered = max(self.most_remembered, report.remembered)
+        store = OPENED[-1](State.from_bytes(self.state.to_bytes(PLAN), PLAN), self.step.retention)
+        outcome = self.step.run(store, [(max(told),)] if told else [], [arrived] if arrived is not None else [])
+        self.state = store.commit()
+        self.late += outcome.report.late
+        self.most_remembered = max(self.most_remembered, outcome.report.remembered)
         given: list[tuple[str, str]] = []
-        for batch in batches:
+        for batch in outcome.batches:
             if self.step.wanted is not None:
                 self.events += batch.to_pylist()
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,35 +13,36 @@ import pyarrow.compute as pc
 import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.runs.kernel import RunKernel, run_kernel
+from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Facts
-from tocsin.physical.aggregates import aggregated
-from tocsin.physical.claims import refused_by_kernels, refused_by_trends
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import named
 from tocsin.physical.counted import answered
-from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as types_of
-from tocsin.physical.sliced.counting import WINDOW, Counting
+from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.streaming.decisions import decisions
-from tocsin.physical.streaming.state import State
-from tocsin.physical.streaming.stepping import Step
+from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
+from tocsin.physical.streaming.state import RowStore, State
+from tocsin.physical.streaming.step import Step
+from tocsin.physical.streaming.store import RowRetention
+from tocsin.plan.due import due_of
+from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND
 
 LAST = 2**62
 PLAN = "plan"
+OPENED: list[Callable[[State, RowRetention], Any]] = [RowStore]  # the store that steps run on is the last of these
 
 
 class Live:
@@ -64,44 +65,45 @@ class Live:
         events = [Events(name, tables[name], "ts") for name in order]
         schemas = {name: tables[name].schema for name in named}
         distances = network(query, integer_time=True)
-        self.bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
+        self.bound = bind(query, {name: types_in(schema) for name, schema in schemas.items()})
         if strategy != "compact":  # a row is enumerated by the query as it was written
             query = optimize(query, Facts(self.bound.schemas, "ts", integer_time=True)).query
             self.bound = replace(self.bound, query=query)
-        is_counted = strategy == "trend" and refused_by_trends(query) is None
+        is_counted = strategy == "trend" and TREND.refuses(query) is None
         self.trend = trend(self.bound) if is_counted else None
         self.schemas = {name: schemas[name] for name in sorted(schemas)}
         compacting = strategy == "compact"
+        graphs = None
         if compacting:
-            self.kernel: AnyKernel = run_kernel(self.bound).as_graphs({name: schemas[name].names for name in schemas})
+            graphs = run_kernel(self.bound).as_graphs({name: schemas[name].names for name in schemas})
+            self.kernel: Search = graphs
             self.needs: dict[str, Any] = {}
         elif self.trend is not None:
             self.kernel = self.trend.kernel
             self.needs = needs_of(keys_of(self.kernel.query, self.trend.machine))
         else:
-            by_automaton = strategy == "automaton" or refused_by_kernels(query) is not None
+            by_automaton = strategy == "automaton" or KERNEL.refuses(query) is not None
             self.kernel = run_kernel(self.bound) if by_automaton else kernel(self.bound)
             if strategy == "aggregate":
-                self.kernel = aggregated(self.bound)
-            looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
-            self.needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
+                self.kernel = AGGREGATE.search(self.bound)
+            self.needs = needed(query, {name: attributes_of(self.bound.held[name]) for name in query.variables})
             if query.over_all_matches:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}
         self.table, layout = shipped(self.kernel, events, self.needs, ties=ties, id=None)
         if query.over_all_matches or compacting:
             layout = replace(layout, digests=())
-        self.step = Step(
-            self.kernel,
-            layout,
-            decisions(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None),
-            (lateness_us,),
-            counting=None if self.trend is None else Counting(self.trend, layout, None),
-            compacting=Compacting(self.kernel, layout) if compacting and isinstance(self.kernel, RunKernel) else None,
-        )
+        due = due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None)
+        rule = live_rule(self.kernel, layout, due)
+        if self.trend is not None:
+            rule = LiveRule(counting(self.trend, layout), due)
+        elif graphs is not None:
+            rule = LiveRule(Compacting(graphs, layout), due)
+        self.step = Step(alone(rule), (lateness_us,))
+        self.is_compact = compacting
         self.graphs: list[pa.RecordBatch] = []
         self.told: list[pa.Table] = []
         self.ts = integers(array_of(self.table, layout.time))
-        self.state = self.step.begin()
+        self.state = State.begin(1)
         self.ids: list[str] = []
         self.late = 0
         self.most_remembered = 0
@@ -110,21 +112,18 @@ class Live:
         """A micro-batch: the state goes through bytes, as it does in a checkpoint."""
         arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
         told = [int(self.ts[row]) for row in rows] + ([] if latest is None else [latest])
-        after, batches, _, report = self.step.run(
-            State.from_bytes(self.state.to_bytes(PLAN), PLAN),
-            [(max(told),)] if told else [],
-            [arrived] if arrived is not None else [],
-        )
-        self.state = after
-        self.late += report.late
-        self.most_remembered = max(self.most_remembered, report.remembered)
-        if self.step.compacting is not None:
-            self.graphs += batches
+        store = OPENED[-1](State.from_bytes(self.state.to_bytes(PLAN), PLAN), self.step.retention)
+        outcome = self.step.run(store, [(max(told),)] if told else [], [arrived] if arrived is not None else [])
+        self.state = store.commit()
+        self.late += outcome.report.late
+        self.most_remembered = max(self.most_remembered, outcome.report.remembered)
+        if self.is_compact:
+            self.graphs += outcome.batches
             return
         if not self.step.layout.digests:
-            self._tell(batches)
+            self._tell(outcome.batches)
             return
-        for batch in batches:
+        for batch in outcome.batches:
             halves = (batch.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
             self.ids += [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)]
 

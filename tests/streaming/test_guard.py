@@ -33,7 +33,7 @@ def reported(guard: Guard, times: list[int], lateness: int, chance: random.Rando
         for time in tasks[0]:
             tasks[1].remove(time)
         parcels = [guard.counted(np.array(task, np.int64), np.ones(len(task), np.int64)) for task in tasks]
-        arrived, over = guard.told(arrived, parcels)
+        arrived, over = guard.added(arrived, parcels)
         watermark = max([watermark, *(time - lateness for time in batch)])
         arrived = guard.open(arrived, watermark)
         found += over[0]

@@ -22,10 +22,10 @@ from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
-from tocsin.physical.shapes import arrow_type
 from tocsin.physical.sliced import layout
 from tocsin.physical.sliced.slices import slice_of
 from tocsin.physical.sliced.values import micros_of
+from tocsin.physical.spark_types import arrow_type
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition, repartition_by_range, select, to_spark, where
@@ -190,11 +190,11 @@ class Operator:
             idle_ms=None if self.live.idle_us is None else max(self.live.idle_us // 1000, 1),
         )
         shipped = self._shipped(for_stream=True)
-        parcels = Parcels(
+        shipment = ShippedEvents(
             shipped, (*self._columns(), *STREAMED), self._digests_of_key() if self.source.key != () else ()
         )
         partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = streams.shards_of(options, partitions, "" if parcels.keys else streams.NO_KEY)
+        shards = streams.shards_of(options, partitions, "" if shipment.keys else streams.NO_KEY)
         step = OperatorStep(
             self.machine,
             self._incoming(),
@@ -206,7 +206,7 @@ class Operator:
         called = (FORMAT, type(self.machine).__name__, *self.source.stream.schema.names)
         plan = streams.named(called, self.said, streams.types_in(shipped), shards)
         schema = self._worker_schema()
-        return streams.given_by(Shard(step, plan), parcels, shards, [(EVENTS,)], options, schema)
+        return streams.run_shards(Shard(step, plan), shipment, shards, [(EVENTS,)], options, schema)
 
     # --- what travels -----------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
 
 
 @dataclass(frozen=True)
-class Parcels:
+class ShippedEvents:
     """What travels to shards (`streaming.frames.Shipped`)."""
 
     frame: DataFrame

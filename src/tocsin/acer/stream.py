@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,8 @@ from tocsin.acer.functions import shown
 from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.acer.stored import dumped, loaded
 from tocsin.physical.sliced.layout import BITS
-from tocsin.physical.streaming.clocks import Clocks
-from tocsin.physical.streaming.state import State, unusable
-from tocsin.physical.streaming.stepping import Report
+from tocsin.physical.streaming.state import RowStore, unusable
+from tocsin.physical.streaming.step import Outcome, Report
 
 
 class Remembered(NamedTuple):
@@ -32,7 +31,7 @@ class Remembered(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatorStep:
-    """What a worker has to know; it is what `streaming.grouped.Steps` asks for.
+    """The program of a shard that runs functions of users (`streaming.grouped.Steps`).
 
     Attributes
     ----------
@@ -55,18 +54,19 @@ class OperatorStep:
     idle_ms: int | None = None
     classes: tuple[type, ...] = ()
 
-    def begin(self) -> State:
-        """A shard that has seen nothing."""
-        return State(Clocks.begin(len(self.lateness_us)))
+    @property
+    def retention(self) -> None:
+        """No rows are retained: machines have a memory of their own."""
+        return
 
     def run(
-        self, state: State, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
-    ) -> tuple[State, list[pa.RecordBatch], pa.Table | None, Report]:
-        """One step: the new state, the results, and what happened."""
-        clocks = state.clocks.told(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
+        self, store: RowStore, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
+    ) -> Outcome:
+        """Process a micro-batch."""
+        clocks = store.clocks.advanced(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
         # Events have times that are ticks: a watermark between two has passed all of the time before the second.
-        before, now = (-(-one.watermark // self.incoming.unit) * self.incoming.unit for one in (state.clocks, clocks))
-        known: dict[Identity, Remembered] = keys_in(state.memory)
+        before, now = (-(-one.watermark // self.incoming.unit) * self.incoming.unit for one in (store.clocks, clocks))
+        known: dict[Identity, Remembered] = keys_in(store.memory)
         arrived = self._arrived(new)
         outgoing = self.outgoing.empty()
         late = 0
@@ -82,8 +82,8 @@ class OperatorStep:
             watermark=clocks.watermark,
             growing=sum(one.grows for one in known.values()),
         )
-        memory = dumped(known) if known else b""
-        return replace(state, clocks=clocks, memory=memory), batches, None, report
+        store.clocks, store.memory = clocks, dumped(known) if known else b""
+        return Outcome(batches, report)
 
     def _woken(
         self,

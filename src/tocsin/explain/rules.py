@@ -30,13 +30,13 @@ from tocsin.analysis.rules.state import ProgramState, program_state, rule_sizes
 from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport
 from tocsin.analysis.temporal import Network, network
-from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType
 from tocsin.explain.check import tie_problems
 from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, microseconds
-from tocsin.physical.programs.claims import refusals
-from tocsin.physical.streaming.programs.claims import refused_on_streams
+from tocsin.physical.programs.claims import refusals, refused_on_streams
 from tocsin.reports import sections
 
 

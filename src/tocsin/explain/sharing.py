@@ -8,11 +8,10 @@ from dataclasses import replace
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.durations import format_us
 from tocsin.analysis.rules.declarations import schema_of
-from tocsin.kernels.reach import reach_of
+from tocsin.kernels.reach import reach_of, width_us
 from tocsin.optimizer.prefixes import Prefix, first_variables, prefixes
 from tocsin.physical.programs.claims import is_shared, refusals
-from tocsin.physical.sliced.groups import groups_of, has_other_keys
-from tocsin.physical.sliced.width import width_us
+from tocsin.plan.groups import groups_of, has_other_keys
 from tocsin.plan.prepare import bounded, rewritten
 
 

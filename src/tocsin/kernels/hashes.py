@@ -7,7 +7,7 @@ before it, the first with 42. The two digests of every event come from Spark; he
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -297,19 +297,41 @@ def holds_any(matches: Matches, marked: Mask) -> Mask:
     return found
 
 
-def match_halves(
-    matches: Iterable[Matches],
-    digests: Digests,
-    *groups: Integers | None,
-    has_id: bool = False,
-    made: Callable[[Made], Digests] | None = None,
-) -> Iterable[tuple[Matches, Integers, Integers]]:
-    """Matches with the two halves of their `match_id`; with an `id` column equal matches share one.
+class Identity:
+    """Computes the two halves of `match_id`, and numbers equal matches over all that it is given.
 
-    `made` gives the digests of the values of events that were made.
+    Parameters
+    ----------
+    digests
+        Those of the rows.
+    groups
+        Columns (slice, partition) that tell apart rows which never meet.
+    has_id
+        Whether a column identifies events: equal matches then share an id.
+    made
+        The digests of the values of events that were made.
     """
-    numbering = None if has_id else Numbering(digests, *groups)
-    for some in matches:
-        first, second = match_hashes(some, digests, None if made is None or some.made is None else made(some.made))
-        numbers = np.zeros(len(some), np.int64) if numbering is None else numbering.ordinals(some, first, second)
-        yield some, *halves(first, second, numbers)
+
+    def __init__(
+        self,
+        digests: Digests,
+        *groups: Integers | None,
+        has_id: bool = False,
+        made: Callable[[Made], Digests] | None = None,
+    ) -> None:
+        self.digests, self.made = digests, made
+        self.numbering = None if has_id else Numbering(digests, *groups)
+
+    @property
+    def may_find_equals(self) -> bool:
+        """Whether the number of a match can be another than 0."""
+        return self.numbering is not None and self.numbering.may_find_equals
+
+    def __call__(self, matches: Matches) -> tuple[Integers, Integers]:
+        """The halves of the ids of matches."""
+        made = None if self.made is None or matches.made is None else self.made(matches.made)
+        first, second = match_hashes(matches, self.digests, made)
+        numbers = np.zeros(len(matches), np.int64)
+        if self.numbering is not None:
+            numbers = self.numbering.ordinals(matches, first, second)
+        return halves(first, second, numbers)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.types import Kind
 from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
 from tocsin.kernels.forms import is_plain_sequence, without, words_of
@@ -18,46 +19,45 @@ from tocsin.kernels.limits import Starts, held_at_once
 from tocsin.kernels.links.tested import TestedWalker
 from tocsin.kernels.longest import is_ranged, longest
 from tocsin.kernels.matches import concatenate
-from tocsin.kernels.model import Carried, Matches, Rows, Source
+from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.policies import apply
 from tocsin.kernels.policies.duplicates import distinct
 from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next
 from tocsin.kernels.policies.unordered import one_of_each_set
-from tocsin.kernels.reach import Reach, reach_of
+from tocsin.kernels.reach import reach_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
 from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
 from tocsin.kernels.search.frame import Setting
 from tocsin.kernels.search.program import Program, program
+from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Reach):
-    """A compiled query. It can be pickled; the code is made where it runs.
+class Kernel(Search):
+    """A query as nested loops; its sources are its variables, negated and gathered ones included."""
 
-    Attributes
-    ----------
-    sources
-        Its variables, negated and gathered ones included.
-    carried
-        The columns its rows bring, beside time, flags and partition.
-    types
-        The event types of the pattern, sorted; `Rows.kinds` counts in it.
-    wants
-        By event type, the attributes that `Rows.event` must know.
-    """
-
-    sources: tuple[Source, ...]
-    carried: tuple[Carried, ...]
-    types: tuple[str, ...]
-    wants: Mapping[str, tuple[str, ...]]
     conditions: Conditions
-    selects: bool  # whether the loops apply the selection policy themselves
-    walks: bool  # whether a walk along links does instead
+    selects: bool  # whether the loops apply the selection policy themselves; otherwise links or a later test do
     stretch: Stretch | None = None  # what happened to the times of the rows it is given
+
+    @property
+    def aggregates(self) -> dict[ex.Expression, Kind]:
+        """The aggregates that matches bring in place of bags, and their types."""
+        return {aggregate: test.folds[0].kind for aggregate, test in self.conditions.asked.items()}
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The variables whose events matches do not bring."""
+        return self.conditions.hidden
+
+    @property
+    def binds_rows(self) -> bool:
+        """Whether a match brings every event that it binds: not where bags are ranges of a list."""
+        return self.conditions.ranged is None
 
     def find(
         self,
@@ -67,26 +67,7 @@ class Kernel(Reach):
         memory: int = MOST_MEMORY,
         jit: bool | None = None,
     ) -> Iterator[Matches]:
-        """The matches of a task's rows, some at a time; none twice. With time-outs these come last.
-
-        Parameters
-        ----------
-        rows
-            The rows.
-        most
-            How many matches one start may have.
-        memory
-            How many bytes may be held for matches.
-        jit
-            Whether to compile; None: when there are many rows.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When one start has more matches than `most`.
-        TooMuchMemoryError
-            When matches that must be known together take more than `memory`.
-        """
+        """Find the matches as `Search.find` describes; time-outs come last."""
         if rows.instants is None:
             return self._found(rows, most, memory, jit)
         moved, stretch = stretched(rows)

@@ -9,6 +9,11 @@ from tocsin.algebra.ties import compares_ties
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 
+REACHES_PER_SLICE = 16
+# So wide that the number of a slice and those beside it are far from the ends of 64 bits.
+LEAST_WIDTH_US = 2
+MOST_WIDTH_US = 2**62
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
@@ -99,3 +104,15 @@ def iteration_of(query: alg.Query) -> alg.Repeat | None:
     if not is_plain or not isinstance(node, alg.Repeat) or not isinstance(node.part, alg.Event) or node.most == 1:
         return None
     return node
+
+
+def width_us(reach: Reach, slice_us: int | None = None) -> int | None:
+    """The width of the slices; None when the query cannot be cut by time.
+
+    `slice_us` is what the user wants; what copies need is the least there is.
+    """
+    farthest = max(reach.back_us, reach.ahead_us)
+    if not reach.can_slice or farthest > MOST_WIDTH_US:
+        return None
+    wanted = REACHES_PER_SLICE * (reach.back_us + reach.ahead_us) if slice_us is None else slice_us
+    return max(min(wanted, MOST_WIDTH_US), farthest, LEAST_WIDTH_US)

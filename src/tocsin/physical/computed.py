@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -21,15 +23,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
 from tocsin.analysis.inference import type_of as inferred
 from tocsin.analysis.types import DataType
-from tocsin.kernels.expressions import interpret
-from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.expressions import interpret
+from tocsin.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.compat import make_ready_for_python, schema_of
-from tocsin.physical.schemas import type_of
-from tocsin.physical.shapes import SparkTypes, arrow_type
 from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
+from tocsin.physical.spark_types import arrow_type, to_spark, type_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 
@@ -128,7 +129,7 @@ def computed(
     *,
     before: Sequence[str] = (),
     after: Sequence[str] = (),
-    always: str | None = None,
+    always: Sequence[str] = (),
 ) -> DataFrame:
     """The values of the original query, from the DataFrame of the native ones. Nothing runs.
 
@@ -141,7 +142,7 @@ def computed(
     before, after
         Columns that stay as they are, on both sides of the values.
     always
-        A column whose rows HAVING keeps where it is not NULL: late events of a stream.
+        Columns whose rows HAVING keeps where one is not NULL: other outputs of a stream.
     """
     schema = schema_of(frame)
 
@@ -166,27 +167,15 @@ def computed(
         if value is None:
             dtypes.append(schema[name].dataType)
         else:
-            dtypes.append(SparkTypes({}).fixed(inferred(value, Environment(typed)), _declared(value)))
+            dtypes.append(to_spark(inferred(value, Environment(typed))))
     make_ready_for_python(frame)
     fields = [T.StructField(name, dtype) for (name, _), dtype in zip(values, dtypes, strict=True)]
     work = Values(tuple(values), tuple(map(arrow_type, dtypes)), tuple(texts), made.collected)
     found = frame.mapInArrow(work, T.StructType(fields))
     if made.having is None:
         return found
-    kept = F.col(KEPT)
-    kept = kept if always is None else kept | F.col(always).isNotNull()
+    kept = reduce(or_, (F.col(name).isNotNull() for name in always), F.col(KEPT))
     return select(where(found, kept), *(F.col(name) for name, _ in values[:-1]))
-
-
-def _declared(value: ex.Expression) -> str | None:
-    """The type of a value as the user has declared it."""
-    match value:
-        case rx.Apply():
-            return value.function.gives
-        case ex.Aggregate(monoid=monoid) if monoid is not None:
-            return monoid.gives
-        case _:
-            return None
 
 
 @dataclass(frozen=True)

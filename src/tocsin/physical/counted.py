@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
 from tocsin.kernels.trends.answers import Totals
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
-from tocsin.physical.sliced.counting import TOTALS, WINDOW, Counting, added_up
+from tocsin.physical.sliced.counting import TOTALS, WINDOW, added_up, counting
 from tocsin.physical.sliced.plain import Events, shipped
+from tocsin.physical.sliced.worker import task_of
 
 Known = dict[ex.Expression, Any]
 
@@ -23,7 +24,7 @@ def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -
     """The window if there are windows, and the values of RETURN, for every group or for all."""
     needs = needs_of(keys_of(trend.kernel.query, trend.machine))
     table, layout = shipped(trend.kernel, events, needs, ties=ties, id=None)
-    counted = list(Counting(trend, layout, None).counted(table)) if table.num_rows else []
+    counted = list(task_of(counting(trend, layout)).run(table)) if table.num_rows else []
     return answered(trend, pa.Table.from_batches(counted) if counted else None)
 
 

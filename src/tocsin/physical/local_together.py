@@ -9,19 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.text import to_text
+from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.together import common, flagging
+from tocsin.kernels.shared import common, flagging
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.local import events_of, kept_batches
-from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.places import RULE, placed, schema_of
 from tocsin.physical.sliced.plain import shipped_together
-from tocsin.physical.sliced.together import RULE, JointTask, members_of, placed, schema_of
+from tocsin.physical.sliced.worker import Member, Task, search_groups
 from tocsin.plan.prepare import prepare
 
 
@@ -51,30 +52,31 @@ def match_together(
     max_matches_per_start: int = MOST_MATCHES_PER_START,
     max_task_memory: int = MOST_MEMORY,
 ) -> dict[str, Matched]:
-    """The matches of queries that can be searched together (`tocsin.physical.sliced.groups.is_joint`), by name.
+    """The matches of queries that can be searched together (`tocsin.plan.groups.is_joint`), by name.
 
     `ids` are the columns that identify the events of each.
     """
     types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
     events = events_of(types, {name: inputs[name] for name in types}, time, "")
-    schemas = {group.type: group.table.schema for group in events if group.type is not None}
-    attributes = {name: attribute_types(schema) for name, schema in schemas.items()}
+    attributes = {group.type: types_in(group.table.schema) for group in events if group.type is not None}
     bounds = []
     for query in queries.values():
         own = {name: attributes[name] for name in alg.event_types(query.pattern)}
         bounds.append(prepare(query, own, time).bound)
     sources, kernels = common([kernel(bound) for bound in bounds])
-    walk = Walk(ArrowTypes(schemas))
-    needs = []
-    for query in queries.values():
-        looks = walk.looks(query.pattern)
-        needs.append(needed(query, {name: attributes_of(looks[name]) for name in query.variables}))
+    needs = [
+        needed(bound.query, {name: attributes_of(bound.held[name]) for name in bound.query.variables})
+        for bound in bounds
+    ]
     table, layouts = shipped_together(flagging(sources, kernels), kernels, events, needs, [*ids.values()])
     held: list[pa.DataType] = []
     places = [placed(types_of(table.schema, layout), held) for layout in layouts]
-    members = members_of(sources, kernels, range(len(kernels)), layouts, places, [None] * len(kernels), [*ids.values()])
-    task = JointTask(members, max_matches_per_start, memory=max_task_memory)
-    found = pa.Table.from_batches(kept_batches(task.matches(table), max_task_memory), schema_of(held))
+    members = [
+        Member(search, layout, id is not None, to_text(search.query), number, own)
+        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
+    ]
+    task = Task(search_groups(sources, kernels, members, [None] * len(members)), max_matches_per_start, max_task_memory)
+    found = pa.Table.from_batches(kept_batches(task.run(table), max_task_memory), schema_of(held))
     clock = events[0].table.schema.field(events[0].time).type
     matched: dict[str, Matched] = {}
     for number, name in enumerate(queries):

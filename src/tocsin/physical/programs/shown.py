@@ -14,7 +14,7 @@ from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.joint import Searched
 from tocsin.physical.sliced.matches import bindings_of
-from tocsin.physical.sliced.together import RULE
+from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
@@ -26,7 +27,7 @@ from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
@@ -38,7 +39,7 @@ def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> D
     kernel, shipment, schema = ship(kernel, inputs)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    return named(kernel, inputs, rows.mapInArrow(Compacting(kernel, shipment.layout, width), schema))
+    return named(kernel, inputs, rows.mapInArrow(task_of(Compacting(kernel, shipment.layout), width), schema))
 
 
 def ship(

@@ -1,44 +1,38 @@
-"""The functions that Spark runs to count: totals of a task's rows, then answers from the totals of a group.
-
-They are sent to the workers, and import neither Spark nor what plans them.
-"""
+"""Count in workers: the totals of a task's rows, then answers from the totals of a group. No Spark here."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from tocsin.algebra.text import to_text
+from tocsin.kernels.model import Rows
 from tocsin.kernels.trends.answers import Totals, nothing, together
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.sliced.layout import KEY, Layout
-from tocsin.physical.sliced.rows import array_of, codes, integers, key_of, rows_of
+from tocsin.physical.sliced.rows import array_of, codes, integers, key_of
+from tocsin.physical.sliced.worker import Member
 
 TOTALS, ALL_TOTALS = "__tocsin_totals", "__tocsin_all_totals"
 WINDOW = "__tocsin_window"
 
 
 @dataclass(frozen=True)
-class Counting:
-    """What a worker does with the rows of a task: one row for every window and group of starts, with its totals."""
+class Counting(Member):
+    """A search that counts its matches: one row for every window and group of starts, with its totals."""
 
-    trend: Trend
-    layout: Layout
-    width_us: int | None
+    summarizes: ClassVar[bool] = True
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count."""
-        received = [batch for batch in batches if batch.num_rows]
-        if received:
-            yield from self.counted(pa.Table.from_batches(received))
+    trend: Trend = field(kw_only=True)
 
-    def counted(self, table: pa.Table, owned: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
-        """The groups of the matches of a table, or of those that start within two instants."""
-        rows = replace(rows_of(table, self.trend.kernel, self.layout, self.width_us), owned=owned)
+    def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
+        """Count the matches of rows by group."""
         columns = [
             key_of(table, self.layout.packing.key_bits) if name == KEY else array_of(table, name)
             for gathered in self.layout.gathered
@@ -66,9 +60,14 @@ class Counting:
         yield pa.RecordBatch.from_arrays(arrays, names=[*names, TOTALS])
 
 
+def counting(trend: Trend, layout: Layout) -> Counting:
+    """The member of a task that counts."""
+    return Counting(trend.kernel, layout, text=to_text(trend.kernel.query), trend=trend)
+
+
 @dataclass(frozen=True)
 class Answers:
-    """What a worker does with the totals of a group."""
+    """The function that adds up the totals of a group, and answers."""
 
     trend: Trend
 

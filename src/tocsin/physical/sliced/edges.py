@@ -6,7 +6,7 @@ Like `worker` this is sent to the tasks. The argument why nothing is missed is i
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from tocsin import errors
 from tocsin.kernels.hashes import halves, holds_any, match_hashes, ordinals, twins
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.layout import BITS, END, FIRST_HALF, SECOND_HALF, START, Layout, variable
-from tocsin.physical.sliced.rows import array_of, integers, rows_of
-from tocsin.physical.sliced.worker import Task
+from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.sliced.worker import Member, Task
 
 ORIGIN = "__tocsin_origin"
 # What the origin says of a row that is a match: NULL when no other match can be equal to it.
@@ -146,7 +146,7 @@ def _batch(schema: pa.Schema, size: int, columns: Mapping[str, pa.Array]) -> pa.
 
 
 @dataclass(frozen=True)
-class Inside(Task):
+class Inside(Member):
     """The first pass: the matches that lie in one task, its rows near edges, and the times it has.
 
     Attributes
@@ -155,15 +155,13 @@ class Inside(Task):
         The window of the query.
     reach_us
         How near to an edge a row must be to be sent on.
-    numbers
-        Whether equal matches are numbered: they are not when the events have ids.
     """
 
     window_us: int = 0
     reach_us: int = 0
-    numbers: bool = True
 
-    def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
+        """Write matches, rows near edges and runs in the columns of all three."""
         task = _task_number()
         gatherer = Gatherer(table, self.layout)
         fields = [*_nothing(self.layout, gatherer).schema, *(field.with_nullable(True) for field in table.schema)]
@@ -171,7 +169,8 @@ class Inside(Task):
         times = integers(array_of(table, self.layout.time))
         lows, highs = runs(times, self.window_us)
         is_edge = near_edges(times, lows, highs, self.reach_us)
-        yield from self._inside(table, gatherer, schema, is_edge)
+        found = self.search.find(rows, most=most, memory=memory)
+        yield from self._inside(found, table, rows, gatherer, schema, is_edge)
         edges = table if is_edge.all() else table.filter(pa.array(is_edge))
         origin = pa.array([task], pa.int32())
         for batch in edges.combine_chunks().to_batches():
@@ -183,15 +182,20 @@ class Inside(Task):
         yield _batch(schema, len(lows), {START: pa.array(lows), END: pa.array(highs), ORIGIN: own})
 
     def _inside(
-        self, table: pa.Table, gatherer: Gatherer, schema: pa.Schema, is_edge: Mask
+        self,
+        found_here: Iterable[Matches],
+        table: pa.Table,
+        rows: Rows,
+        gatherer: Gatherer,
+        schema: pa.Schema,
+        is_edge: Mask,
     ) -> Iterator[pa.RecordBatch]:
-        rows = rows_of(table, self.kernel, self.layout, None)
-        digests = _digests(table, self.layout)
+        digests = self.digests(table) if self.layout.digests else None
         marked = None
-        if digests is not None and self.numbers:
+        if digests is not None and not self.has_id:
             own = twins([column for column in (*digests, rows.partition) if column is not None])
             marked = is_edge if own is None else is_edge | own
-        for matches in self.kernel.find(rows, most=self.most, memory=self.memory):
+        for matches in found_here:
             for portion in portions(matches):
                 found = gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
                 columns = dict(zip(found.schema.names, found.columns, strict=True))
@@ -202,23 +206,42 @@ class Inside(Task):
 
 
 @dataclass(frozen=True)
-class Across(Task):
+class Crossing(Member):
+    """The search of the second pass: the matches with rows of several tasks, with hashes in place of ids."""
+
+    def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
+        """Write the matches that cross tasks."""
+        gatherer = Gatherer(table, self.layout)
+        digests = self.digests(table) if self.layout.digests else None
+        origins = integers(array_of(table, ORIGIN))
+        for matches in self.search.find(rows, most=most, memory=memory):
+            for portion in portions(take(matches, crosses(matches, origins))):
+                yield gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
+
+
+@dataclass(frozen=True)
+class Across:
     """The second pass: matches go through, those over several tasks are found, and the times of tasks are compared.
 
     Attributes
     ----------
+    task
+        The task of one `Crossing`.
     slack_us
         How much of time two tasks may have in common.
-    numbers
-        Whether equal matches are numbered.
     """
 
-    slack_us: int = 0
-    numbers: bool = True
+    task: Task
+    slack_us: int
+
+    @property
+    def member(self) -> Member:
+        """The search."""
+        return self.task.groups[0].members[0]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All matches whose start is in the task's slices."""
-        names = match_columns(self.layout)
+        names = match_columns(self.member.layout)
         events: list[pa.RecordBatch] = []
         found: list[Run] = []
         waiting: list[pa.RecordBatch] = []
@@ -239,22 +262,13 @@ class Across(Task):
             if alone.any():
                 yield self._identified(_some(batch, alone).select(list(names)), types)
         self._check(found)
-        for batch in self.matches(pa.Table.from_batches(events)) if events else ():
-            if self.numbers and self.layout.digests:
+        for batch in self.task.run(pa.Table.from_batches(events)) if events else ():
+            if self.member.layout.digests and not self.member.has_id:
                 waiting.append(batch)
             else:
                 yield self._identified(batch, types)
         if waiting:
             yield from self._numbered(waiting, types)
-
-    def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        rows = rows_of(table, self.kernel, self.layout, self.width_us)
-        gatherer = Gatherer(table, self.layout)
-        digests = _digests(table, self.layout)
-        origins = integers(array_of(table, ORIGIN))
-        for matches in self.kernel.find(rows, most=self.most, memory=self.memory):
-            for portion in portions(take(matches, crosses(matches, origins))):
-                yield gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
 
     def _check(self, found: list[Run]) -> None:
         both = overlapping(found, self.slack_us)
@@ -271,7 +285,7 @@ class Across(Task):
     ) -> pa.RecordBatch:
         """A batch of matches with the halves of `match_id` where the hashes were."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        if self.layout.digests:
+        if self.member.layout.digests:
             pair = (integers(columns[FIRST_HALF]), integers(columns[SECOND_HALF]))
             numbers = np.zeros(batch.num_rows, np.int64) if numbers is None else numbers
             first, second = halves(*pair, numbers)
@@ -292,13 +306,6 @@ class Across(Task):
         ends = np.cumsum([batch.num_rows for batch in batches])
         for batch, numbers in zip(batches, np.split(ordinals(first, second), ends[:-1]), strict=True):
             yield self._identified(batch, types, numbers)
-
-
-def _digests(table: pa.Table, layout: Layout) -> tuple[Integers, Integers] | None:
-    if not layout.digests:
-        return None
-    first, second = (integers(array_of(table, name)) for name in layout.digests)
-    return first, second
 
 
 def _mask(array: pa.Array) -> Mask:

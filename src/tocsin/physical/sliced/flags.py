@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.kernels.model import WORD_BITS, Source
+from tocsin.kernels.searches import Search
 from tocsin.physical.columns import Binding, Compiler
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.kernels import AnyKernel, needs_kinds
 from tocsin.physical.sliced.layout import Packing
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.questions import Questions
 from tocsin.physical.sliced.values import NARROW, cast
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 
@@ -38,7 +38,7 @@ class Flags:
         What its conditions ask DataFrames.
     """
 
-    kernel: AnyKernel
+    kernel: Search
     parts: Sequence[Part]
     source_shapes: dict[str, Shape]
     questions: Questions
@@ -118,7 +118,7 @@ class Flags:
         """How the bits are laid out when the attributes of so many types are asked for."""
         kernel = self.kernel
         asks = (
-            needs_kinds(kernel)
+            kernel.needs_kinds
             or wanting > 1
             or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
         )

@@ -1,4 +1,4 @@
-"""The function that Spark runs for compact output: batches of events in, one row for each end with a graph of matches.
+"""Compact output in workers: one row for each event that matches end at, with the graph of these matches.
 
 A row holds the events of its matches once, by type and in order of time, however many matches they are in.
 """
@@ -6,44 +6,39 @@ A row holds the events of its matches once, by type and in order of time, howeve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Integers, Rows
-from tocsin.kernels.runs.arena import LEAF, UNION
 from tocsin.kernels.runs.compact import fingerprint, packed, packed_unit
-from tocsin.kernels.runs.graphs import Graphs
+from tocsin.kernels.runs.found import Graphs
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.physical.sliced.layout import END, START, Layout, member, variable
-from tocsin.physical.sliced.rows import array_of, rows_of
+from tocsin.kernels.runs.texts import LEAF, UNION
+from tocsin.physical.sliced.layout import END, START, member, variable
+from tocsin.physical.sliced.rows import array_of
+from tocsin.physical.sliced.worker import Member
 
 COUNT, STARTS, GRAPH = "__tocsin_count", "__tocsin_starts", "__tocsin_graph"
 
 
 @dataclass(frozen=True)
-class Compacting:
-    """What a worker has to know; the kernel wants every attribute of every type."""
+class Compacting(Member):
+    """A search that writes graphs; it wants every attribute of every type."""
 
-    kernel: RunKernel
-    layout: Layout
-    width_us: int | None = None
+    summarizes: ClassVar[bool] = True
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The graphs of one task's rows."""
-        received = [batch for batch in batches if batch.num_rows]
-        if received:
-            yield from self.graphs(pa.Table.from_batches(received))
+    search: RunKernel
 
-    def graphs(self, table: pa.Table, owned: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
-        """The graphs of a table of rows, or of the matches that end within two instants."""
-        rows = replace(rows_of(table, self.kernel, self.layout, self.width_us), owned=owned)
+    def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
+        """Write the matches of rows as graphs."""
         kinds = np.zeros(len(rows.ts), np.int64) if rows.kinds is None else rows.kinds
         # By type and then in order: a row's place in the events of every graph it is part of.
         rank = np.empty(len(rows.ts), np.int64)
         rank[np.lexsort((rows.ts if rows.order is None else rows.order, kinds))] = np.arange(len(rows.ts))
-        for some in self.kernel.graphs(rows):
+        for some in self.search.graphs(rows):
             yield self._batch(some, table, rows, kinds, rank)
 
     def _batch(self, some: Graphs, table: pa.Table, rows: Rows, kinds: Integers, rank: Integers) -> pa.RecordBatch:
@@ -54,7 +49,7 @@ class Compacting:
         events = some.events.copy()
         events[is_kept], events[is_leaf] = event_of, start_of
         assert UNION < LEAF < 0
-        mark, unit = fingerprint(self.kernel.tables), packed_unit(self.kernel.unit)
+        mark, unit = fingerprint(self.search.tables), packed_unit(self.search.unit)
         graphs = [
             packed(mark, unit, some.steps[begin:end], events[begin:end], some.before[begin:end], root)
             for begin, end, root in zip(
@@ -67,7 +62,7 @@ class Compacting:
             COUNT: pa.array([str(count) for count in some.counts], pa.string()),
             STARTS: pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(rows.ts[leaves[1]])),
         }
-        for number, name in enumerate(self.kernel.types):
+        for number, name in enumerate(self.search.types):
             own = np.flatnonzero(kinds[kept[1]] == number)
             counts = np.bincount(kept[0][own], minlength=len(some))
             ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)

@@ -17,29 +17,30 @@ from pyspark.sql import types as T
 from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source
-from tocsin.kernels.together import common, flagging
+from tocsin.kernels.reach import width_us
+from tocsin.kernels.shared import common, flagging
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper, counting
-from tocsin.physical.sliced.groups import Key, groups_of
 from tocsin.physical.sliced.layout import Layout, Packing
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.needs import Needs
 from tocsin.physical.sliced.parts import Part
+from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sliced.slices import Group, distribute_to
-from tocsin.physical.sliced.together import HALVES, RULE, JointTask, members_of, placed
-from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sliced.worker import Member, Task, search_groups
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where
+from tocsin.plan.groups import Key, groups_of
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 
 
 @dataclass(frozen=True)
-class Member:
+class RuleSearch:
     """A query to be searched for beside others.
 
     Attributes
@@ -71,7 +72,7 @@ class Mixed:
     parts
         Where a condition holds, a row is an event of this part.
     kept
-        Where it is a match that was found before, to be handed on; None: nowhere.
+        Where it is a match that was found before, to be passed on; None: nowhere.
     columns
         The columns of such a match.
     """
@@ -108,7 +109,7 @@ def fits(kernels: Sequence[Kernel]) -> bool:
 
 
 def search(
-    members: Sequence[Member],
+    members: Sequence[RuleSearch],
     inputs: Inputs,
     parts: Sequence[Part],
     *,
@@ -117,7 +118,7 @@ def search(
     mixed: Sequence[Mixed] = (),
     kinds: Iterable[T.DataType] = (),
 ) -> Searched:
-    """The matches of all members, and those that are handed on.
+    """The matches of all members, and those that are passed on.
 
     Parameters
     ----------
@@ -146,27 +147,19 @@ def search(
         groups.append(shipper.group(own, key))
     frame = shipper.frame()
     make_ready_for_python(frame)
-    before = F.col(names.TAPE).getField(names.FIRST_HALF) if shipper.hands_on else None
+    before = F.col(names.PASSED_ON).getField(names.FIRST_HALF) if shipper.passes_on else None
     rows = distribute_to(frame, shipper.names, groups, shipper.micros, before)
     held = list(kinds)
     places = [
         placed([variable_type(inputs, gathered, shapes[gathered.name]) for gathered in layout.gathered], held)
         for layout, shapes in zip(shipper.layouts, shipper.shapes, strict=True)
     ]
-    task = JointTask(
-        members_of(
-            sources,
-            kernels,
-            [member.number for member in members],
-            shipper.layouts,
-            places,
-            [groups[group].width_us for group in of_group],
-            [member.id for member in members],
-        ),
-        most,
-        tuple(to_text(member.kernel.query) for member in members),
-        memory,
-    )
+    searches = [
+        Member(member.kernel, layout, member.id is not None, to_text(member.kernel.query), member.number, own)
+        for member, layout, own in zip(renumbered, shipper.layouts, places, strict=True)
+    ]
+    widths = [groups[group].width_us for group in of_group]
+    task = Task(search_groups(sources, kernels, searches, widths), most, memory)
     schema = T.StructType().add(RULE, T.IntegerType())
     for name in HALVES:
         schema = schema.add(name, T.LongType())
@@ -202,14 +195,14 @@ class JointShipper:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[RuleSearch],
         sources: Sequence[Source],
         inputs: Inputs,
         single: Sequence[Part],
         mixed: Sequence[Mixed],
     ) -> None:
         self.single, self.mixed = single, mixed
-        self.hands_on = any(one.kept is not None for one in mixed)
+        self.passes_on = any(one.kept is not None for one in mixed)
         parts = [*single, *(part for one in mixed for _, part in one.parts)]
         kernels = [member.kernel for member in members]
         flags = flagging(sources, kernels)
@@ -291,14 +284,14 @@ class JointShipper:
     def names(self) -> list[str]:
         """The columns that travel."""
         shipped = [*(column.name for column in self.every.columns), names.BITS]
-        return [*shipped, names.TAPE] if self.hands_on else shipped
+        return [*shipped, names.PASSED_ON] if self.passes_on else shipped
 
     def frame(self) -> DataFrame:
-        """A row per event, and one for each match that is handed on."""
+        """A row per event, and one for each match that is passed on."""
         frames = [self._mixed(one) for one in sorted(self.mixed, key=lambda one: one.kept is None)]  # types come first
         for part in self.single:
             columns = self.every.values(part, self.packing)
-            columns += [F.lit(None).alias(names.TAPE)] if self.hands_on else []
+            columns += [F.lit(None).alias(names.PASSED_ON)] if self.passes_on else []
             frames.append(select(where(part.renamed, self.every.filter(part)), *columns))
         return union(frames)
 
@@ -308,13 +301,13 @@ class JointShipper:
         passes = [is_own & self.every.filter(part) for is_own, part, _ in events]
         passes += [] if mixed.kept is None else [mixed.kept]
         chosen = []
-        for place, name in enumerate(name for name in self.names if name != names.TAPE):
+        for place, name in enumerate(name for name in self.names if name != names.PASSED_ON):
             branches = [(is_own, columns[place]) for is_own, _, columns in events]
             value = F.cases(branches) if branches else F.lit(None)
             chosen.append((F.coalesce(value, F.bigint(names.OWN_COPY)) if name == names.BITS else value).alias(name))
         if mixed.kept is not None:
             match = F.struct(*(F.col(name).alias(name) for name in mixed.columns))
-            chosen.append(F.when(mixed.kept, match).alias(names.TAPE))
-        elif self.hands_on:
-            chosen.append(F.lit(None).alias(names.TAPE))
+            chosen.append(F.when(mixed.kept, match).alias(names.PASSED_ON))
+        elif self.passes_on:
+            chosen.append(F.lit(None).alias(names.PASSED_ON))
         return select(where(mixed.frame, reduce(or_, passes)), *chosen)

@@ -38,7 +38,7 @@ EVENT = "__tocsin_event"  # of a stream that shows late events: all of it, as JS
 START, END = "__tocsin_start", "__tocsin_end"
 FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
 MISSING = "__tocsin_missing"  # with time-outs: how many parts of the pattern there are, 0 for a match
-TAPE = "__tocsin_tape"  # a match that was found before and is handed on
+PASSED_ON = "__tocsin_passed_on"  # a match that was found before
 
 FLAGS_AT = 2
 OWN_COPY = 1  # what bits 0–1 hold for the slice an event lies in

@@ -14,7 +14,8 @@ from tocsin.algebra.text import to_text
 from tocsin.analysis import types as analysis
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.reach import width_us
+from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.options import Options
 from tocsin.physical import identity
@@ -24,15 +25,13 @@ from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.computed import computed, split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
-from tocsin.physical.sliced.kernels import AnyKernel, asked_of, shown
 from tocsin.physical.sliced.layout import Gathered
-from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
-from tocsin.physical.sliced.worker import Task
+from tocsin.physical.sliced.worker import Member, task_of
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
@@ -58,14 +57,14 @@ class Found:
     shapes: dict[str, Shape]
 
 
-class Search(Protocol):
-    """A way to find the matches of a kernel."""
+class Finder(Protocol):
+    """A way to find the matches of a search on Spark."""
 
     def __call__(self, kernel: Any, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
         """The matches before RETURN."""
 
 
-def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, find: Search | None = None) -> DataFrame:
+def matches(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, find: Finder | None = None) -> DataFrame:
     """The matches of a query; the columns are `match_id`, `start`, `end`, then those of RETURN or of the variables.
 
     `find` finds them; by default time slices are shuffled.
@@ -86,15 +85,15 @@ def matches(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, f
     return returned(kernel, inputs, Found(frame, found.shapes), match_id)
 
 
-def compiler_of(kernel: AnyKernel, found: Found) -> Compiler:
+def compiler_of(kernel: Search, found: Found) -> Compiler:
     """What compiles expressions over the matches."""
     return Compiler(bindings_of(kernel.query, found.shapes), known_of(kernel))
 
 
 def returned(
-    kernel: AnyKernel, inputs: Inputs, found: Found, match_id: Column, late: Column | None = None
+    kernel: Search, inputs: Inputs, found: Found, match_id: Column, others: Sequence[Column] = ()
 ) -> DataFrame:
-    """The columns that users see of the matches that HAVING keeps, and that of late events behind them.
+    """The columns that users see of the matches that HAVING keeps, and those of other outputs of a stream behind them.
 
     The native condition of HAVING has been applied before; what Python decides is decided here.
     """
@@ -106,7 +105,7 @@ def returned(
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
     ]
-    after = [*(_said_of_timeouts(query) if query.timeouts else ()), *([] if late is None else [late])]
+    after = [*(_said_of_timeouts(query) if query.timeouts else ()), *others]
     columns = (compiler.output(each.expression).alias(each.name) for each in returns)
     frame = select(found.frame, *before, *columns, *after)
     if made.is_native:
@@ -116,7 +115,7 @@ def returned(
         made,
         before=[name for column in before for name in column.names],
         after=[name for column in after for name in column.names],
-        always=None if late is None else late.names[0],
+        always=[name for column in others for name in column.names],
     )
 
 
@@ -128,44 +127,37 @@ def _said_of_timeouts(query: alg.Query) -> list[Column]:
     return [status.alias(STATUS), F.cases(late).alias(MISSING)]
 
 
-def over_all(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+def over_all(kernel: Search, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
     """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
     found = search(kernel, inputs, options, with_digests=False)
     query = kernel.query
     return overall(query, found.frame, bindings_of(query, found.shapes), time=inputs.time_kind)
 
 
-def search(kernel: AnyKernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
+def search(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
     """The matches of a kernel with the events and attributes that the query's outputs need."""
     shipment, found = ship(kernel, inputs, with_digests=with_digests)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    task = Task(
-        kernel,
-        shipment.layout,
-        width,
-        options.max_matches_per_start,
-        to_text(kernel.query),
-        has_id=inputs.id is not None,
-        memory=options.task_bytes,
-    )
+    member = Member(kernel, shipment.layout, inputs.id is not None, to_text(kernel.query))
+    task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 
 
 def ship(
-    kernel: AnyKernel, inputs: Inputs, *, with_digests: bool, stream: int = 0, rated: Sequence[str] = ()
+    kernel: Search, inputs: Inputs, *, with_digests: bool, stream: int = 0, rated: Sequence[str] = ()
 ) -> tuple[Shipment, dict[str, Shape]]:
     """What travels, and the variables and attributes that the query's outputs need."""
     attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
     is_identified = not with_digests and not kernel.query.over_all_matches
-    needs = shown(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
+    needs = brought(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
     shipper = Shipper(kernel, inputs, needs, with_digests=with_digests, stream=stream, rated=rated)
     shipment = shipper.shipment()
     make_ready_for_python(shipment.frame)
     return shipment, shipper.shapes
 
 
-def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
+def schema_of(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
     """The columns that a task gives."""
     schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
     if shipment.layout.digests:
@@ -174,7 +166,7 @@ def schema_of(kernel: AnyKernel, inputs: Inputs, shipment: Shipment, shapes: dic
         schema = schema.add(names.MISSING, T.LongType())
     for number, gathered in enumerate(shipment.layout.gathered):
         schema = schema.add(names.variable(number), variable_type(inputs, gathered, shapes[gathered.name]))
-    for number, kind in enumerate(asked_of(kernel).values()):
+    for number, kind in enumerate(kernel.aggregates.values()):
         schema = schema.add(names.value(number), T.DoubleType() if kind is analysis.Kind.DOUBLE else T.LongType())
     return schema
 
@@ -188,11 +180,11 @@ def variable_type(inputs: Inputs, gathered: Gathered, shape: Shape) -> T.DataTyp
     return T.ArrayType(struct) if gathered.is_iterated else struct
 
 
-def known_of(kernel: AnyKernel) -> dict[ex.Expression, Value]:
+def known_of(kernel: Search) -> dict[ex.Expression, Value]:
     """The aggregates that tasks have computed."""
     return {
         aggregate: Value(F.col(names.value(number)), Kind.DOUBLE if kind is analysis.Kind.DOUBLE else Kind.INTEGER)
-        for number, (aggregate, kind) in enumerate(asked_of(kernel).items())
+        for number, (aggregate, kind) in enumerate(kernel.aggregates.items())
     }
 
 
@@ -219,14 +211,14 @@ def bindings_of(
     return found
 
 
-def _is_identified_after(kernel: AnyKernel, inputs: Inputs) -> bool:
+def _is_identified_after(kernel: Search, inputs: Inputs) -> bool:
     """Whether the events' own ids make `match_id` after the search: not without all events, nor where types count."""
-    if inputs.id is None or isinstance(kernel, RunKernel) or kernel.conditions.ranged is not None:
+    if inputs.id is None or not kernel.binds_rows:
         return False
     return all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
 
 
-def _hashes(kernel: AnyKernel, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
+def _hashes(kernel: Search, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
     """The hashes of a match from the ids of its events."""
     assert inputs.id is not None
     types = {source.variable: source.types[0] for source in kernel.sources}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.physical.sliced.layout import POSITION
 
@@ -35,6 +36,11 @@ def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[s
         for name in query.variables
         if name in found
     }
+
+
+def brought(search: Search, needs: Needs) -> dict[str, tuple[str, ...]]:
+    """The needs of the variables whose events matches bring; the others are only aggregated."""
+    return {name: attributes for name, attributes in needs.items() if name not in search.hidden}
 
 
 def _placed(outputs: Iterable[ex.Expression]) -> frozenset[str]:

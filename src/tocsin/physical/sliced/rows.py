@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows
-from tocsin.physical.sliced.kernels import AnyKernel
+from tocsin.kernels.searches import Search
 from tocsin.physical.sliced.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
 
-Held_ = tuple[NDArray[Any], Mask | None]
+NullableArray = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
 
 
-def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | None) -> Rows:
+def rows_of(table: pa.Table, kernel: Search, layout: Layout, width_us: int | None) -> Rows:
     """The rows of a task, in the order of the table."""
     packing = layout.packing
     bits = integers(array_of(table, BITS))
@@ -43,6 +44,47 @@ def rows_of(table: pa.Table, kernel: AnyKernel, layout: Layout, width_us: int | 
         instants=_instants(table, layout, ts) if kernel.compares_ties and layout.ties else None,
         event=event_of(table, kernel, layout, kinds),
     )
+
+
+def shared_rows(
+    table: pa.Table,
+    searches: Sequence[Search],
+    layouts: Sequence[Layout],
+    width_us: int | None,
+    known: dict[object, NullableArray],
+) -> list[Rows]:
+    """The rows of a task as each of several searches reads them, with the same arrays where they read the same.
+
+    The searches split rows alike. `known` has the columns that were made before.
+    """
+    bare = replace(layouts[0], carried=())
+    base = rows_of(table, replace(searches[0], carried=()), bare, width_us)
+    return [
+        replace(
+            base,
+            columns=_shared_columns(table, search, layout, known),
+            event=event_of(table, search, layout, base.kinds),
+        )
+        for search, layout in zip(searches, layouts, strict=True)
+    ]
+
+
+def _shared_columns(
+    table: pa.Table, search: Search, layout: Layout, known: dict[object, NullableArray]
+) -> tuple[NullableArray, ...]:
+    names = list(zip(layout.carried, search.carried, strict=True))
+    families: dict[int | None, tuple[str, ...]] = {}
+    for name, carried in names:
+        families[carried.family] = (*families.get(carried.family, ()), name)
+    # Ranks are places among the values of a family.
+    keys = [
+        (name, carried.held, None if carried.family is None else families[carried.family]) for name, carried in names
+    ]
+    if any(key not in known for key in keys):
+        made = carried_columns([array_of(table, name) for name in layout.carried], search)
+        for key, column in zip(keys, made, strict=True):
+            known.setdefault(key, column)
+    return tuple(known[key] for key in keys)
 
 
 def flags_of(table: pa.Table, packing: Packing) -> Flags:
@@ -117,10 +159,10 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
     return np.asarray(found, np.int64)
 
 
-def carried_columns(arrays: Sequence[pa.Array], kernel: AnyKernel) -> tuple[Held_, ...]:
+def carried_columns(arrays: Sequence[pa.Array], kernel: Search) -> tuple[NullableArray, ...]:
     """The values of the kernel's `carried`, held as it asks."""
     families: dict[int | None, list[int]] = {}
-    found: dict[int, Held_] = {}
+    found: dict[int, NullableArray] = {}
     for number, (carried, array) in enumerate(zip(kernel.carried, arrays, strict=True)):
         if carried.held is Held.RANK:
             families.setdefault(carried.family, []).append(number)
@@ -132,7 +174,7 @@ def carried_columns(arrays: Sequence[pa.Array], kernel: AnyKernel) -> tuple[Held
     return tuple(found[number] for number in range(len(arrays)))
 
 
-def _held(array: pa.Array, held: Held) -> Held_:
+def _held(array: pa.Array, held: Held) -> NullableArray:
     mask = _mask(array)
     if held is Held.BOOLEAN:
         known = array.fill_null(False) if mask is not None else array
@@ -246,7 +288,7 @@ def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
 
 
 def event_of(
-    table: pa.Table, kernel: AnyKernel, layout: Layout, kinds: Integers | None
+    table: pa.Table, kernel: Search, layout: Layout, kinds: Integers | None
 ) -> Callable[[int], Mapping[str, Any]]:
     """What tells the attributes of a row that a kernel wants."""
     if not any(layout.wants.values()):

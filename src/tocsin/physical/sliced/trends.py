@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.reach import width_us
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
@@ -19,11 +20,11 @@ from tocsin.physical.bags import Binding
 from tocsin.physical.compat import make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import Key, group_keys, returned
-from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers, Counting
+from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers, counting
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.matches import DEFAULTS
 from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.width import width_us
+from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
 from tocsin.physical.values import Kind, Value, value_of
@@ -35,7 +36,7 @@ def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataF
     shipment, schema = ship(trend, inputs)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    return answers(trend, inputs, rows.mapInArrow(Counting(trend, shipment.layout, width), schema))
+    return answers(trend, inputs, rows.mapInArrow(task_of(counting(trend, shipment.layout), width), schema))
 
 
 def ship(trend: Trend, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] = ()) -> tuple[Shipment, T.StructType]:

@@ -1,110 +1,265 @@
-"""The function that Spark runs on each task: batches of events in, batches of matches out.
+"""Run searches on the rows of a task: batches of events in, batches of matches out.
 
-It is sent to the workers with the kernel and the layout, and imports neither Spark nor what plans it.
+Input    the rows of a task as Arrow batches; matches of earlier strata among them are passed on
+Output   batches of matches, or what else the members of the task write: totals, graphs
+
+A task has one or more members, each a search with the layout of its rows. Members that split rows alike form a group:
+its rows are read, sorted and split once. A pattern is a task of one member and writes columns of its own; where several
+searches share a result, each variable has a place in it (`places`).
+
+Tasks are pickled and sent to workers. Nothing here imports Spark or the planner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import ClassVar
 
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.kernels.hashes import match_halves
+from tocsin.kernels.hashes import Digests, Identity
+from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.model import Matches, Rows, Source
+from tocsin.kernels.searches import Search
+from tocsin.kernels.shared import SharedLoops
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests
-from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.sliced.layout import KEY_AT, Layout
-from tocsin.physical.sliced.rows import array_of, integers, rows_of
+from tocsin.physical.sliced.gather import Gatherer, portions, types_of
+from tocsin.physical.sliced.layout import BITS, KEY_AT, PASSED_ON, Layout
+from tocsin.physical.sliced.places import in_places, passed_on, types_passed_on
+from tocsin.physical.sliced.rows import NullableArray, array_of, integers, rows_of, shared_rows
+
+
+@dataclass(frozen=True)
+class Member:
+    """A search of a task: what its rows mean, and how its matches are written.
+
+    Attributes
+    ----------
+    search
+        The search.
+    layout
+        The meaning of the columns of rows.
+    has_id
+        Whether a column identifies events, so that no two matches are equal.
+    text
+        The query, for messages.
+    number
+        The number of its matches in a result of several searches.
+    places
+        Of each variable of the layout, its place in such a result; None: matches have columns of their own.
+    """
+
+    summarizes: ClassVar[bool] = False  # whether it writes totals or graphs of matches in place of matches
+
+    search: Search
+    layout: Layout
+    has_id: bool = False
+    text: str = ""
+    number: int = 0
+    places: tuple[int, ...] | None = None
+
+    def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
+        """Search rows and write what is found; `table` has them as columns."""
+        return self.written(self.search.find(rows, most=most, memory=memory), table, rows)
+
+    def written(
+        self, found: Iterable[Matches], table: pa.Table, rows: Rows, identify: Identity | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Write matches of these rows, with the two halves of their ids where the layout has digests."""
+        gatherer = Gatherer(table, self.layout)
+        some = (portion for matches in found for portion in portions(matches))
+        if not self.layout.digests:
+            return (gatherer.batch(portion, None) for portion in some)
+        identify = identify or self.identity(table, rows)
+        return (gatherer.batch(portion, identify(portion)) for portion in some)
+
+    def identity(self, table: pa.Table, rows: Rows) -> Identity:
+        """What identifies matches of these rows."""
+        made = MadeDigests(table, self.layout).of
+        return Identity(self.digests(table), rows.slice, rows.partition, has_id=self.has_id, made=made)
+
+    def digests(self, table: pa.Table) -> Digests:
+        """The digests of rows; an event that a rule emits has none for rules that do not read it."""
+        arrays = (array_of(table, name) for name in self.layout.digests)
+        first, second = (integers(array.fill_null(0) if array.null_count else array) for array in arrays)
+        return first, second
+
+
+@dataclass(frozen=True)
+class SearchGroup:
+    """Members that split rows alike.
+
+    Attributes
+    ----------
+    members
+        The members; one, where they are not searched for together.
+    width_us
+        How wide time slices are; None when rows are not cut by time.
+    loops
+        The nested loops of all members, where they share lists and prefixes.
+    """
+
+    members: tuple[Member, ...]
+    width_us: int | None = None
+    loops: SharedLoops | None = None
+
+    def rows(self, table: pa.Table, known: dict[object, NullableArray]) -> list[Rows]:
+        """The rows as each member reads them; columns that several read are taken from `known`."""
+        if self.loops is None:
+            return [rows_of(table, member.search, member.layout, self.width_us) for member in self.members]
+        return shared_rows(table, self.loops.kernels, [one.layout for one in self.members], self.width_us, known)
+
+    def find(self, rows: Sequence[Rows], *, most: int, memory: int) -> Iterator[tuple[int, Iterator[Matches]]]:
+        """The matches of each member, by its place in the group."""
+        if self.loops is None:
+            for place, member in enumerate(self.members):
+                yield place, member.search.find(rows[place], most=most, memory=memory)
+            return
+        for place, some in groupby(self.loops.find(rows, most=most, memory=memory), key=itemgetter(0)):
+            yield place, (matches for _, matches in some)
+
+    def run(
+        self, table: pa.Table, known: dict[object, NullableArray], *, most: int, memory: int
+    ) -> Iterator[tuple[Member, pa.RecordBatch]]:
+        """What each member writes of a table of rows."""
+        rows = self.rows(table, known)
+        if self.loops is None:
+            for member, own in zip(self.members, rows, strict=True):
+                yield from ((member, batch) for batch in member.run(table, own, most=most, memory=memory))
+            return
+        for place, matches in self.find(rows, most=most, memory=memory):
+            member = self.members[place]
+            yield from ((member, batch) for batch in member.written(matches, table, rows[place]))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker has to know.
+    """The function that an engine runs on the rows of each task.
 
     Attributes
     ----------
-    kernel
-        The search.
-    layout
-        What the columns of the rows mean.
-    width_us
-        How wide time slices are; None when rows are not cut by time.
+    groups
+        The searches, those in one group that split rows alike.
     most
         How many matches may have one start.
     memory
         How many bytes may be held for matches.
-    text
-        The query, for messages.
-    has_id
-        Whether a column identifies events, so that no two matches are equal.
     """
 
-    kernel: AnyKernel
-    layout: Layout
-    width_us: int | None = None
+    groups: tuple[SearchGroup, ...]
     most: int = MOST_MATCHES_PER_START
-    text: str = ""
-    has_id: bool = False
     memory: int = MOST_MEMORY
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The matches of one task's rows."""
-        received = [batch for batch in batches if batch.num_rows]
+        """Run the searches on one task's rows; matches that were found before are passed on."""
+        received = []
+        types: list[pa.DataType] = []
+        for batch in batches:
+            if PASSED_ON in batch.schema.names:
+                types = types or self._types(batch.schema)
+                matches = batch.column(PASSED_ON)
+                if len(matches) > matches.null_count:
+                    yield passed_on(matches.drop_null(), types)
+                received.append(batch.filter(matches.is_null()).drop_columns([PASSED_ON]))
+            else:
+                received.append(batch)
+        received = [batch for batch in received if batch.num_rows]
         if received:
-            yield from self.matches(pa.Table.from_batches(received))
+            yield from self.run(pa.Table.from_batches(received), types)
 
-    def matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The matches of a table of rows.
+    def run(self, table: pa.Table, types: Sequence[pa.DataType] = ()) -> Iterator[pa.RecordBatch]:
+        """Run the searches on a table of rows; `types` are those of all places, where matches are passed on too.
 
         Raises
         ------
         MatchFailedError
-            When the search fails for a reason that is not the user's.
+            When a search fails for a reason that is not the user's.
         """
-        try:
-            yield from self._matches(table)
-        except errors.TocsinError:
-            raise
-        except Exception as problem:
-            raise errors.MatchFailedError(
-                f"The search failed: {type(problem).__name__}: {problem}\n  {self._place(table)}",
-                hint="this is a fault of Tocsin's own; please report it with the query.",
-            ) from problem
+        types = types or self._types(table.schema)
+        if any(group.loops is not None for group in self.groups):
+            table = table.combine_chunks()  # once, and not for every search
+        known: dict[object, NullableArray] = {}
+        for group in self.groups:
+            try:
+                for member, batch in group.run(table, known, most=self.most, memory=self.memory):
+                    places = member.places
+                    yield batch if places is None else in_places(batch, member.number, places, types)
+            except errors.TocsinError:
+                raise
+            except Exception as problem:
+                raise errors.MatchFailedError(
+                    f"The search failed: {type(problem).__name__}: {problem}\n  {_described(table, group)}",
+                    hint="this is a fault of Tocsin's own; please report it with the query.",
+                ) from problem
 
-    def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        rows = rows_of(table, self.kernel, self.layout, self.width_us)
-        gatherer = Gatherer(table, self.layout)
-        found = self.kernel.find(rows, most=self.most, memory=self.memory)
-        if not self.layout.digests:
-            for matches in found:
-                for portion in portions(matches):
-                    yield gatherer.batch(portion, None)
-            return
-        first, second = (integers(array_of(table, name)) for name in self.layout.digests)
-        made = MadeDigests(table, self.layout)
-        some = (portion for matches in found for portion in portions(matches))
-        for portion, one, other in match_halves(
-            some,
-            (first, second),
-            rows.slice,
-            rows.partition,
-            has_id=self.has_id,
-            made=made.of,
-        ):
-            yield gatherer.batch(portion, (one, other))
+    def _types(self, schema: pa.Schema) -> list[pa.DataType]:
+        """The types of all places: those of matches that are passed on, and those of the members."""
+        known: dict[int, pa.DataType] = {}
+        if PASSED_ON in schema.names:
+            known |= dict(enumerate(types_passed_on(schema.field(PASSED_ON).type)))
+        for member in (member for group in self.groups for member in group.members):
+            if member.places is not None:
+                known |= dict(zip(member.places, types_of(schema, member.layout), strict=True))
+        return [known[place] for place in sorted(known)]
 
-    def _place(self, table: pa.Table) -> str:
-        """What the task searched: enough to find it again, and no row of it."""
-        try:
-            times = integers(array_of(table, self.layout.time))
-            where = f"in {len(times)} rows of the times {times.min()} to {times.max()} µs"
-            keys = [array_of(table, name)[0].as_py() for name in self.layout.keys]
-            if self.layout.packing.has_key:
-                keys = [int(integers(array_of(table, "__tocsin_bits"))[0]) >> (KEY_AT + 1)]
-            where += f", partition {', '.join(map(repr, keys))} and others" if keys else ""
-        except Exception:
-            where = "in rows that cannot be read"
-        return f"{where}, of the query:\n{self.text}"
+
+def task_of(
+    member: Member,
+    width_us: int | None = None,
+    *,
+    most: int = MOST_MATCHES_PER_START,
+    memory: int = MOST_MEMORY,
+) -> Task:
+    """The task of one search."""
+    return Task((SearchGroup((member,), width_us),), most, memory)
+
+
+def search_groups(
+    sources: Sequence[Source],
+    kernels: Sequence[Kernel],
+    members: Sequence[Member],
+    widths: Sequence[int | None],
+) -> tuple[SearchGroup, ...]:
+    """Group searches that split rows alike.
+
+    Parameters
+    ----------
+    sources
+        The candidates of all searches, as `tocsin.kernels.shared.common` numbers them.
+    kernels, members
+        The searches as nested loops, and as members of a task.
+    widths
+        The width of the time slices of each.
+    """
+    groups: dict[tuple[object, int | None, bool], list[int]] = {}
+    for at, (member, width) in enumerate(zip(members, widths, strict=True)):
+        groups.setdefault((member.search.query.partition, width, member.has_id), []).append(at)
+    return tuple(
+        SearchGroup(
+            tuple(members[at] for at in group),
+            width,
+            SharedLoops(tuple(kernels[at] for at in group), tuple(sources)),
+        )
+        for (_, width, _), group in groups.items()
+    )
+
+
+def _described(table: pa.Table, group: SearchGroup) -> str:
+    """Where a group searched: enough to find it again, and no row of it."""
+    layout = group.members[0].layout
+    try:
+        times = integers(array_of(table, layout.time))
+        where = f"in {len(times)} rows of the times {times.min()} to {times.max()} µs"
+        keys = [array_of(table, name)[0].as_py() for name in layout.keys]
+        if layout.packing.has_key:
+            keys = [int(integers(array_of(table, BITS))[0]) >> (KEY_AT + 1)]
+        where += f", partition {', '.join(map(repr, keys))} and others" if keys else ""
+    except Exception:
+        where = "in rows that cannot be read"
+    texts = "\n".join(member.text for member in group.members)
+    return f"{where}, of the {'query' if len(group.members) == 1 else 'queries'}:\n{texts}"

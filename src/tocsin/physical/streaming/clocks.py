@@ -10,7 +10,7 @@ tells of the time before the watermark is late. When all are idle, nobody holds 
 source that has come furthest says.
 
 Spark's own watermark is not used: it comes one micro-batch later, and it is held back by a filter that Spark moves
-below it. Ours is carried by every parcel, so that all shards agree on it within the same micro-batch.
+below it. Ours is carried by every shard batch, so that all shards agree on it within the same micro-batch.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Clocks:
 
         Examples
         --------
-        >>> clocks = Clocks.begin(2).told([(50, NEVER)], [10, 0])
-        >>> clocks.watermark == NEVER, clocks.told([(NEVER, 30)], [10, 0]).watermark
+        >>> clocks = Clocks.begin(2).advanced([(50, NEVER)], [10, 0])
+        >>> clocks.watermark == NEVER, clocks.advanced([(NEVER, 30)], [10, 0]).watermark
         (True, 30)
         """
         return Clocks((NEVER,) * sources)
 
-    def told(
+    def advanced(
         self,
         latest: Iterable[Sequence[int]],
         lateness_us: Sequence[int],
@@ -61,20 +61,20 @@ class Clocks:
         now_ms: int = 0,
         idle_ms: int | None = None,
     ) -> Clocks:
-        """After what parcels tell.
+        """The clocks after a micro-batch, from the latest times that each of its tasks has seen.
 
         Examples
         --------
-        >>> clocks = Clocks.begin(2).told([(50, NEVER)], [0, 0], now_ms=0, idle_ms=9)
-        >>> [clocks.told([], [0, 0], now_ms=now, idle_ms=9).watermark for now in (8, 9)] == [NEVER, 50]
+        >>> clocks = Clocks.begin(2).advanced([(50, NEVER)], [0, 0], now_ms=0, idle_ms=9)
+        >>> [clocks.advanced([], [0, 0], now_ms=now, idle_ms=9).watermark for now in (8, 9)] == [NEVER, 50]
         True
-        >>> clocks.told([(60, NEVER)], [0, 0], now_ms=9, idle_ms=9).watermark
+        >>> clocks.advanced([(60, NEVER)], [0, 0], now_ms=9, idle_ms=9).watermark
         60
         """
         before = self.heard_ms or (now_ms,) * len(self.latest)
-        parcels = list(latest)
-        found = tuple(max(times) for times in zip(self.latest, *parcels, strict=True))
-        speaks = [any(times[source] != NEVER for times in parcels) for source in range(len(found))]
+        tasks = list(latest)
+        found = tuple(max(times) for times in zip(self.latest, *tasks, strict=True))
+        speaks = [any(times[source] != NEVER for times in tasks) for source in range(len(found))]
         heard = tuple(now_ms if is_heard else at for is_heard, at in zip(speaks, before, strict=True))
         known = [NEVER if time == NEVER else time - late for time, late in zip(found, lateness_us, strict=True)]
         active = [time for time, at in zip(known, heard, strict=True) if idle_ms is None or now_ms - at < idle_ms]
@@ -86,11 +86,11 @@ class Clocks:
 
 
 def to_bytes(latest: Sequence[int]) -> bytes:
-    """The times of a parcel."""
+    """The latest times that a task has seen, as bytes."""
     return np.array(latest, "<i8").tobytes()
 
 
-def from_bytes(told: bytes) -> tuple[int, ...]:
+def from_bytes(written: bytes) -> tuple[int, ...]:
     """What `to_bytes` wrote.
 
     Examples
@@ -98,4 +98,4 @@ def from_bytes(told: bytes) -> tuple[int, ...]:
     >>> from_bytes(to_bytes([5, NEVER])) == (5, NEVER)
     True
     """
-    return tuple(np.frombuffer(told, "<i8").tolist())
+    return tuple(np.frombuffer(written, "<i8").tolist())

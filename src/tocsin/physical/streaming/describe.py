@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.analysis.durations import format_bound
-from tocsin.kernels.kernel import Kernel
-from tocsin.physical.sliced.describe import LINKS
-from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.streaming.decisions import Decisions
+from tocsin.kernels.searches import Search
+from tocsin.plan.describe import LINKS
+from tocsin.plan.due import Due
 
 
-def describe(kernel: AnyKernel, made: Decisions, keys: Sequence[str], *, counts: bool) -> str:
+def describe(kernel: Search, made: Due, keys: Sequence[str], *, counts: bool) -> str:
     """The one operator with state.
 
     Parameters
@@ -27,19 +26,21 @@ def describe(kernel: AnyKernel, made: Decisions, keys: Sequence[str], *, counts:
     """
     what = "counts matches without building them" if counts else "searches what still matters and what is new"
     lines = [f"one operator with state, which {what}", f"  {_shards(kernel, keys)}", f"  {_given(made)}"]
-    if isinstance(kernel, Kernel) and kernel.walks and not counts:
+    if kernel.walks and not counts:
         lines.insert(1, f"  {LINKS}")
     if made.last_events is not None:
         return "\n".join(
             [*lines, f"  remembers the last {made.last_events} events of a partition, and what may change"]
         )
-    lives = {source.variable: format_bound(life) for source, life in zip(kernel.sources, made.lives_us, strict=True)}
+    lives = {
+        source.variable: format_bound(life) for source, life in zip(kernel.sources, made.retention_us, strict=True)
+    }
     kept = ", ".join(f"{'NOT ' * (name not in kernel.query.variables)}{name} {life}" for name, life in lives.items())
     lines.append(f"  remembers events for: {kept}; and as long as others may be late")
     return "\n".join(lines)
 
 
-def _shards(kernel: AnyKernel, keys: Sequence[str]) -> str:
+def _shards(kernel: Search, keys: Sequence[str]) -> str:
     if not keys:
         return "one shard, since nothing splits the stream: PARTITION BY would"
     if kernel.crosses_partitions:
@@ -47,7 +48,7 @@ def _shards(kernel: AnyKernel, keys: Sequence[str]) -> str:
     return f"shards by {', '.join(keys)}"
 
 
-def _given(made: Decisions) -> str:
+def _given(made: Due) -> str:
     if made.every_us is not None:
         return "tells a window when every match that starts in it is decided"
     if made.is_eager:

@@ -2,8 +2,8 @@
 
 ```
 events of all inputs, conditions on single events as bits     Spark
-    → parcels, one for each task and shard                      packing, in Python workers
-    → by shard: state, kernel, matches that are decided         stepping, in Python workers
+    → shard batches, one for each task and shard                packing, in Python workers
+    → by shard: state, searches, matches that are due           step, in Python workers
     → matches as rows                                           unpacking, in Python workers
     → HAVING, RETURN, match_id                                  Spark
 ```
@@ -15,6 +15,8 @@ import hashlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -28,47 +30,36 @@ from tocsin.algebra.text import to_text
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.searches import Search
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
 from tocsin.physical.compat import has_python_state, is_streaming
 from tocsin.physical.computed import split
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import compact as graphs
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.counting import Counting
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.kernels import AnyKernel, hides_events
 from tocsin.physical.sliced.matches import Found, compiler_of, returned, schema_of, ship
+from tocsin.physical.spark_types import arrow_schema
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
-from tocsin.physical.streaming import grouped, packing
-from tocsin.physical.streaming.decisions import decisions
-from tocsin.physical.streaming.grouped import Shard, numbers_of
+from tocsin.physical.streaming import packing
+from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
-from tocsin.physical.streaming.metrics import NAME, observed
-from tocsin.physical.streaming.packing import Packing
+from tocsin.physical.streaming.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
+from tocsin.physical.streaming.packing import Packing, Unpacking
+from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.shards import labels, shard_of
-from tocsin.physical.streaming.stepping import Step
-from tocsin.physical.streaming.unpacking import Unpacking
+from tocsin.physical.streaming.step import Step
+from tocsin.plan.due import Due, due_of
 
 MOST_SHARDS = 256
-LATE = "late"  # the column of late events: the whole event, as JSON
 WATERMARK_DELAY = "spark.watermarkDelayMs"  # what `withWatermark` leaves in the metadata of a column
-PARCELS = T.StructType(
-    [
-        T.StructField(packing.SHARD, T.IntegerType()),
-        T.StructField(packing.LATEST, T.BinaryType()),
-        T.StructField(packing.BAD, T.LongType()),
-        T.StructField(packing.SEEN, T.LongType()),
-        T.StructField(packing.ARRIVED, T.BinaryType()),
-        T.StructField(packing.PARCEL, T.BinaryType()),
-    ]
-)
+_COLUMN_TYPES = (T.IntegerType(), T.BinaryType(), T.LongType(), T.LongType(), T.BinaryType(), T.BinaryType())
+SHARD_BATCHES = T.StructType([T.StructField(*pair) for pair in zip(packing.COLUMNS, _COLUMN_TYPES, strict=True)])
 REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
 
 
@@ -113,8 +104,13 @@ class StreamSettings:
     max_task_memory: int = MOST_MEMORY
     unit: Unit = MICROSECONDS
 
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """What is emitted beside the result."""
+        return tuple(output for output in OUTPUTS if output.is_wanted(self))
 
-def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
+
+def matches(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams, with the columns of a batch."""
     query = kernel.query
     found = search(kernel, inputs, distances, options)
@@ -122,32 +118,36 @@ def matches(kernel: AnyKernel, inputs: Inputs, distances: Network, options: Stre
     having = split(query).query.having
     if having is not None:
         kept = compiler_of(kernel, found).condition(having)
-        frame = where(frame, kept | F.col(names.EVENT).isNotNull() if options.with_late else kept)
+        others = (F.col(output.column).isNotNull() for output in options.outputs)
+        frame = where(frame, reduce(or_, others, kept))
     match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
-    return returned(kernel, inputs, Found(frame, found.shapes), match_id, _late(options))
+    return returned(kernel, inputs, Found(frame, found.shapes), match_id, output_columns(options))
 
 
 def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams as graphs, with the columns of a batch: a row for each end."""
     kernel, shipment, schema = graphs.ship(kernel, inputs, stream=what_travels(options), rated=rated(options))
-    frame = stepped(kernel, inputs, distances, options, shipment, schema, as_graphs=True)
-    late = _late(options)
-    return graphs.named(kernel, inputs, frame, *([] if late is None else [late]))
+    due = due_of(kernel, distances, eager=False)
+    rule = LiveRule(Compacting(kernel, shipment.layout), due)
+    frame = run_rule(kernel, rule, inputs, options, shipment, schema, "compact")
+    return graphs.named(kernel, inputs, frame, *output_columns(options))
 
 
-def search(kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> Found:
+def search(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings) -> Found:
     """The matches before RETURN; those that are only added up have no ids."""
     with_digests = not kernel.query.over_all_matches
     shipment, shapes = ship(
         kernel, inputs, with_digests=with_digests, stream=what_travels(options), rated=rated(options)
     )
     schema = schema_of(kernel, inputs, shipment, shapes)
-    return Found(stepped(kernel, inputs, distances, options, shipment, schema), shapes)
+    due = due_of(kernel, distances, eager=options.eager)
+    rule = live_rule(kernel, shipment.layout, due, has_id=inputs.id is not None)
+    return Found(run_rule(kernel, rule, inputs, options, shipment, schema), shapes)
 
 
-def _late(options: StreamSettings) -> Column | None:
-    """The column of late events, if they are asked for."""
-    return F.col(names.EVENT).alias(LATE) if options.with_late else None
+def output_columns(options: StreamSettings) -> list[Column]:
+    """The columns of outputs, under the names that users see."""
+    return [F.col(output.column).alias(output.name) for output in options.outputs]
 
 
 def what_travels(options: StreamSettings) -> int:
@@ -160,38 +160,31 @@ def rated(options: StreamSettings) -> tuple[str, ...]:
     return () if options.guard is None else options.guard.types
 
 
-def stepped(
-    kernel: AnyKernel,
+def run_rule(
+    search: Search,
+    rule: LiveRule,
     inputs: Inputs,
-    distances: Network,
     options: StreamSettings,
     shipment: Shipment,
     schema: T.StructType,
-    trend: Trend | None = None,
-    *,
-    as_graphs: bool = False,
+    *form: str,
 ) -> DataFrame:
-    """What shards find in the events that are shipped to them, in rows of the schema.
+    """Run a pattern, the only rule of its program, on the events that are shipped to shards; rows have the schema.
 
-    With `trend` they count, and with `as_graphs` they make one of all matches that end at an event.
+    `form` is part of the name of the plan.
     """
     partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    shards = _shards(kernel, shipment, options, partitions)
+    shards = _shards(search, shipment, options, partitions)
     sources = source_types(inputs)
     step = Step(
-        kernel,
-        shipment.layout,
-        decisions(kernel, distances, eager=options.eager and not as_graphs, counts=trend is not None),
+        alone(rule),
         tuple(options.lateness_us[types[0]] for types in sources),
-        has_id=inputs.id is not None,
         most=options.max_matches_per_start,
         memory=options.max_task_memory,
         idle_ms=options.idle_ms,
-        counting=None if trend is None else Counting(trend, shipment.layout, None),
-        compacting=Compacting(kernel, shipment.layout) if as_graphs and isinstance(kernel, RunKernel) else None,
     )
-    shard = Shard(step, plan_of(step, shipment, shards, inputs.id), options.guard)
-    return given_by(shard, shipment, shards, sources, options, schema)
+    shard = Shard(step, plan_of(search, rule.due, shipment, shards, inputs.id, *form), options.guard)
+    return run_shards(shard, shipment, shards, sources, options, schema)
 
 
 class Shipped(Protocol):
@@ -214,7 +207,7 @@ class Shipped(Protocol):
         """The column with the time of rows that take part."""
 
 
-def given_by(
+def run_shards(
     shard: Shard,
     shipment: Shipped,
     shards: int,
@@ -222,22 +215,22 @@ def given_by(
     options: StreamSettings,
     schema: T.StructType,
 ) -> DataFrame:
-    """What shards give for the events that are shipped to them.
+    """Run shards on the events that are shipped to them.
 
     Parameters
     ----------
     shard
-        What a shard does.
+        The program of a shard.
     shipment
-        What travels; its keys say to which shard.
+        The events; their keys decide to which shard they go.
     shards
         How many there are.
     sources
         The event types that come from each DataFrame.
     options
-        What the user asks of the stream.
+        The settings of the stream.
     schema
-        The columns of the result, without that of late events.
+        The columns of the result, without those of outputs.
     """
     if has_python_state(shipment.frame):
         raise errors.InvalidInputError(
@@ -246,7 +239,7 @@ def given_by(
             "with `spark.readStream` for the second.",
         )
     guard = shard.guard
-    shard = replace(shard, is_strict=options.is_strict, unit=options.unit)
+    shard = replace(shard, is_strict=options.is_strict, unit=options.unit, outputs=options.outputs)
     if options.idle_ms is not None:
         shard = replace(shard, start_ms=int(time.time() * 1000))
     shipped = shipment.frame
@@ -260,19 +253,19 @@ def given_by(
     # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
     # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
     called = labels(shards, shards)
-    parcels = sharded.mapInArrow(Packing(shipment.time, called, len(sources), guard), PARCELS)
+    batches = sharded.mapInArrow(Packing(shipment.time, called, len(sources), guard), SHARD_BATCHES)
     numbers = (T.StructField(name, T.LongType()) for name in numbers_of(guard))
-    steps = parcels.groupBy(packing.SHARD).applyInPandasWithState(
+    steps = batches.groupBy(packing.SHARD).applyInPandasWithState(
         shard,
-        T.StructType([T.StructField(grouped.FOUND, T.BinaryType()), *numbers]),
+        T.StructType([T.StructField(FOUND, T.BinaryType()), *numbers]),
         REMEMBERED,
         "append",
         GroupStateTimeout.NoTimeout if options.idle_ms is None else GroupStateTimeout.ProcessingTimeTimeout,
     )
-    told = steps.observe(NAME, *map(spark.expr, observed(guard, options.bound, options.unit)))
-    found = select(where(told, F.length(F.col(grouped.FOUND)) > 0), F.col(grouped.FOUND))
-    if options.with_late:
-        schema = schema.add(names.EVENT, T.StringType())
+    reported = steps.observe(NAME, *map(spark.expr, observed(guard, options.bound, options.unit)))
+    found = select(where(reported, F.length(F.col(FOUND)) > 0), F.col(FOUND))
+    for output in options.outputs:
+        schema = schema.add(output.column, output.type)
     return found.mapInArrow(Unpacking(arrow_schema(schema)), schema)
 
 
@@ -311,7 +304,7 @@ def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness
     return found
 
 
-def _shards(kernel: AnyKernel, shipment: Shipment, options: StreamSettings, partitions: int) -> int:
+def _shards(kernel: Search, shipment: Shipment, options: StreamSettings, partitions: int) -> int:
     """How many shards there are: one without a key, or where matches depend on events of several keys."""
     if kernel.crosses_partitions:
         return shards_of(options, partitions, "`SEMANTICS contiguous` counts the events of all keys")
@@ -348,18 +341,17 @@ def shards_of(options: StreamSettings, partitions: int, reason: str = "") -> int
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 
-def plan_of(step: Step, shipment: Shipment, shards: int, id: str | None) -> str:
+def plan_of(search: Search, due: Due, shipment: Shipment, shards: int, id: str | None, *form: str) -> str:
     """The name of a plan: two that have it can read each other's state.
 
-    The state does not know which matches were given before the watermark has passed them, so that what gives them then
-    cannot go on with it. The events in it are identified by one column, or by all.
+    The state does not record which matches were emitted before the watermark has passed them, so that a plan that emits
+    them then cannot resume from it. The events in it are identified by one column, or by all.
     """
-    sources = [str(one) for one in step.kernel.sources]
-    said = to_text(step.kernel.query), step.decisions.is_eager
-    form: tuple[str, ...] = () if step.compacting is None else ("compact",)
-    form += ("digests of all",) if hides_events(step.kernel) else ()
-    form += hashed_by([step.kernel.query])
-    return named(*said, shipment.layout, types_in(shipment.frame), shards, sources, *identified_by(id), *form)
+    sources = [str(one) for one in search.sources]
+    form += ("digests of all",) if search.hides_events else ()
+    form += hashed_by([search.query])
+    query, types = to_text(search.query), types_in(shipment.frame)
+    return named(query, due.is_eager, shipment.layout, types, shards, sources, *identified_by(id), *form)
 
 
 def identified_by(id: str | None) -> tuple[str, ...]:
@@ -383,10 +375,10 @@ def require_one_late(frame: DataFrame, with_late: bool) -> DataFrame:
     InvalidOptionError
         When it has.
     """
-    if with_late and sum(name.casefold() == LATE for name in frame.columns) > 1:
+    if with_late and sum(name.casefold() == LATE.name for name in frame.columns) > 1:
         raise errors.InvalidOptionError(
-            f"With `late=True` late events are in a column `{LATE}`, and the result has one of that name already.",
-            hint=f"give it another name: `RETURN ... AS was_{LATE}`.",
+            f"With `late=True` late events are in a column `{LATE.name}`, and the result has one of that name already.",
+            hint=f"give it another name: `RETURN ... AS was_{LATE.name}`.",
         )
     return frame
 
@@ -396,6 +388,6 @@ def types_in(frame: DataFrame) -> list[str]:
     return [field.dataType.simpleString() for field in frame.schema.fields]
 
 
-def named(*said: object) -> str:
+def named(*parts: object) -> str:
     """A short name for all that a state depends on."""
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -65,19 +65,19 @@ class Guard:
             rows.append(np.column_stack([np.full_like(stretches, number), stretches, events]))
         return np.concatenate(rows).astype("<i8").tobytes()
 
-    def told(self, known: Mapping[tuple[int, int], int], parcels: Iterable[bytes]) -> tuple[Arrived, list[int]]:
-        """What has arrived after some parcels, and how many of their events are beyond what each type may have.
+    def added(self, known: Mapping[tuple[int, int], int], batches: Iterable[bytes]) -> tuple[Arrived, list[int]]:
+        """Add the counts of shard batches: what has arrived, and how many events are beyond what each type may have.
 
         Examples
         --------
         >>> guard = Guard(("A",), (10,), (2,))
         >>> more = guard.counted(np.array([1, 2]), np.array([1, 1]))
-        >>> guard.told({(0, 0): 1}, [more]), guard.told({(0, 0): 7}, [more])[1]
+        >>> guard.added({(0, 0): 1}, [more]), guard.added({(0, 0): 7}, [more])[1]
         (({(0, 0): 3}, [1]), [2])
         """
         found, over = dict(known), [0] * len(self.types)
-        for parcel in parcels:
-            for (number, stretch), events in read(parcel).items():
+        for batch in batches:
+            for (number, stretch), events in read(batch).items():
                 before = found.get((number, stretch), 0)
                 found[number, stretch] = before + events
                 limit = self.limits[number]

@@ -1,7 +1,10 @@
-"""The first stage of a stream: the rows of a micro-batch become one parcel for each shard. No Python runs per row.
+"""Pack the rows of a micro-batch by shard and unpack what shards emit: the first and the third stage of a stream.
 
-Every task sends a parcel to every shard, with rows or without: it tells how far the task's sources have come. So all
-shards know the same time, and a shard for which nothing has come decides what is due all the same.
+Input    the rows of a task, with bits, clock and source
+Output   one row for each shard: a *shard batch* with its rows, and the latest times of the task's sources
+
+Every task sends a shard batch to every shard, with rows or without. So all shards have the same watermark, and one to
+which nothing has come emits what is due all the same. No Python runs per row.
 """
 
 from __future__ import annotations
@@ -20,20 +23,20 @@ from tocsin.physical.streaming.guard import UNRATED, Guard
 from tocsin.physical.streaming.state import rows_to_bytes
 
 SHARD = "__tocsin_shard"
-LATEST, BAD, SEEN, ARRIVED, PARCEL = "latest", "bad", "seen", "arrived", "rows"
-COLUMNS = (SHARD, LATEST, BAD, SEEN, ARRIVED, PARCEL)
+LATEST, BAD, SEEN, ARRIVED, ROWS = "latest", "bad", "seen", "arrived", "rows"
+COLUMNS = (SHARD, LATEST, BAD, SEEN, ARRIVED, ROWS)
 
 
 @dataclass(frozen=True)
 class Packing:
-    """What a worker has to know.
+    """The function that packs the rows of a task.
 
     Attributes
     ----------
     time
         The column with the time of rows that take part.
     labels
-        What the shards are called.
+        The labels of the shards.
     sources
         How many sources there are.
     guard
@@ -46,13 +49,13 @@ class Packing:
     guard: Guard | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The parcels of one task."""
+        """The shard batches of one task."""
         received = [batch for batch in batches if batch.num_rows]
         if received:
-            yield self.parcels(pa.Table.from_batches(received))
+            yield self.shard_batches(pa.Table.from_batches(received))
 
-    def parcels(self, table: pa.Table) -> pa.RecordBatch:
-        """One row for each shard. What was not told by a time is counted once."""
+    def shard_batches(self, table: pa.Table) -> pa.RecordBatch:
+        """One row for each shard. Rows without a time are counted once."""
         takes_part = integers(array_of(table, BITS)) != 0
         clock = array_of(table, CLOCK)
         bad = int(np.count_nonzero(~takes_part & np.asarray(clock.is_null())))
@@ -105,3 +108,32 @@ class Packing:
         for end in ends.tolist():
             yield sorted_rows.slice(begin, end - begin)
             begin = end
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """The function that unpacks batches: a row has all columns, and is NULL in those that its batch does not bring."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of batches."""
+        for batch in batches:
+            for written in batch.column(0):
+                with pa.ipc.open_stream(written.as_buffer()) as stream:
+                    for found in stream:
+                        yield self._complete(found)
+
+    def _complete(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            self._typed(found.column(field.name), field.type)
+            if field.name in found.schema.names
+            else pa.nulls(found.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+
+    @staticmethod
+    def _typed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+        """The values in the type of all batches: events bring the session's zone along, and NULLs of others do not."""
+        return column if column.type == wanted else column.cast(wanted)

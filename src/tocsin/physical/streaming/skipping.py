@@ -23,15 +23,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.kernels.policies import chosen
 from tocsin.kernels.policies.after import after_match, frontiers
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.kernels.policies.output import reported
+from tocsin.kernels.searches import Search
 from tocsin.language.ast import AfterMatch, Output, Skip
-from tocsin.physical.streaming.decisions import BEFORE_ALL, Decisions, later
+from tocsin.plan.due import BEFORE_ALL, Due, later
 
 
 @dataclass(frozen=True)
@@ -42,30 +42,30 @@ class Skipping:
     ----------
     policy, output
         What is kept, and what of that is reported.
-    decisions
-        When matches are decided.
+    due
+        When matches become due.
     """
 
     policy: AfterMatch
     output: Output
-    decisions: Decisions
+    due: Due
 
     @property
     def length_us(self) -> int | None:
         """How long after its end what is reported per end is decided; None: with the start."""
-        return self.decisions.after_end_us
+        return self.due.after_end_us
 
     @property
     def lag_us(self) -> int:
         """How long after its start is decided a match may be compared with others that are not reported yet."""
         assert self.length_us is not None
-        every_us = self.decisions.every_us
+        every_us = self.due.every_us
         return self.length_us if every_us is None else 2 * self.length_us + every_us
 
     def is_due(self, matches: Matches, rows: Rows, before: int, now: int) -> Mask:
         """Which matches take part in a step: decided ones that the marks of the last step do not cover."""
         if self.length_us is None:
-            return self.decisions.is_due(matches, rows, before, now)
+            return self.due.is_due(matches, rows, before, now)
         decided = later(matches.start, self.length_us)
         return (decided >= max(before - self.lag_us, BEFORE_ALL)) & (decided < now)
 
@@ -88,9 +88,9 @@ class Skipping:
         return take(matches, allowed[kept][given]), spent | self._passed(view.take(covered), rows)
 
     def _reported_at(self, view: Flat, length_us: int) -> Integers:
-        if self.decisions.every_us is None:
+        if self.due.every_us is None:
             return later(view.end, length_us)
-        return later(self.decisions.last_of_window(view.start), 2 * length_us)
+        return later(self.due.last_of_window(view.start), 2 * length_us)
 
     def _passed(self, kept: Flat, rows: Rows) -> Mask:
         """The events before the frontier that kept matches have moved."""
@@ -106,10 +106,10 @@ class Skipping:
         return passed
 
 
-def without_policies(kernel: Kernel) -> Kernel:
+def without_policies(search: Search) -> Search:
     """The search for the matches that a policy may choose from: of each start, those that may move the frontier."""
-    query = kernel.query
+    query = search.query
     of_start = query.output if query.output.is_chosen_per_start else Output.ALL
     if of_start is Output.ALL and query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT):
         of_start = Output.FIRST_PER_START  # the frontier passes the first event of a kept match
-    return replace(kernel, query=replace(query, after_match=alg.REUSE, output=of_start))
+    return replace(search, query=replace(query, after_match=alg.REUSE, output=of_start))

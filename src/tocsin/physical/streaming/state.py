@@ -15,13 +15,19 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
 from tocsin.errors import StateMismatchError
+from tocsin.kernels.model import Mask
+from tocsin.physical.sliced.layout import BITS, SPENT
+from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.clocks import Clocks
+from tocsin.physical.streaming.store import Affected, RowRetention
+from tocsin.plan.due import Due
 
 MAGIC = b"tocsin"
 VERSION = 1
@@ -108,6 +114,57 @@ class State:
         except (pa.ArrowException, KeyError, TypeError, ValueError):
             raise unusable(DAMAGED) from None
         return State(clocks, rows, arrived, memory, said.get("rated", ""))
+
+    @staticmethod
+    def begin(sources: int) -> State:
+        """The state of a shard that has seen nothing."""
+        return State(Clocks.begin(sources))
+
+
+class RowStore:
+    """A store that keeps all rows in one table, which is read and written as a whole.
+
+    Attributes
+    ----------
+    clocks
+        The latest times and the watermark.
+    memory
+        What machines of users' functions remember, as bytes.
+    """
+
+    def __init__(self, state: State, retention: RowRetention | None = None) -> None:
+        self.state, self.retention = state, retention
+        self.clocks, self.memory, self.rows = state.clocks, state.memory, state.rows
+        self.old = self.size
+
+    @property
+    def size(self) -> int:
+        """How many events there are."""
+        return 0 if self.rows is None else self.rows.num_rows
+
+    def append(self, rows: pa.Table) -> None:
+        """Add events."""
+        self.rows = pa.concat_tables([rows] if not self.size else [self.rows, rows]).combine_chunks()
+
+    def affected(self, due: Sequence[Due], before: int, now: int) -> Affected | None:
+        """Return all events, old ones first."""
+        return Affected(self.rows, np.arange(self.size) >= self.old) if self.size else None
+
+    def mark(self, spent: Mask) -> None:
+        """Mark events that no match may start with any more."""
+        assert self.rows is not None
+        bits = integers(array_of(self.rows, BITS))
+        place = self.rows.column_names.index(BITS)
+        self.rows = self.rows.set_column(place, BITS, pa.array(np.where(spent, bits & ~3 | SPENT, bits)))
+
+    def expire(self, watermark: int) -> None:
+        """Evict the events that no match can need."""
+        if self.size and self.retention is not None:
+            self.rows = self.retention(self.rows, watermark)
+
+    def commit(self) -> State:
+        """The state after the step."""
+        return replace(self.state, clocks=self.clocks, rows=self.rows, memory=self.memory)
 
 
 def _text(said: Mapping[str, object]) -> bytes:

@@ -17,24 +17,26 @@ from pyspark.sql import types as T
 
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.overall import overall, window_of
+from tocsin.physical.overall import window_of
 from tocsin.physical.results import Result, grouped
-from tocsin.physical.shapes import arrow_schema
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import trends
-from tocsin.physical.sliced.counting import WINDOW
-from tocsin.physical.sliced.kernels import AnyKernel
-from tocsin.physical.sliced.matches import bindings_of
+from tocsin.physical.sliced.counting import WINDOW, counting
+from tocsin.physical.spark_types import arrow_schema, to_spark
 from tocsin.physical.sql.frames import with_columns
-from tocsin.physical.streaming.frames import LATE, StreamSettings, rated, search, stepped, what_travels
+from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
+from tocsin.physical.streaming.outputs import Output
+from tocsin.physical.streaming.rules import LiveRule
+from tocsin.physical.values import TIME_TYPES
+from tocsin.plan.due import due_of
 
 
 @dataclass(frozen=True)
 class Closing:
-    """What a worker does with all that is known of one window: its rows. Late events, which have none, pass through.
+    """The function that makes the rows of one window from all that is known of it. Other outputs pass through.
 
     Attributes
     ----------
@@ -42,17 +44,21 @@ class Closing:
         The rows of a window, from what is known of it.
     schema
         Their columns.
+    outputs
+        The other outputs of the stream; their rows have no window.
     """
 
     rows: Callable[[pa.Table], pa.Table]
     schema: pa.Schema
+    outputs: tuple[Output, ...] = ()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The rows of one window."""
+        others = {output.column: output.name for output in self.outputs}
         if table.column(WINDOW).null_count:
-            found = table.select([names.EVENT]).rename_columns([LATE])
+            found = table.select(list(others)).rename_columns(list(others.values()))
         else:
-            found = self.rows(table.select([name for name in table.column_names if name != names.EVENT]))
+            found = self.rows(table.select([name for name in table.column_names if name not in others]))
         columns = [
             found.column(field.name).cast(field.type)
             if field.name in found.column_names
@@ -65,30 +71,27 @@ class Closing:
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
-    frame = stepped(trend.kernel, inputs, distances, options, shipment, fields, trend)
-    schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
-    return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
+    rule = LiveRule(counting(trend, shipment.layout), due_of(trend.kernel, distances, eager=False, counts=True))
+    frame = run_rule(trend.kernel, rule, inputs, options, shipment, fields)
+    return _closed(frame, _schema(bound, inputs), partial(_rows_of_totals, bound, trend), options)
 
 
-def found(
-    kernel: AnyKernel, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery
-) -> DataFrame:
+def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)
-    nothing = _empty(matches.frame, matches.frame.schema)
-    of_batch = overall(query, nothing, bindings_of(query, matches.shapes), time=inputs.time_kind)
     places = {name: (place, tuple(shape)) for place, (name, shape) in enumerate(matches.shapes.items())}
     frame = with_columns(matches.frame, window_of(query).alias(WINDOW))
-    return _closed(frame, of_batch.schema, partial(_rows_of_matches, bound, places), options)
+    return _closed(frame, _schema(bound, inputs), partial(_rows_of_matches, bound, places), options)
 
 
 def _closed(
     frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
-    fields = [T.StructField(field.name, field.dataType) for field in schema.fields]  # a late event has none of them
-    schema = T.StructType([*fields, T.StructField(LATE, T.StringType())] if options.with_late else fields)
-    closing = Closing(rows, arrow_schema(schema))
+    # Rows of other outputs are NULL in all of these.
+    for output in options.outputs:
+        schema = schema.add(output.name, output.type)
+    closing = Closing(rows, arrow_schema(schema), options.outputs)
 
     def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
         return closing(table)
@@ -96,9 +99,11 @@ def _closed(
     return frame.groupBy(WINDOW).applyInArrow(close, schema)
 
 
-def _empty(frame: DataFrame, schema: T.StructType) -> DataFrame:
-    """A batch without rows: what Spark makes of it has the columns that it makes of the stream."""
-    return frame.sparkSession.createDataFrame([], schema)
+def _schema(bound: BoundQuery, inputs: Inputs) -> T.StructType:
+    """The columns of a window's rows: its bounds, then those of RETURN, as in a batch."""
+    bounds = ((name, TIME_TYPES[inputs.time_kind]) for name in ("window_start", "window_end"))
+    columns = ((name, to_spark(dtype)) for name, dtype in bound.columns)
+    return T.StructType([T.StructField(name, dtype) for name, dtype in (*bounds, *columns)])
 
 
 def _rows_of_totals(bound: BoundQuery, trend: Trend, table: pa.Table) -> pa.Table:

@@ -1,0 +1,288 @@
+"""Programs of rules on streaming DataFrames: one stateful operator for all strata. Nothing runs until it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin import errors
+from tocsin.algebra.programs import Program, Rule
+from tocsin.analysis.attributes import Schema
+from tocsin.analysis.rates import parse_rate
+from tocsin.analysis.rules.sharding import Sharding, sharding
+from tocsin.analysis.rules.state import most_events
+from tocsin.options import Options
+from tocsin.physical.compat import make_ready_for_python
+from tocsin.physical.engine import stream_settings
+from tocsin.physical.inputs import Inputs, common_kind, resolve
+from tocsin.physical.programs.claims import refused_on_streams
+from tocsin.physical.programs.run import RESULT, Run, check_columns
+from tocsin.physical.programs.shown import shown
+from tocsin.physical.programs.spark import Spark
+from tocsin.physical.programs.strata import in_types, mixed_whole
+from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
+from tocsin.physical.sliced.joint import Mixed, RuleSearch, Searched
+from tocsin.physical.sliced.matches import variable_type
+from tocsin.physical.sliced.parts import Part, part_of, parts_of
+from tocsin.physical.sliced.places import HALVES, RULE, placed
+from tocsin.physical.spark_types import arrow_schema, to_spark, types_in
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
+from tocsin.physical.streaming import frames
+from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.guard import guard_of
+from tocsin.physical.streaming.outputs import LATE
+from tocsin.physical.streaming.program_plan import Asked, Plan
+from tocsin.physical.streaming.program_shipping import StreamShipper
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
+
+    Attributes
+    ----------
+    program, inputs
+        The program and the user's DataFrames.
+    options
+        The options, in the unit of the times.
+    """
+
+    program: Program
+    inputs: Any
+    options: Options
+
+    def matches(self, name: str) -> DataFrame:
+        """The matches of a rule."""
+        (rule,) = self._named([name])
+        self._check([rule])
+        found = self._live([rule]).matches()
+        late = [F.col(LATE.name)] if self.options.with_late else []
+        variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
+        shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
+        return frames.require_one_late(shown, self.options.with_late)
+
+    def together(self, names: Sequence[str]) -> DataFrame:
+        """The matches of several rules in one frame."""
+        wanted = self._named(names)
+        self._check(wanted)
+        check_columns(wanted)
+        return frames.require_one_late(self._live(wanted).matches(), self.options.with_late)
+
+    def events(self, template: str) -> DataFrame:
+        """The events of a template that rules emit."""
+        emitting = [rule for rule in self.batch.program.rules if any(emit.type == template for emit in rule.emits)]
+        self._check(emitting)
+        return frames.require_one_late(self._live(emitting, template).events(), self.options.with_late)
+
+    @cached_property
+    def batch(self) -> Run[DataFrame]:
+        """The program as batches run it: bounded rules, checks, and the types of emitted events."""
+        engine = Spark(self.inputs, self.program.read, self.options.type)
+        return Run(self.program, engine, replace(self.options, time_unit=None, rates=None, statistics=None))
+
+    def _named(self, names: Sequence[str]) -> list[Rule]:
+        return [rule for rule in self.batch.program.rules if rule.name in names]
+
+    def _check(self, wanted: Sequence[Rule]) -> None:
+        self.batch.check(wanted)
+        needed = self.batch.needed(wanted)
+        errors.raise_all(
+            [reason for rule in needed if (reason := refused_on_streams(rule, self.program.emitted)) is not None]
+        )
+
+    def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
+        # In the order of the text, so that a plan has one name whatever was asked first.
+        needed = self.batch.needed(wanted)
+        rules = tuple(rule for rule in self.batch.program.rules if rule in needed)
+        names_of = () if template is not None else tuple(rule.name for rule in wanted)
+        options = self.options
+        asked = Asked(
+            self.program, self.batch.program, rules, names_of, template, options.times, options.id, options.strategy
+        )
+        return _Live(self, asked, wanted)
+
+
+class _Live:
+    """The streaming DataFrame of some rules."""
+
+    def __init__(self, run: LiveRun, asked: Asked, wanted: Sequence[Rule]) -> None:
+        self.run, self.asked, self.wanted = run, asked, wanted
+        self.engine = Spark(run.inputs, run.program.read, run.options.type)
+        self.outside = self._outside()
+        self.asked_of_streams = self._asked_of_streams()
+        self.derived = {
+            name: self.engine.derived(run.batch, name) for name in asked.reads if name in asked.timed.emitters
+        }
+        streams = {**self.outside.streams, **self.derived}
+        known = {name: streams[name] for name in asked.reads}
+        self.streams = Inputs(known, common_kind(known), True, run.options.id, run.options.ties)
+        self.plan = Plan(asked, {name: types_in(stream.schema) for name, stream in known.items()})
+        self.single, self.mixed = self._parts()
+
+    def _asked_of_streams(self) -> frames.StreamSettings:
+        found, rates = stream_settings(self.run.options, self.outside), self.run.options.declared
+        if not rates:
+            return found
+        late_us = max(found.lateness_us.values())
+        names_of = [rule.name for rule in self.asked.rules]
+        emitted = [name for name in self.asked.reads if name in self.asked.timed.emitters and name not in rates]
+        bound = None
+        if not any(name in self.outside.streams for name in emitted):
+            bound = most_events(self.asked.program, names_of, rates, late_us)
+        guarded = {name: rate for name, rate in rates.items() if name in self.asked.reads}
+        if self.engine.whole is not None:  # events of these types among the others would not be in the bound
+            guarded |= {name: parse_rate(0) for name in emitted}
+        return replace(found, guard=guard_of(guarded, late_us), bound=bound)
+
+    # --- inputs -----------------------------------------------------------------------------------
+
+    def _outside(self) -> Inputs:
+        """What comes from outside, events of types that rules emit too included."""
+        asked, emitted = self.run.options, self.asked.timed.emitted
+        primitive = [name for name in self.asked.reads if name not in emitted]
+        options: dict[str, Any] = {"time": asked.times, "type": asked.type}
+        needs_id = any(self.asked.id_of(rule) is not None for rule in self.asked.rules)
+        found = resolve(self.run.inputs, primitive, **options, tie=asked.ties, id=asked.id if needs_id else None)
+        if self.engine.whole is not None:
+            return found
+        given = [name for name in self.asked.reads if name in emitted and name in self.run.inputs]
+        if not given:
+            return found
+        others = resolve(self.run.inputs, given, **options)
+        return replace(found, streams={**found.streams, **others.streams})
+
+    def _parts(self) -> tuple[list[Part], list[Mixed]]:
+        """The DataFrames to read, each once."""
+        emitted = self.asked.timed.emitted
+        primitive = {name: stream for name, stream in self.outside.streams.items() if name not in emitted}
+        parts = parts_of(replace(self.outside, streams=primitive), others=False) if primitive else []
+        if self.engine.whole is not None:
+            if not self.derived:
+                return parts, []
+            whole = mixed_whole(
+                self.engine.whole, parts, [*self.derived.values()], self.run.options.type, self.streams.time_kind
+            )
+            return [], [whole]
+        for name in (name for name in self.outside.streams if name in emitted):
+            given = self.engine.given_events(self.run.program.templates[name], self.run.options.times[name])
+            assert given is not None
+            stream = self.derived[name]
+            parts.append(part_of(replace(stream, frame=in_types(given, stream.schema))))
+        return parts, []
+
+    @property
+    def sources(self) -> list[tuple[str, ...]]:
+        """The event types that come from each DataFrame, in the order of the parts."""
+        if self.engine.whole is not None:
+            return [tuple(self.outside.streams)]
+        return [part.types for part in self.single]
+
+    # --- what travels -----------------------------------------------------------------------------
+
+    @cached_property
+    def shipper(self) -> StreamShipper:
+        """What is shipped of events."""
+        every = [*self.single, *(part for one in self.mixed for _, part in one.parts)]
+        members = []
+        for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
+            attributes = Shipper(kernel, self.streams, {}, with_digests=False, given=every).attributes
+            members.append(RuleSearch(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
+        self.members = members
+        return StreamShipper(members, self.plan.sources, self.streams, self.single, self.mixed)
+
+    def _found(self, result: T.StructType | None, schema: T.StructType) -> DataFrame:
+        """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
+        options, shipper = self.asked_of_streams, self.shipper
+        layouts = [
+            shipper.ordered(layout, () if self.run.batch.reads_derived(rule) else self.run.options.ties)
+            if kernel.needs_order or kernel.compares_ties
+            else layout
+            for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
+        ]
+        split = self._sharding()
+        key = tuple(F.col(shipper.key(name)) for name in split.key)
+        stream = WITH_EVENTS if options.with_late else WITH_CLOCK
+        frame = shipper.streamed(stream, frames.rated(options))
+        make_ready_for_python(frame)
+        shipment = Shipment(frame, tuple(shipper.columns(stream)), layouts[0], shipper.micros, key)
+        partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        shards = frames.shards_of(options, partitions, split.reason)
+        step = self.plan.step(
+            layouts,
+            [member.needs for member in self.members],
+            self.places,
+            {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
+            tuple(options.lateness_us[types[0]] for types in self.sources),
+            result=None if result is None else arrow_schema(result),
+            idle_ms=options.idle_ms,
+            most=options.max_matches_per_start,
+            memory=options.max_task_memory,
+        )
+        queries = [rule.query for rule in self.asked.rules]
+        identified = (*frames.identified_by(self.run.options.id), *frames.hashed_by(queries))
+        plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
+        shard = Shard(step, plan, options.guard)
+        return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
+
+    def _sharding(self) -> Sharding:
+        schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
+        return sharding(self.asked.timed, self.asked.rules, schemas)
+
+    # --- the result -------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> list[T.DataType]:
+        """The types of the columns that hold variables."""
+        return self._placed[0]
+
+    @property
+    def places(self) -> list[tuple[int, ...]]:
+        """Where the variables of every rule are."""
+        return self._placed[1]
+
+    @cached_property
+    def _placed(self) -> tuple[list[T.DataType], list[tuple[int, ...]]]:
+        held: list[T.DataType] = []
+        places = []
+        for rule, layout, shapes in zip(self.asked.rules, self.shipper.layouts, self.shipper.shapes, strict=True):
+            own = [variable_type(self.streams, gathered, shapes[gathered.name]) for gathered in layout.gathered]
+            places.append(placed(own, held) if rule.name in self.asked.shown else ())
+        return held, places
+
+    def matches(self) -> DataFrame:
+        """The matches, with the columns of a batch."""
+        schema = T.StructType().add(RULE, T.IntegerType())
+        for name in HALVES:
+            schema = schema.add(name, T.LongType())
+        for place, kind in enumerate(self.kinds):
+            schema = schema.add(names.variable(place), kind)
+        found = self._found(None, schema)
+        numbers = {rule.name: number for number, rule in enumerate(self.asked.rules)}
+        shapes = {
+            number: dict(zip(own, zip(self.places[number], own.values(), strict=True), strict=True))
+            for number, own in enumerate(self.shipper.shapes)
+            if self.asked.rules[number].name in self.asked.shown
+        }
+        return shown(
+            Searched(found, tuple(self.kinds), shapes),
+            {numbers[rule.name]: rule for rule in self.wanted},
+            self.wanted,
+            self.streams.time_kind,
+            *frames.output_columns(self.asked_of_streams),
+        )
+
+    def events(self) -> DataFrame:
+        """The events of the template that is asked for."""
+        assert self.asked.template is not None
+        types = self.run.batch.emitted_types(self.asked.template)
+        schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in types.items()])
+        found = self._found(schema, T.StructType(list(schema.fields)))
+        others = frames.output_columns(self.asked_of_streams)
+        return select(found, *(F.col(name).alias(name) for name in schema.names), *others) if others else found

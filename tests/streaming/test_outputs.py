@@ -1,0 +1,67 @@
+"""An output of a stream is one record: its rows come out of a shard in a column of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from tests.streaming.support import PLAN, Live
+
+import tocsin
+from tocsin.physical.sliced.layout import FIRST_HALF
+from tocsin.physical.streaming import frames, packing
+from tocsin.physical.streaming.clocks import to_bytes
+from tocsin.physical.streaming.frames import StreamSettings
+from tocsin.physical.streaming.grouped import Shard
+from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
+from tocsin.physical.streaming.packing import Unpacking
+from tocsin.physical.streaming.state import rows_to_bytes
+from tocsin.physical.streaming.step import Outcome
+
+
+class Group:
+    """The state of a group, as Spark hands it to a shard."""
+
+    exists = False
+    get: tuple[bytes, ...] = ()
+
+    def update(self, state: tuple[bytes, ...]) -> None:
+        self.exists, self.get = True, state
+
+
+def watermarks(outcome: Outcome) -> pa.Table:
+    return pa.table({"__toy": pa.array([outcome.report.watermark])})
+
+
+TOY = Output("watermark", "__toy", "bigint", lambda settings: settings.eager, watermarks)
+
+
+def shard_batch(live: Live, rows: list[int], latest: int) -> pd.DataFrame:
+    table = live.table.take(pa.array(rows, pa.int64()))
+    values = [0, to_bytes([latest]), 0, len(rows), b"", rows_to_bytes(table)]
+    return pd.DataFrame([values], columns=list(packing.COLUMNS))
+
+
+def test_an_output_is_added_by_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "OUTPUTS", [*OUTPUTS, TOY])
+    assert StreamSettings(eager=False).outputs == ()
+    table = pa.table({"ts": [1, 2, 9], "x": [0, 1, 2]})
+    pattern = tocsin.pattern("PATTERN SEQ(A a, A b) WITHIN 5 us")
+    live = Live(pattern, {"A": table}, lateness_us=1, eager=True)
+    shard = Shard(live.step, PLAN, outputs=StreamSettings().outputs)
+    group: Any = Group()
+    emitted = [
+        pd.concat(shard((0,), iter([shard_batch(live, rows, latest)]), group))
+        for rows, latest in [([0, 1], 2), ([2], 9)]
+    ]
+    unpacking = Unpacking(pa.schema({FIRST_HALF: pa.int64(), "__toy": pa.int64()}))
+    found: list[dict[str, Any]] = []
+    for frame in emitted:
+        written = pa.array([one for one in frame[FOUND] if one], pa.binary())
+        for batch in unpacking(iter([pa.RecordBatch.from_arrays([written], names=[FOUND])])):
+            found += batch.to_pylist()
+    assert [row["__toy"] for row in found if row[FIRST_HALF] is None] == [1, 8]
+    assert len([row for row in found if row["__toy"] is None]) == 1
+    assert [frame.iloc[-1]["watermark"] for frame in emitted] == [1, 8]
