@@ -21,11 +21,13 @@ settings.register_profile(
     verbosity=Verbosity.verbose,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
 )
+# `unshrunk` is `dev` for tools/mutate.py, which asks whether a test fails, not for the smallest example.
+settings.register_profile("unshrunk", settings.get_profile("dev"), phases=[Phase.explicit, Phase.generate])
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 settings.load_profile(PROFILE)
 # Properties name the number of examples that finds a subtle mistake. `make test` draws a share of it, the same ones
-# every time, and `make test-slow` a multiple. No property draws fewer than the profile's own number.
-SHARES = {"dev": 0.3, "ci": 3.0}
+# every time, and `make test-slow` a multiple.
+SHARES, FEWEST = {"dev": 0.2, "unshrunk": 0.2, "ci": 3.0}, 20
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for test in {item.obj for item in items if item.get_closest_marker("hypothesis") and not is_named(item)}:
         own = test._hypothesis_internal_use_settings  # where Hypothesis looks when the test runs
         share = int(own.max_examples * SHARES.get(PROFILE, 1.0))
-        number = max(share, min(own.max_examples, settings.get_profile("dev").max_examples))
+        number = max(share, min(own.max_examples, FEWEST))
         test._hypothesis_internal_use_settings = settings(own, max_examples=number)
 
 

@@ -265,11 +265,8 @@ def test_unkeyed_windows_run_in_several_tasks(spark: SparkSession) -> None:
     counted = acer.aggregate(
         df, advance=5, size=10, update=lambda n, event: (n or 0) + 1, output=lambda n: (n,), schema="n bigint"
     )
-    spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would join tasks this small
-    try:
+    with light_settings(spark, partitions=2):  # adaptive plans would join tasks this small
         found = counted.withColumn("task", F.spark_partition_id()).collect()
-    finally:
-        spark.conf.unset("spark.sql.adaptive.enabled")
     assert Counter(row.n for row in found) == {10: 799, 5: 2}
     assert len({row.task for row in found}) == 2
 

@@ -195,7 +195,7 @@ def test_requirement_53_the_calendar_is_that_of_the_reference(spark: SparkSessio
             emitted = found(program.events("F", {"A": frame}).drop("ts"))
             matched = program.matches("R", {"A": frame}).count()
         finally:
-            light.conf.unset("spark.sql.session.timeZone")
+            light.conf.set("spark.sql.session.timeZone", "UTC")
     fields = [{name: value for name, value in row.items() if name != "ts"} for row in wanted]
     assert matched == len(wanted)
     assert Counter(map(repr, emitted)) == Counter(map(repr, fields))
