@@ -211,7 +211,7 @@ class Prepared:
             raise refusal
         if self.options.strategy == "join":
             return joined.matches(self.query, self._joins(), self.inputs, stream_settings(self.options, self.inputs))
-        asked = self._asked_of_stream(kept_alike=self._is_counted or self.stream_kernel.retains_alike)
+        asked = self._asked_of_stream(kept_alike=self._is_counted or not self.stream_kernel.has_variables)
         if not self.query.over_all_matches:
             return streams.matches(self.stream_kernel, self.inputs, self.distances, asked)
         if self._is_counted:
