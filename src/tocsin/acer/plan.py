@@ -23,6 +23,7 @@ from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
 from tocsin.physical.sliced import layout
+from tocsin.physical.sliced.events import Shipment
 from tocsin.physical.sliced.slices import slice_of
 from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.spark_types import arrow_type
@@ -190,11 +191,14 @@ class Operator:
             idle_ms=None if self.live.idle_us is None else max(self.live.idle_us // 1000, 1),
         )
         shipped = self._shipped(for_stream=True)
-        shipment = ShippedEvents(
-            shipped, (*self._columns(), *STREAMED), self._digests_of_key() if self.source.key != () else ()
+        shipment = Shipment(
+            shipped,
+            (*self._columns(), *STREAMED),
+            layout.Layout(layout.Packing(1), names.TIME),
+            F.col(names.TIME),
+            tuple(self._digests_of_key()) if self.source.key != () else (),
         )
-        partitions = int(shipped.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = streams.shards_of(options, partitions, "" if shipment.keys else streams.NO_KEY)
+        shards = streams.shards_of(options, shipped, "" if shipment.keys else streams.NO_KEY)
         step = OperatorStep(
             self.machine,
             self._incoming(),
@@ -307,16 +311,6 @@ class Operator:
 
 
 STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
-
-
-@dataclass(frozen=True)
-class ShippedEvents:
-    """What travels to shards (`streaming.frames.Shipped`)."""
-
-    frame: DataFrame
-    columns: tuple[str, ...]
-    keys: tuple[Column, ...]
-    time: str = names.TIME
 
 
 def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:

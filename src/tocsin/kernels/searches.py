@@ -91,13 +91,8 @@ class Search(Reach, ABC):
 
     @property
     def has_variables(self) -> bool:
-        """Whether sources are variables of the pattern, each with one type per attribute."""
+        """Whether sources are variables of the pattern: each has its types, and a lifetime on streams."""
         return self.automaton is None
-
-    @property
-    def retains_alike(self) -> bool:
-        """Whether a stream retains all events equally long, and not each as long as its variable requires."""
-        return self.automaton is not None
 
     @property
     def most_events(self) -> int | None:

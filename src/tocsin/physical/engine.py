@@ -167,7 +167,7 @@ class Prepared:
             raise refusal
         if self.plan.strategy.form is Form.JOINS:
             return joined.matches(self.query, self.plan.joins, self.inputs, self._stream_settings)
-        asked = self._asked_of_stream(kept_alike=self.plan.is_counted or self.plan.search.retains_alike)
+        asked = self._asked_of_stream(kept_alike=self.plan.is_counted or not self.plan.search.has_variables)
         if self.plan.is_counted:
             return windows.counted(self.plan.counted, self.inputs, self.distances, asked, self.bound)
         if self.query.over_all_matches:

@@ -165,11 +165,11 @@ def due_of(search: Search, distances: Network, *, eager: bool = True, counts: bo
     """
     query = search.query
     every_us = query.every_us
-    if search.retains_alike and distances.unbounded_pair() is not None:
+    if not search.has_variables and distances.unbounded_pair() is not None:
         assert search.most_events is not None
         return Due(False, None, None, (), (), 0, last_events=search.most_events - 1)
     known = lifetimes(query, distances)  # where matches are counted, by the names of the query that they stand for
-    if search.retains_alike or counts:
+    if not search.has_variables or counts:
         span = span_of_words(query, known)
         longest = span + (every_us or 0)
         is_eager = eager and not search.counts_every_event and not search.needs_order and every_us is None

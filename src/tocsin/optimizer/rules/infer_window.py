@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.temporal import Facts, Network
+from tocsin.analysis.facts import Facts
+from tocsin.analysis.temporal import Network
 from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.language.ast import Selection
 from tocsin.optimizer.rules.rule import NO_FACTS

@@ -163,14 +163,16 @@ class Inside(Member):
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Write matches, rows near edges and runs in the columns of all three."""
         task = _task_number()
-        gatherer = Gatherer(table, self.layout)
-        fields = [*_nothing(self.layout, gatherer).schema, *(field.with_nullable(True) for field in table.schema)]
+        fields = [
+            *_nothing(self.layout, Gatherer(table, self.layout)).schema,
+            *(field.with_nullable(True) for field in table.schema),
+        ]
         schema = pa.schema([*fields, pa.field(ORIGIN, pa.int32())])
         times = integers(array_of(table, self.layout.time))
         lows, highs = runs(times, self.window_us)
         is_edge = near_edges(times, lows, highs, self.reach_us)
         found = self.search.find(rows, most=most, memory=memory)
-        yield from self._inside(found, table, rows, gatherer, schema, is_edge)
+        yield from self._inside((portion for some in found for portion in portions(some)), table, rows, schema, is_edge)
         edges = table if is_edge.all() else table.filter(pa.array(is_edge))
         origin = pa.array([task], pa.int32())
         for batch in edges.combine_chunks().to_batches():
@@ -182,27 +184,21 @@ class Inside(Member):
         yield _batch(schema, len(lows), {START: pa.array(lows), END: pa.array(highs), ORIGIN: own})
 
     def _inside(
-        self,
-        found_here: Iterable[Matches],
-        table: pa.Table,
-        rows: Rows,
-        gatherer: Gatherer,
-        schema: pa.Schema,
-        is_edge: Mask,
+        self, found: Iterable[Matches], table: pa.Table, rows: Rows, schema: pa.Schema, is_edge: Mask
     ) -> Iterator[pa.RecordBatch]:
+        gatherer = Gatherer(table, self.layout)
         digests = self.digests(table) if self.layout.digests else None
         marked = None
         if digests is not None and not self.has_id:
             own = twins([column for column in (*digests, rows.partition) if column is not None])
             marked = is_edge if own is None else is_edge | own
-        for matches in found_here:
-            for portion in portions(matches):
-                found = gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
-                columns = dict(zip(found.schema.names, found.columns, strict=True))
-                if marked is not None:
-                    flags = np.full(len(portion), MAY_HAVE_AN_EQUAL, np.int32)
-                    columns[ORIGIN] = pa.array(flags, mask=~holds_any(portion, marked))
-                yield _batch(schema, len(portion), columns)
+        for portion in found:
+            batch = gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            if marked is not None:
+                flags = np.full(len(portion), MAY_HAVE_AN_EQUAL, np.int32)
+                columns[ORIGIN] = pa.array(flags, mask=~holds_any(portion, marked))
+            yield _batch(schema, len(portion), columns)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
-"""How far time has come: for every source the latest time it has told of, and the watermark that follows.
+"""Watermarks: for every source its latest time, and the watermark that follows from them.
 
-A source is one DataFrame. It may still send events that are up to its lateness older than the latest one, and none that
-are older. So everything before `min over the sources of (latest − lateness)` is known: that is the watermark, and it is
-exclusive, since an event at this very time may still come. It never goes back.
+A source is one DataFrame. Its events may be up to its lateness older than the latest one, and no older. So everything
+before `min over the sources of (latest − lateness)` has arrived: that is the watermark. It is exclusive, since an event
+at this very time may still come, and it never goes back.
 
-A source that tells nothing holds time back, since nobody knows what it will tell. With a time-out for idle sources, one
-that has been silent for so long by the clock on the wall is left out of the minimum until it speaks again; what it then
-tells of the time before the watermark is late. When all are idle, nobody holds anybody back, and it is as late as the
-source that has come furthest says.
+A silent source holds back the watermark. With an idle time-out, a source that has been silent for so long by the wall
+clock is left out of the minimum until it sends again; its events before the watermark are then late. When all sources
+are idle, the watermark follows the most advanced one.
 
-Spark's own watermark is not used: it comes one micro-batch later, and it is held back by a filter that Spark moves
-below it. Ours is carried by every shard batch, so that all shards agree on it within the same micro-batch.
+Spark's own watermark is not used: it comes one micro-batch later, and a filter that Spark moves below it holds it back.
+Every shard batch carries ours, so that all shards agree on it within the same micro-batch.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-NEVER = -(2**63)  # a source that has told nothing yet
+NEVER = -(2**63)  # the latest time of a source that has sent nothing
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """What time it is.
+    """The latest times and the watermark.
 
     Attributes
     ----------
     latest
-        For every source, the latest time it has told of, in microseconds.
+        For every source, its latest time in microseconds.
     watermark
-        All events before it are known.
+        All events before it have arrived.
     heard_ms
-        When each source was heard of last, by the clock on the wall in milliseconds; empty before the first step.
+        When each source has sent last, by the wall clock in milliseconds; empty before the first step.
     """
 
     latest: tuple[int, ...]
@@ -43,7 +42,7 @@ class Clocks:
 
     @staticmethod
     def begin(sources: int) -> Clocks:
-        """Nothing is known yet.
+        """The clocks of sources that have sent nothing.
 
         Examples
         --------
@@ -81,7 +80,7 @@ class Clocks:
         return Clocks(found, max(self.watermark, min(active, default=max(known))), heard)
 
     def heard_since(self, start_ms: int) -> Clocks:
-        """As a query that starts now takes them over: nobody could be heard while it did not run."""
+        """The clocks of a query that starts now: no source could send while it did not run."""
         return replace(self, heard_ms=tuple(max(at, start_ms) for at in self.heard_ms))
 
 

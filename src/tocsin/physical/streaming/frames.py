@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
-from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
@@ -173,8 +172,10 @@ def run_rule(
 
     `form` is part of the name of the plan.
     """
-    partitions = int(shipment.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    shards = _shards(search, shipment, options, partitions)
+    reason = "" if shipment.keys else NO_KEY
+    if search.crosses_partitions:
+        reason = "`SEMANTICS contiguous` counts the events of all keys"
+    shards = shards_of(options, shipment.frame, reason)
     sources = source_types(inputs)
     step = Step(
         alone(rule),
@@ -187,29 +188,9 @@ def run_rule(
     return run_shards(shard, shipment, shards, sources, options, schema)
 
 
-class Shipped(Protocol):
-    """What travels to shards: rows, the names of their columns, what rows of one key agree on, and the time column."""
-
-    @property
-    def frame(self) -> DataFrame:
-        """The rows, with bits and a clock as `Shipper` makes them."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of their columns."""
-
-    @property
-    def keys(self) -> tuple[Column, ...]:
-        """What rows of one key agree on."""
-
-    @property
-    def time(self) -> str:
-        """The column with the time of rows that take part."""
-
-
 def run_shards(
     shard: Shard,
-    shipment: Shipped,
+    shipment: Shipment,
     shards: int,
     sources: Sequence[tuple[str, ...]],
     options: StreamSettings,
@@ -304,25 +285,18 @@ def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness
     return found
 
 
-def _shards(kernel: Search, shipment: Shipment, options: StreamSettings, partitions: int) -> int:
-    """How many shards there are: one without a key, or where matches depend on events of several keys."""
-    if kernel.crosses_partitions:
-        return shards_of(options, partitions, "`SEMANTICS contiguous` counts the events of all keys")
-    return shards_of(options, partitions, "" if shipment.keys else NO_KEY)
-
-
 NO_KEY = "no key splits its events"
 
 
-def shards_of(options: StreamSettings, partitions: int, reason: str = "") -> int:
+def shards_of(options: StreamSettings, frame: DataFrame, reason: str = "") -> int:
     """How many shards keys are spread over.
 
     Parameters
     ----------
     options
         The options of the stream.
-    partitions
-        The number of Spark's shuffle partitions.
+    frame
+        The events; its session has the number of shuffle partitions.
     reason
         Why there is only one shard; empty when there may be several.
 
@@ -338,6 +312,7 @@ def shards_of(options: StreamSettings, partitions: int, reason: str = "") -> int
         )
     if reason:
         return 1
+    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 

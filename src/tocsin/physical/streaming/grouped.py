@@ -109,7 +109,7 @@ class Shard:
         # No NULLs: pandas, which joins what shards emit, has no type for a column of them.
         names = numbers_of(self.guard)
         table = [[_to_bytes(batch), *([0] * len(names))] for batch in batches]
-        table.append([b"", *(metric.of(report) for metric in METRICS), *over])
+        table.append([b"", *(getattr(report, name) for name in METRICS), *over])
         yield pd.DataFrame(table, columns=[FOUND, *names])
 
     def _require_in_time(self, outcome: Outcome, before: State) -> None:

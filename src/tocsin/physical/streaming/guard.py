@@ -1,4 +1,4 @@
-"""The rate guard: which sources send more than was declared of them. It counts, and drops nothing.
+"""The rate guard: count events beyond the declared rate of their type. It drops nothing.
 
 Time is cut into stretches of each type's rate: none may hold more events than the rate allows in a time of its length.
 Stretches that the watermark has not passed are kept in the state of one shard, so that neither the cut into

@@ -31,7 +31,7 @@ import pyarrow as pa
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.physical.sliced.layout import EVENT
 from tocsin.physical.streaming.guard import Guard
-from tocsin.physical.streaming.step import Outcome, Report
+from tocsin.physical.streaming.step import Outcome
 
 if TYPE_CHECKING:
     from tocsin.physical.streaming.frames import StreamSettings
@@ -85,36 +85,18 @@ OUTPUTS = [LATE]
 # --- metrics ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A number of the `Report` of every step, and the SQL aggregate over all shards."""
-
-    name: str
-    total: str = SUM
-
-    def of(self, report: Report) -> int:
-        """The number of one step."""
-        return int(getattr(report, self.name))
-
-
-METRICS = (
-    Metric("seen"),
-    Metric("bad"),
-    Metric("events"),
-    Metric("late"),
-    Metric("matches"),
-    Metric("remembered"),
-    Metric("growing"),
-    Metric("bytes"),
+# By name: the SQL aggregate over all shards of this number of a `Report`.
+METRICS = {
+    **dict.fromkeys(("seen", "bad", "events", "late", "matches", "remembered", "growing", "bytes"), SUM),
     # Rows that bring matches have zeros; all shards have the same watermark, which may lie before 1970.
-    Metric("watermark", f"max(CASE WHEN length({FOUND}) = 0 THEN {{0}} END)"),
-)
+    "watermark": f"max(CASE WHEN length({FOUND}) = 0 THEN {{0}} END)",
+}
 
 
 def numbers_of(guard: Guard | None) -> tuple[str, ...]:
     """The numbers that a step reports: with declared rates, one more for each type that has one."""
     over = (f"over_{number}" for number in range(len(guard.types) if guard is not None else 0))
-    return (*(metric.name for metric in METRICS), *over)
+    return (*METRICS, *over)
 
 
 def observed(guard: Guard | None = None, bound: int | None = None, unit: Unit = MICROSECONDS) -> tuple[str, ...]:
@@ -131,7 +113,7 @@ def observed(guard: Guard | None = None, bound: int | None = None, unit: Unit = 
     >>> observed(unit=Unit("ms"))[-1]
     "'ms' AS time_unit"
     """
-    found = [f"{metric.total.format(metric.name)} AS {metric.name}" for metric in METRICS]
+    found = [f"{total.format(name)} AS {name}" for name, total in METRICS.items()]
     found.append(f"coalesce(max(remembered), 0) AS {LARGEST}")
     if unit.name != MICROSECONDS.name:
         found.append(f"{_quoted(unit.name)} AS {TIME_UNIT}")

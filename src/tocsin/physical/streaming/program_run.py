@@ -212,8 +212,7 @@ class _Live:
         frame = shipper.streamed(stream, frames.rated(options))
         make_ready_for_python(frame)
         shipment = Shipment(frame, tuple(shipper.columns(stream)), layouts[0], shipper.micros, key)
-        partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = frames.shards_of(options, partitions, split.reason)
+        shards = frames.shards_of(options, frame, split.reason)
         step = self.plan.step(
             layouts,
             [member.needs for member in self.members],
