@@ -11,9 +11,9 @@ from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.kernels.aggregates.windows import windows_of
 from tocsin.kernels.reach import reach_of
-from tocsin.kernels.trends.asked import is_counted_in_python
-from tocsin.kernels.trends.asked import refusal as not_a_trend
-from tocsin.kernels.trends.words import NoWordsError, as_words
+from tocsin.kernels.trends.formula import as_paths
+from tocsin.kernels.trends.machine import NotAPathError
+from tocsin.kernels.trends.request import refusal as not_a_trend
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.physical.foreign import foreign_expression, of_rules, only_in_kernels
@@ -73,13 +73,11 @@ def claims(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) ->
     """
     if wanted != "automaton" and refused_by_kernels(query) is not None and refused_by_automata(query) is None:
         refusal = None if wanted == "auto" else refusals(query, one_input=one_input).get(wanted)
-        counted = refused_by_trends(query) is None and (wanted == "trend" or not is_counted_in_python(as_words(query)))
+        counted = refused_by_trends(query) is None
         asked = [(wanted, refusal.message)] if refusal is not None else []
         able = [*(["trend"] if counted else []), *(["aggregate"] if wanted == "aggregate" and not asked else [])]
         return [*asked, *((name, None) for name in (*able, "automaton"))]
     left_out = {"sliding-window", "automaton", "aggregate"}
-    # In plain Python it is worth it where the kernel cannot list the matches, and only then.
-    left_out |= {"trend"} if is_counted_in_python(query) else set()
     return [
         (name, None if refusal is None else refusal.message)
         for name, refusal in refusals(query, one_input=one_input).items()
@@ -116,8 +114,8 @@ def refused_by_counts(query: alg.Query) -> UnsupportedError | None:
 def refused_by_trends(query: alg.Query) -> UnsupportedError | None:
     """Why the matches of a query are not counted without being built, or None."""
     try:
-        said = as_words(query)
-    except NoWordsError as problem:
+        said = as_paths(query)
+    except NotAPathError as problem:
         return cannot_count(query, str(problem))
     refusal = refused_by_kernels(said)
     if refusal is not None:

@@ -22,8 +22,7 @@ from tocsin.kernels.aggregates.folded import FoldedRuns
 from tocsin.kernels.aggregates.searched import WindowSearch
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
-from tocsin.kernels.trends.plan import trend
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.trends.trend import Trend, trend
 from tocsin.optimizer.choose import Choice, choose
 from tocsin.optimizer.crossed import is_connected
 from tocsin.optimizer.rules import Rule

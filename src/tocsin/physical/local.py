@@ -22,7 +22,7 @@ from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.kernels.trends.plan import trend
+from tocsin.kernels.trends.trend import trend
 from tocsin.options import Options
 from tocsin.physical.aggregates import aggregated
 from tocsin.physical.claims import (

@@ -16,7 +16,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.trends.answers import too_large
+from tocsin.kernels.trends.totals import too_large
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
 from tocsin.physical.columns import Compiler
