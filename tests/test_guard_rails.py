@@ -31,8 +31,8 @@ from tocsin.kernels.interchange import interchangeable
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.search.function import _FunctionWriter  # its `emit` alone: `program` refuses before
 from tocsin.kernels.search.program import program
-from tocsin.kernels.trends.machine import NotAWordError, machine
-from tocsin.kernels.trends.words import NoWordsError, as_words
+from tocsin.kernels.trends.formula import as_paths
+from tocsin.kernels.trends.machine import NotAPathError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.acel.printer import print_condition
 from tocsin.language.sase.printer import print_expression
@@ -44,7 +44,7 @@ from tocsin.physical.columns import Compiler
 from tocsin.plan.joins.copies import unrolled
 from tocsin.plan.joins.refusals import unsupported as refused_by_joins
 
-REFUSALS = (errors.TocsinError, NotAWordError, NoWordsError)
+REFUSALS = (errors.TocsinError, NotAPathError)
 SCHEMAS = {"A": {"ts": "bigint", "x": "int"}, "B": {"ts": "bigint", "x": "int"}}
 ROWS = {"A": [{"ts": 1, "x": 1}], "B": [{"ts": 2, "x": 1}]}
 
@@ -101,8 +101,8 @@ NODES: dict[str, Callable[[], Any]] = {
     "empty matches": lambda: may_be_empty(NODE),
     "residual absences": lambda: without(NODE, ()),
     "unordered variables": lambda: interchangeable(alg.Query(NODE, unordered=(("a", "b"),))),
-    "words of trends": lambda: machine(NODE),
-    "ACEL as words": lambda: as_words(alg.Query(alg.Adjacent((NODE, A)))),
+    "paths of trends": lambda: machine(NODE),
+    "ACEL as paths": lambda: as_paths(alg.Query(alg.Adjacent((NODE, A)))),
     "automata": lambda: automata.automaton(NODE),
     "claims of joins": lambda: raised(refused_by_joins(alg.Query(NODE))),
     "copies of joins": lambda: unrolled(alg.Query(NODE)),

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tocsin
 from tocsin import errors, reference
 from tocsin.kernels import compile
-from tocsin.kernels.trends import arrays, trend
+from tocsin.kernels.trends import task, trend
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.plan.strategies import TREND, weighed
@@ -116,16 +116,21 @@ COMPARED = [
 def test_compared_neighbours_are_counted_as_the_reference_counts_them(
     pattern: str, trees: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        compile, "fast", lambda text, library="": compile.plain(library + text)
-    )  # a number beyond 64 bits is noticed there
+    """The text that is compiled, over arrays: by doubles, 64-bit integers and residues."""
+    monkeypatch.setattr(compile, "fast", lambda text, library="": compile.plain(library + text))
     monkeypatch.setattr(trend, "FEW_EVENTS", 0)
-    monkeypatch.setattr(arrays, "MANY_NEIGHBOURS", -1 if trees else 2**60)
-    outputs = ("COUNT(*) AS n", "COUNT(*) AS n, COUNT(b) AS e", "COUNT(*) AS n, SUM(b.x) AS s, AVG(b.v) AS m")
+    monkeypatch.setattr(task, "MANY_NEIGHBOURS", -1 if trees else 2**60)
+    outputs = (
+        "COUNT(*) AS n, MIN(b.x) AS low",
+        "COUNT(*) AS n, COUNT(b) AS e",
+        "COUNT(*) AS n, SUM(b.x) AS s, AVG(b.v) AS m",
+    )
     for seed in range(24):
         choose = random.Random(seed)
-        monkeypatch.setattr(arrays, "LANES", choose.choice([1, 2, 32]))
-        monkeypatch.setattr(arrays, "FIRST_CHAINED_ROOM", choose.choice([0, 3]))
+        monkeypatch.setattr(task, "LANES", choose.choice([1, 2, 32]))
+        monkeypatch.setattr(task, "MOST_NUMBERS", choose.choice([1, 2**26]))
+        monkeypatch.setattr(task, "DOUBLE_BITS", choose.choice([0, 53]))
+        monkeypatch.setattr(task, "INTEGER_BITS", choose.choice([0, 62]))
         where = choose.choice(COMPARED)
         where += " AND a[i].x >= a[i-1].x" if "A+" in pattern and choose.random() < 0.5 else ""
         text = f"PATTERN {pattern} WHERE {where} {choose.choice(['', 'PARTITION BY k'])} "
@@ -153,11 +158,11 @@ def test_compared_neighbours_are_compiled(where: str, monkeypatch: pytest.Monkey
     )
     wanted = pattern.match(by_type(rows), engine="local").to_pylist()
     monkeypatch.setattr(trend, "FEW_EVENTS", 0)
-    monkeypatch.setattr(arrays, "MANY_NEIGHBOURS", 20)
+    monkeypatch.setattr(task, "MANY_NEIGHBOURS", 20)
     assert pattern.match(by_type(rows), engine="local").to_pylist() == wanted
 
 
-def test_neighbours_are_counted_where_that_is_compiled() -> None:
+def test_neighbours_are_counted_under_every_policy_and_for_extremes() -> None:
     text = "PATTERN SEQ(A a, B+ b) WHERE b[i].x > b[i-1].x {} WITHIN 9 SECONDS {} RETURN COUNT(*) AS n{}"
     chosen = [
         "trend" in dict(weighed(tocsin.pattern(text.format(*rest)).query))
@@ -167,7 +172,7 @@ def test_neighbours_are_counted_where_that_is_compiled() -> None:
             ("PARTITION BY k", "SEMANTICS partition-contiguous", ""),
         )
     ]
-    assert chosen == [True, False, False]
+    assert chosen == [True, True, True]
 
 
 def many(spark: SparkSession, number: int) -> DataFrame:

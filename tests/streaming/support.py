@@ -19,8 +19,8 @@ from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.searches import Search
-from tocsin.kernels.trends.asked import keys_of, needs_of
-from tocsin.kernels.trends.plan import trend
+from tocsin.kernels.trends.request import keys_of, needs_of
+from tocsin.kernels.trends.trend import trend
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Facts
 from tocsin.physical.arrow_types import types_in

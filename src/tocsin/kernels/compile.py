@@ -32,8 +32,6 @@ from tocsin.kernels import kept
 from tocsin.kernels.expressions import prefixes
 from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers
-from tocsin.kernels.trends import limbs
-from tocsin.kernels.trends.sums import NO_KEY
 
 log = logging.getLogger(__name__)
 # Seconds of plain Python that importing numba, reading a compiled function from disk and compiling a new one are worth,
@@ -55,8 +53,6 @@ CONSTANTS = {
     "WIDE": helpers.WIDE,
     "TOO_MANY": helpers.TOO_MANY,
     "TOO_LONG": helpers.TOO_LONG,
-    "NOTHING": limbs.NOTHING,
-    "NO_KEY": NO_KEY,
 }
 HEADER = "from tocsin.kernels.jitted import *  # noqa: F403\n\n\n"
 Search = Callable[..., tuple[int, int, int, int]]
@@ -70,7 +66,6 @@ def plain(text: str) -> Search:
         **numeric.HELPERS,
         **prefixes.HELPERS,
         **helpers.HELPERS,
-        **limbs.HELPERS,
         **steps.HELPERS,
         "compiled": lambda function: function,
     }
@@ -191,7 +186,7 @@ def has_numba() -> bool:
 @cache
 def _recipe() -> str:
     """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
-    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, prefixes, helpers, limbs)]
+    texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, prefixes, helpers, steps)]
     helpers_of_all = hashlib.sha256(b"".join(texts)).hexdigest()
     return f"2 {sys.implementation.cache_tag} {_version()} {np.__version__} {helpers_of_all}\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError, unknown_node
 from tocsin.gaps import Gaps
-from tocsin.kernels.trends.machine import Machine, NotAWordError, machine
+from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
 from tocsin.language.ast import Selection
 
 # Python nests at most 20 loops; a longer sequence is cut into a table and the rest.
@@ -48,7 +48,7 @@ def words_of(query: alg.Query) -> Machine | None:
     try:
         core = without(query.core, tuple(alg.absences_in(query.core)))
         return machine(core, by_element=query.selection is Selection.NEXT)
-    except (UnsupportedError, NotAWordError):
+    except (UnsupportedError, NotAPathError):
         return None
 
 

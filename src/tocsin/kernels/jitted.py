@@ -13,7 +13,6 @@ from tocsin.kernels.expressions import prefixes
 from tocsin.kernels.kept import KeptFunction
 from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers
-from tocsin.kernels.trends import limbs
 
 
 def _compiled(functions: dict[str, Any]) -> dict[str, Any]:
@@ -29,6 +28,6 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 globals().update(CONSTANTS)
-_functions = {**numeric.HELPERS, **prefixes.HELPERS, **helpers.HELPERS, **limbs.HELPERS, **steps.HELPERS}
+_functions = {**numeric.HELPERS, **prefixes.HELPERS, **helpers.HELPERS, **steps.HELPERS}
 globals().update(_compiled(_functions))
 __all__ = ["compiled", *CONSTANTS, *_functions]  # noqa: PLE0604

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from tocsin.expressions import interpret
-from tocsin.kernels.trends.answers import Totals
-from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
+from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
+from tocsin.kernels.trends.totals import Totals
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.physical.sliced.counting import TOTALS, WINDOW, added_up, counting
@@ -48,7 +48,7 @@ def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
     for name, totals_of in groups.items():
         known: Known = dict(zip(keys, values[name], strict=True))
         summed = added_up(totals_of, trend.kinds)
-        for asked, answer in zip(asked_in(query), trend.answers, strict=True):
+        for asked, answer in zip(requested_in(query), trend.answers, strict=True):
             known[asked.expression] = answer.of(summed)
         if query.having is None or settled(query.having, known) is True:
             window = name[:1] if query.every_us else ()

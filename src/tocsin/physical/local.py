@@ -20,7 +20,7 @@ from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.clocks import unit_of
 from tocsin.analysis.types import Kind
 from tocsin.kernels.limits import check_memory
-from tocsin.kernels.trends.plan import trend
+from tocsin.kernels.trends.trend import trend
 from tocsin.options import Options
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import compact_table, refused_compact

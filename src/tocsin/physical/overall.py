@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.trends.answers import too_large
+from tocsin.kernels.trends.totals import too_large
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values, decimal_sum
 from tocsin.physical.columns import Compiler

@@ -17,7 +17,7 @@ from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.errors import NumberTooLargeError
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.trends.answers import too_large
+from tocsin.kernels.trends.totals import too_large
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.counted import group_name

@@ -104,7 +104,7 @@ class Plan:
     @cached_property
     def trend(self) -> Trend | None:
         """The query compiled for counting without building matches; None when it cannot be."""
-        from tocsin.kernels.trends.plan import trend
+        from tocsin.kernels.trends.trend import trend
 
         return None if TREND.refuses(self.query) is not None else trend(self.rule.bound)
 

@@ -71,7 +71,7 @@ class Linked:
 def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]) -> Linked:
     """Sort the candidates of a task."""
     of_variable = {source.variable: source for source in sources}
-    variables = dict.fromkeys(variable for variable, _ in machine.letters)
+    variables = dict.fromkeys(variable for variable, _ in machine.symbols)
     is_held = {name: is_flagged(rows.flags, of_variable[name].bit) for name in variables}
     every = np.zeros(len(rows.ts), dtype=np.bool_)
     for held in is_held.values():
@@ -79,7 +79,7 @@ def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]
     events = merged(rows, np.flatnonzero(every).astype(np.int64, copy=False))
     blocks = {name: held[events.rows] for name, held in is_held.items()}
     fits = [
-        blocks[name] & _is_of_type(rows, events, reach.query, of_variable[name], kind) for name, kind in machine.letters
+        blocks[name] & _is_of_type(rows, events, reach.query, of_variable[name], kind) for name, kind in machine.symbols
     ]
     sizes = events.group_to - events.group_from
     ends = np.repeat(events.group_to, sizes)
@@ -89,7 +89,7 @@ def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]
     return Linked(
         events,
         fits,
-        [blocks[name] for name, _ in machine.letters],
+        [blocks[name] for name, _ in machine.symbols],
         _last_within(events, reach.span_us),
         owned,
         _after_instants(events, ends),
@@ -100,12 +100,12 @@ def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]
 def following(events: Linked, machine: Machine, selection: Selection) -> tuple[list[Integers], list[int]]:
     """For each element the events that may follow, and which of these lists each letter reads."""
     if selection is not Selection.NEXT:
-        return [events.neighbours()], [0] * len(machine.letters)
+        return [events.neighbours()], [0] * len(machine.symbols)
     numbers = {element: number for number, element in enumerate(dict.fromkeys(machine.elements))}
     found = []
     for element in numbers:
         is_candidate = np.zeros(len(events), np.bool_)
-        for held, (variable, _) in zip(events.blocks, machine.letters, strict=True):
+        for held, (variable, _) in zip(events.blocks, machine.symbols, strict=True):
             if variable in element:
                 is_candidate |= held
         found.append(events.next_of(is_candidate))

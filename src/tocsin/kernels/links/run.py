@@ -80,7 +80,7 @@ class Walker:
     @property
     def is_distinct(self) -> bool:
         """Whether no match is found twice: a variable of several elements may take an event as part of each."""
-        return len(set(self.machine.letters)) == len(self.machine.letters)
+        return len(set(self.machine.symbols)) == len(self.machine.symbols)
 
     @property
     def iterated(self) -> list[str]:
@@ -106,7 +106,7 @@ class Walker:
         if len(earliest) and self._needs_first_only:
             ends = self._first_ends(events, earliest)
             goals = np.where(ends <= events.limits, ends, -1)
-            names = sorted(name for name, _ in self.machine.letters)
+            names = sorted(name for name, _ in self.machine.symbols)
             ranks = [names.index(self.machine.variable(state) or names[0]) for state in range(states)]
             skips = self.reach.query.after_match.skip is Skip.PAST_LAST
             given = [owned, goals, *tables, earliest, np.array(ranks, np.int32)]
@@ -181,7 +181,7 @@ class Walker:
         word = np.repeat(np.arange(len(ends), dtype=np.int64), sizes)
         bound: dict[str, Integers | Bag] = {}
         for variable, kind in alg.variables_of(self.reach.query.core).items():
-            own = [number for number, (name, _) in enumerate(self.machine.letters) if name == variable]
+            own = [number for number, (name, _) in enumerate(self.machine.symbols) if name == variable]
             slots = np.flatnonzero(np.isin(letters, own))
             if kind.iterated:
                 counts = np.bincount(word[slots], minlength=len(ends))

@@ -78,7 +78,7 @@ class _Walk:
         self.machine, query = walker.machine, walker.reach.query
         self.is_next = query.selection is Selection.NEXT
         self.whole = [holds(conjunct) for conjunct in walker.conjuncts]
-        variables = list(dict.fromkeys(name for name, _ in self.machine.letters))
+        variables = list(dict.fromkeys(name for name, _ in self.machine.symbols))
         self.lasting = {
             name: [
                 _Condition.of(conjunct)
@@ -90,7 +90,7 @@ class _Walk:
         blocking = conditions_of_next(query, walker.sources) if self.is_next else {}
         self.blocking = {name: list(map(_Condition.of, blocking.get(name, ()))) for name in variables}
         self.fits = [held.tolist() for held in events.fits]
-        self.blocks = {name: held.tolist() for (name, _), held in zip(self.machine.letters, events.blocks, strict=True)}
+        self.blocks = {name: held.tolist() for (name, _), held in zip(self.machine.symbols, events.blocks, strict=True)}
         self.candidates = {element: self._candidates(element) for element in set(self.machine.elements)}
         self.neighbours = [] if self.is_next else events.neighbours().tolist()
         self.after, self.limits = events.after.tolist(), events.limits.tolist()
@@ -166,7 +166,7 @@ class _Walk:
         return [
             (target, place)
             for letter, target in moves
-            if self.fits[letter][place] and self._pass(self.lasting, self.machine.letters[letter][0], place)
+            if self.fits[letter][place] and self._pass(self.lasting, self.machine.symbols[letter][0], place)
         ]
 
     def _could_bind(self, variable: str, place: int) -> bool:
@@ -190,7 +190,7 @@ class _Walk:
             del self.bags[variable]
 
     def _variable(self, state: int) -> str:
-        return self.machine.letters[self.machine.entered[state]][0]
+        return self.machine.symbols[self.machine.entered[state]][0]
 
     def _event(self, place: int) -> Event:
         if place not in self.known:

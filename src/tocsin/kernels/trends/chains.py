@@ -1,123 +1,65 @@
-"""Counting under `any` where neighbours of an iteration are compared: one walk backwards for many starts at once.
+"""Count paths under `any` where neighbours of an iteration are compared: one walk backwards for many starts at once.
 
-What a word leads to depends on its last event, once it stands in a state of a compared variable:
+The completions of a path depend on its last event, once it stands in a state of a compared variable:
 
     leads(q, e) = [q is final] + free(q) + Σ x(e') · leads(q', e')    over the later e' that may be neighbours of e
 
 code        theory
 ----        ------
 free        for a state, Σ x(e') · leads(q', e') over its moves to events that need not be neighbours of the last one
-node        the same for moves to neighbours: for one e', or for some of them, added up in a tree (below)
+node        the sum over moves to neighbours: for one e', or for some of them, added up in a tree (below)
 lane        a start of its own: with a window the end of a match depends on its start
 
-*Lanes.* A block is some starts and the events up to the end of the last one's window. Every number is there once for
-each start, side by side, so that one instruction of the processor adds several of them. At an event those lanes are at
-work whose start is earlier and whose window reaches it, which lie side by side too. Without a window there is one lane.
+*Lanes.* A block is some starts and the events up to the end of the last one's window. Every sum is there once for each
+start, side by side, so that one instruction of the processor adds several of them. At an event those lanes are at work
+whose start is earlier and whose window reaches it, which lie side by side too. Without a window there is one lane.
 
 *Trees.* Where the condition is one comparison of numbers, the events that may follow e are those with the least places
 in some order: a Fenwick tree adds them up in logarithmic time. Otherwise each later event is tried.
-
-A number is `room` digits of 32 bits in 64, the lowest first. What is added to others has been carried, so that sums
-need no carry until they are used. The functions here are compiled; `arrays` makes what they are given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-DIGIT = 32
-MASK = 0xFFFFFFFF
-FINE, NO_ROOM, TOO_LARGE = 0, 1, 2
-MOST_NUMBERS = 1 << 27  # of eight bytes, in one block
+from tocsin.kernels.trends.blocks import Stages
+from tocsin.kernels.trends.pairs import fits
+from tocsin.kernels.trends.semirings import add, collect, extend, fill, plus, room
+
+FINE, TOO_LARGE = 0, 1
 
 Array = Any
 
 
-def accumulate(n: Array, to: int, of: int, size: int, room: int, used: int, lanes: int, low: int, high: int) -> None:
-    """To a sum add another one, in the lanes from `low` to `high` − 1."""
-    for number in range(size):
-        if lanes == 1:
-            into, source = np.uint64(to + number * room), np.uint64(of + number * room)
-            for place in range(np.uint64(used)):
-                n[into + place] += n[source + place]
-            continue
-        for digit in range(used):
-            shift = (number * room + digit) * lanes + low
-            into, source = np.uint64(to + shift), np.uint64(of + shift)
-            for lane in range(np.uint64(high - low)):
-                n[into + lane] += n[source + lane]
+def tables(stages: Stages, compared: Sequence[str]) -> tuple[Any, ...]:
+    """What `search` is given of a pattern: see there."""
+    machine = stages.machine
+    states = range(len(machine.entered))
+    variables = [machine.variable(state) for state in states]
+    moves = [
+        (state, target, variables[state] in compared and variables[state] == variables[target])
+        for state, _, target in machine.moves
+        if state
+    ]
+    targets = [
+        (symbol, target, (0, symbol, target) in machine.moves, any(target == each for _, each, _ in moves))
+        for symbol, target in sorted({(symbol, target) for _, symbol, target in machine.moves})
+    ]
+    ends = dict.fromkeys(target for _, target, is_neighbour in moves if is_neighbour)
+    return (
+        *np.array(moves, np.int64).reshape(-1, 3).T.copy(),
+        *np.array(targets, np.int64).reshape(-1, 4).T.copy(),
+        np.array([state in machine.finals for state in states]),
+        np.array([_number(compared, variable) for variable in variables], np.int64),
+        np.array([_number(list(ends), state) for state in states], np.int64),
+    )
 
 
-def carry(n: Array, at: int, room: int, used: int, lanes: int, low: int, high: int) -> int:
-    """Make the digits of a number have 32 bits; gives how many may be used then, more than `room` where it has none."""
-    digit = 0
-    while digit < used:
-        first = np.uint64(at + digit * lanes + low)
-        above = np.uint64(at + digit * lanes + lanes + low)
-        if digit + 1 < used:
-            for lane in range(np.uint64(high - low)):
-                n[above + lane] += n[first + lane] >> DIGIT
-                n[first + lane] &= MASK
-        else:
-            over = 0
-            for lane in range(np.uint64(high - low)):
-                over |= n[first + lane] >> DIGIT
-            if over != 0:
-                if used == room:
-                    return room + 1
-                used += 1
-                for lane in range(np.uint64(high - low)):
-                    n[above + lane] = n[first + lane] >> DIGIT
-                    n[first + lane] &= MASK
-        digit += 1
-    return used
-
-
-def with_event(
-    n: Array,
-    at: int,
-    event: int,
-    letter: int,
-    room: int,
-    used: int,
-    lanes: int,
-    low: int,
-    high: int,
-    weights: Array,
-    weighed: Array,
-    weight_digits: int,
-    events: int,
-) -> int:
-    """Carry a sum and put an event before all of its words; gives the digits used, more than `room` if it has none."""
-    used = carry(n, at, room, used, lanes, low, high)
-    for number in range(1, 1 + len(weighed)):
-        total = at + number * room * lanes
-        if used <= room and (weighed[number - 1] >> letter) & 1:
-            counted = used
-            for place in range(weight_digits):
-                weight = weights[((number - 1) * events + event) * weight_digits + place]
-                if weight == 0:
-                    continue
-                if weight == 1 and place == 0:
-                    for digit in range(counted):
-                        for lane in range(low, high):
-                            n[total + digit * lanes + lane] += n[at + digit * lanes + lane]
-                    continue
-                if counted + place >= room:
-                    return room + 1
-                used = max(used, counted + place + 1)
-                for digit in range(counted):
-                    for lane in range(low, high):
-                        # Both have 32 bits: the product may need the sign.
-                        product = np.uint64(weight) * np.uint64(n[at + digit * lanes + lane])
-                        into = total + (digit + place) * lanes + lane
-                        n[into] += np.int64(product & np.uint64(MASK))
-                        n[into + lanes] += np.int64(product >> np.uint64(DIGIT))
-        if used <= room:
-            used = carry(n, total, room, used, lanes, low, high)
-    return used
+def _number(known: Sequence[Any], one: Any) -> int:
+    return known.index(one) if one in known else -1
 
 
 def search(  # noqa: PLR0915 - a call for each step would cost more than the step
@@ -126,47 +68,63 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
     own_low: Array,
     own_high: Array,
     ts: Array,
-    letters: Array,
+    symbols: Array,
     labels: Array,
     weights: Array,
-    weighed: Array,
-    weight_digits: int,
+    fields: Array,
     window: int,
-    moves: Array,
-    targets: Array,
-    finals: Array,
-    compared: Array,
-    trees: Array,
+    head: Array,
+    width: int,
+    o: Array,
     asks: Array,
     gives: Array,
     is_tree: bool,
     lanes: int,
-    room: int,
-    o: Array,
+    most: int,
+    peak: Array,
+    sources: Array,
+    ends: Array,
+    are_neighbours: Array,
+    taken: Array,
+    reached: Array,
+    begins: Array,
+    is_later: Array,
+    finals: Array,
+    compared: Array,
+    trees: Array,
     *columns: Array,
 ) -> int:
-    """To the results by label add the words of all groups.
+    """To the results by label add the paths of all groups; the parameters up to `o` are those of `blocks.search`.
 
     Parameters
     ----------
-    moves
-        State, next state, and whether the conditions between neighbours are asked; not those from the start.
-    targets
-        Letter, the state it leads to, whether words begin so, and whether other words come there.
-    finals, compared
-        For every state whether it is final, and the number of its variable if that one is compared, or else −1.
-    trees
-        For every state, if neighbours lead there, a number of its own, or else −1.
     asks, gives
         For every compared variable and event: with a tree, an event may follow e that gives a number below what e asks.
         −1: it follows nobody.
+    lanes
+        How many starts a block has.
+    most
+        How many numbers a block may need; with more the status is TOO_LARGE.
+    peak
+        Becomes the largest number of a start, and the sum of these of all.
+    sources, ends, are_neighbours
+        For every move its states, and whether conditions compare its event with the last one; not from the start.
+    taken, reached, begins, is_later
+        For every target its symbol and state, whether paths begin with it, and whether other paths come there.
+    finals, compared, trees
+        For every state whether it is final, the number of its variable if that one is compared, or else −1, and a
+        number of its own if neighbours lead there, or else −1.
     """
-    size, events, states = 1 + len(weighed), len(ts), len(finals)
-    unit = size * room * lanes
-    first_letters = 0
-    for row in range(len(targets)):
-        if targets[row, 2]:
-            first_letters |= 1 << targets[row, 0]
+    size, events, states, targets = 1 + len(fields) // 2, len(ts), len(finals), len(taken)
+    unit = size * width
+    wide = lanes * unit
+    inverses, ones, gather = wide, wide + width, len(head)
+    variables, nodes_of = len(asks) // max(events, 1), 0
+    first_symbols = 0
+    for target in range(targets):
+        nodes_of = max(nodes_of, 1 + trees[reached[target]])
+        if begins[target]:
+            first_symbols |= 1 << taken[target]
     starts = np.zeros(lanes, np.int64)
     for g in range(len(group_from)):
         first, end = group_from[g], group_to[g]
@@ -177,7 +135,7 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
             many, last, cursor = 0, end, first
             if window > 0:
                 while cursor < end and ts[cursor] <= own_high[g] and many < lanes:
-                    if letters[cursor] & first_letters:
+                    if symbols[cursor] & first_symbols:
                         starts[many] = cursor
                         many += 1
                     cursor += 1
@@ -190,36 +148,35 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
             else:
                 cursor = end
             slots, largest, begin = 0, 0, first
+            is_slot = np.zeros(last - first, np.int64)
             for event in range(first, last):
                 if event > first and ts[event] != ts[event - 1]:
                     begin = event
                 largest = max(largest, event + 1 - begin)
-                for row in range(len(targets)):
-                    if (letters[event] >> targets[row, 0]) & 1 and compared[targets[row, 1]] >= 0:
-                        slots += 1
-                        break
-            # Sums: one to work with, what is made of an instant, `free` by state, nodes by state and slot.
-            free = (1 + largest * len(targets)) * unit
-            nodes = free + states * unit
-            whole = nodes + (1 + trees.max()) * (slots + 1) * unit
-            if whole > MOST_NUMBERS:
+                for target in range(targets):
+                    if (symbols[event] >> taken[target]) & 1 and compared[reached[target]] >= 0:
+                        is_slot[event - first] = 1
+                slots += is_slot[event - first]
+            # Behind the head: gathered, extended, made of an instant, `free` by state, nodes by state and slot.
+            single = gather + wide
+            free = single + (1 + largest * targets) * wide
+            nodes = free + states * wide
+            whole = nodes + nodes_of * (slots + 1) * wide
+            if whole > most:
                 return TOO_LARGE
-            n = np.zeros(whole, np.int64)
-            made = np.zeros((largest * len(targets), 4), np.int64)
-            order = np.zeros((len(asks), slots), np.int64)
-            if is_tree:
-                for variable in range(len(asks)):
-                    slot = 0
-                    for event in range(first, last):
-                        for row in range(len(targets)):
-                            if (letters[event] >> targets[row, 0]) & 1 and compared[targets[row, 1]] >= 0:
-                                order[variable, slot] = gives[variable, event]
-                                slot += 1
-                                break
-                    order[variable] = np.sort(order[variable])
-            held = np.zeros((states, slots), np.int64)  # without a tree: the events of nodes
+            n = room(whole, head)
+            made = np.zeros(2 * largest * targets, np.int64)
+            order = np.zeros(variables * slots, np.int64)
+            for variable in range(variables if is_tree else 0):
+                slot = variable * slots
+                for event in range(first, last):
+                    if is_slot[event - first]:
+                        order[slot] = gives[variable * events + event]
+                        slot += 1
+                order[variable * slots : slot] = np.sort(order[variable * slots : slot])
+            held = np.zeros(states * slots, np.int64)  # without a tree: the events of nodes
             holds = np.zeros(states, np.int64)
-            used, low, high, end_of_instant = 1, many, many, last
+            low, high, end_of_instant = many, many, last
             while end_of_instant > first:
                 begin = end_of_instant - 1
                 while begin > first and ts[begin - 1] == ts[begin]:
@@ -233,22 +190,21 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
                     low, high = 0, 1
                 makes = 0
                 for event in range(begin, end_of_instant):
-                    for row in range(len(targets)):
-                        letter, state = targets[row, 0], targets[row, 1]
-                        if (letters[event] >> letter) & 1 == 0:
+                    for target in range(targets):
+                        symbol, state = taken[target], reached[target]
+                        if (symbols[event] >> symbol) & 1 == 0:
                             continue
                         for turn in range(2):
                             # First the lanes of earlier starts, then that of the event itself.
-                            from_lane, to_lane, at = low, high, 0
+                            from_lane, to_lane, into = low, high, single
                             if turn == 0:
-                                if targets[row, 3] == 0 or high <= low:
+                                if is_later[target] == 0 or high <= low:
                                     continue
+                                made[2 * makes], made[2 * makes + 1] = event, state
                                 makes += 1
-                                at = makes * unit
-                                for place in range(at, at + unit):
-                                    n[place] = 0
+                                into = single + makes * wide
                             else:
-                                if targets[row, 2] == 0 or ts[event] > own_high[g]:
+                                if begins[target] == 0 or ts[event] > own_high[g]:
                                     continue
                                 if window > 0:
                                     from_lane = high
@@ -257,90 +213,65 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
                                     if from_lane == many:
                                         continue
                                     to_lane = from_lane + 1
-                                for place in range(unit):
-                                    n[place] = 0
-                            accumulate(n, at, free + state * unit, size, room, used, lanes, from_lane, to_lane)
-                            if finals[state]:
-                                for lane in range(from_lane, to_lane):
-                                    n[at + lane] += 1
+                            at, length = from_lane * unit, (to_lane - from_lane) * unit
+                            fill(n, gather + at, length)
+                            add(n, gather + at, free + state * wide + at, length)
+                            for lane in range(from_lane, to_lane if finals[state] else from_lane):
+                                add(n, gather + lane * unit, ones, width)
                             variable = compared[state]
-                            if variable >= 0:
-                                for move in range(len(moves)):
-                                    if moves[move, 0] != state or moves[move, 2] == 0:
-                                        continue
-                                    base = nodes + trees[moves[move, 1]] * (slots + 1) * unit
-                                    if is_tree:
-                                        node = np.searchsorted(order[variable], asks[variable, event])
-                                        while node > 0:
-                                            accumulate(
-                                                n, at, base + node * unit, size, room, used, lanes, from_lane, to_lane
-                                            )
-                                            node &= node - 1
-                                        continue
-                                    for slot in range(holds[moves[move, 1]] - 1, -1, -1):
-                                        other = held[moves[move, 1], slot]
-                                        if window > 0 and ts[other] - ts[starts[to_lane - 1]] >= window:
-                                            break
-                                        if fits(variable, event, other, *columns):
-                                            accumulate(
-                                                n, at, base + slot * unit, size, room, used, lanes, from_lane, to_lane
-                                            )
-                            used = with_event(
-                                n,
-                                at,
-                                event,
-                                letter,
-                                room,
-                                used,
-                                lanes,
-                                from_lane,
-                                to_lane,
-                                weights,
-                                weighed,
-                                weight_digits,
-                                events,
+                            for move in range(len(sources) if variable >= 0 else 0):
+                                if sources[move] != state or are_neighbours[move] == 0:
+                                    continue
+                                base = nodes + trees[ends[move]] * (slots + 1) * wide + at
+                                if is_tree:
+                                    own = order[variable * slots : variable * slots + slots]
+                                    node = np.searchsorted(own, asks[variable * events + event])
+                                    while node > 0:
+                                        add(n, gather + at, base + node * wide, length)
+                                        node &= node - 1
+                                    continue
+                                for slot in range(holds[ends[move]] - 1, -1, -1):
+                                    other = held[ends[move] * slots + slot]
+                                    if window > 0 and ts[other] - ts[starts[to_lane - 1]] >= window:
+                                        break
+                                    if fits(variable, event, other, *columns):
+                                        add(n, gather + at, base + slot * wide, length)
+                            sums = to_lane - from_lane
+                            extend(
+                                n, into + at, gather + at, sums, event, symbol, weights, fields, size, width, inverses
                             )
-                            if used > room:
-                                return NO_ROOM
-                            if turn == 0:
-                                made[makes - 1, 0], made[makes - 1, 1] = event, state
-                            else:
-                                for number in range(size):
-                                    for digit in range(used):
-                                        value = n[at + (number * room + digit) * lanes + from_lane]
-                                        o[(labels[event] * size + number) * room + digit] += value
+                            if turn == 1:
+                                collect(o, labels[event] * unit, n, into + at, unit)
+                                largest_number = n[into + at]
+                                for place in range(into + at, into + at + unit, width):
+                                    largest_number = max(largest_number, n[place])
+                                peak[0] = max(peak[0], largest_number)
+                                peak[1] = plus(peak[1], largest_number, n[0])
                 for number in range(makes):
-                    event, state, of = made[number, 0], made[number, 1], (1 + number) * unit
-                    is_neighbour = False
-                    for move in range(len(moves)):
-                        if moves[move, 1] != state:
+                    event, state, of = made[2 * number], made[2 * number + 1], single + (1 + number) * wide + low * unit
+                    length, is_neighbour = (high - low) * unit, False
+                    for move in range(len(sources)):
+                        if ends[move] != state:
                             continue
-                        if moves[move, 2]:
+                        if are_neighbours[move]:
                             is_neighbour = True
                         else:
-                            accumulate(n, free + moves[move, 0] * unit, of, size, room, used, lanes, low, high)
+                            add(n, free + sources[move] * wide + low * unit, of, length)
                     if not is_neighbour:
                         continue
-                    base = nodes + trees[state] * (slots + 1) * unit
+                    base = nodes + trees[state] * (slots + 1) * wide + low * unit
                     if is_tree:
                         variable = compared[state]
-                        if gives[variable, event] >= 0:
-                            node = np.searchsorted(order[variable], gives[variable, event]) + 1
+                        given = gives[variable * events + event]
+                        if given >= 0:
+                            node = np.searchsorted(order[variable * slots : variable * slots + slots], given) + 1
                             while node <= slots:
-                                accumulate(n, base + node * unit, of, size, room, used, lanes, low, high)
+                                add(n, base + node * wide, of, length)
                                 node += node & -node
                     else:
-                        held[state, holds[state]] = event
-                        accumulate(n, base + holds[state] * unit, of, size, room, used, lanes, low, high)
+                        held[state * slots + holds[state]] = event
+                        add(n, base + holds[state] * wide, of, length)
                         holds[state] += 1
                 end_of_instant = begin
             first = cursor
     return FINE
-
-
-FUNCTIONS = (accumulate, carry, with_event)  # `search` calls what is written for each query
-
-
-def fits(variable: int, one: int, other: int, *columns: Array) -> bool:
-    """Whether two events may be neighbours; written anew for each query (`pairs`)."""
-    raise NotImplementedError

@@ -1,9 +1,9 @@
-"""The words of a pattern: a deterministic automaton whose letters are variables.
+"""The paths of a pattern: a deterministic automaton over symbols, each a variable and an event type.
 
 A match of a pattern without AND is a sequence of events in strictly increasing time, each bound to one variable. Its
-bindings say which: so matches are counted by counting such words, and every word must be counted once, in however many
-ways the pattern derives it (R34). Places of events in the pattern are the states of Glushkov's automaton; sets of them
-are those of a deterministic one.
+bindings are its path through the automaton: so matches are counted by counting paths, and every path is counted once,
+in however many ways the pattern derives it (R34). Places of events in the pattern are the states of Glushkov's
+automaton; sets of them are those of a deterministic one.
 
 code        theory
 ----        ------
@@ -14,36 +14,37 @@ Machine     the subset automaton; state 0 is the start, where nothing is bound
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from tocsin.algebra import nodes as alg
 
 # A bounded iteration has a place per copy; sets of places may be many more.
 MOST_PLACES, MOST_STATES = 256, 2048
-MOST_LETTERS = 62  # the letters that an event can be are the bits of one number
-Letter = tuple[str, str]  # a variable and the type of the event it takes
+MOST_SYMBOLS = 62  # the symbols that an event can be are the bits of one number
+Symbol = tuple[str, str]  # a variable and the type of the event it takes
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A deterministic automaton over letters.
+    """A deterministic automaton over symbols.
 
     Attributes
     ----------
-    letters
+    symbols
         Variables with the event types they take.
     moves
-        (state, letter number, next state).
+        (state, symbol number, next state).
     finals
         The states in which a match is complete.
     entered
-        For every state the number of the letter that leads to it; none leads to the start.
+        For every state the number of the symbol that leads to it; none leads to the start.
     elements
-        For every letter the variables of the element that it belongs to: under `next` an OR of single events is one
+        For every symbol the variables of the element that it belongs to: under `next` an OR of single events is one
         element (R45).
     """
 
-    letters: tuple[Letter, ...]
+    symbols: tuple[Symbol, ...]
     moves: tuple[tuple[int, int, int], ...]
     finals: frozenset[int]
     entered: tuple[int, ...]
@@ -51,51 +52,65 @@ class Machine:
 
     def variable(self, state: int) -> str | None:
         """The variable that took the last event."""
-        return None if state == 0 else self.letters[self.entered[state]][0]
+        return None if state == 0 else self.symbols[self.entered[state]][0]
+
+    @cached_property
+    def reach(self) -> list[int]:
+        """For every state the states that moves lead to, as bits."""
+        reach = [0] * len(self.entered)
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for source, _, target in reversed(self.moves):
+                found = reach[source] | 1 << target | reach[target]
+                is_changed = is_changed or found != reach[source]
+                reach[source] = found
+        return reach
 
     def stays_together(self, variable: str) -> bool:
         """Whether the events of a variable follow each other without an event of another one in between."""
         left = [
             target
-            for source, letter, target in self.moves
-            if self.variable(source) == variable != self.letters[letter][0]
+            for source, symbol, target in self.moves
+            if self.variable(source) == variable != self.symbols[symbol][0]
         ]
-        return all(self.letters[letter][0] != variable for letter in self._letters_from(left))
+        return all(self.symbols[symbol][0] != variable for symbol in self._symbols_from(left))
 
-    def _letters_from(self, states: list[int]) -> set[int]:
-        """The letters of all moves that can still be made."""
+    def _symbols_from(self, states: list[int]) -> set[int]:
+        """The symbols of all moves that can still be made."""
         seen, waiting, found = set(states), list(states), set[int]()
         for state in waiting:  # grows while it is walked
-            for source, letter, target in self.moves:
+            for source, symbol, target in self.moves:
                 if source == state:
-                    found.add(letter)
+                    found.add(symbol)
                     if target not in seen:
                         seen.add(target)
                         waiting.append(target)
         return found
 
 
-class NotAWordError(Exception):
-    """The pattern is no sequence of single events; `node` is the part that is not."""
+class NotAPathError(Exception):
+    """The matches of a pattern are no paths of an automaton; the message is the reason."""
 
-    def __init__(self, node: alg.Node) -> None:
-        super().__init__(type(node).__name__)
-        self.node = node
+    @classmethod
+    def of(cls, node: alg.Node) -> NotAPathError:
+        """A part of a pattern is no sequence of single events."""
+        return cls(f"its matches are no sequences of single events: {type(node).__name__}")
 
 
 def machine(core: alg.Node, *, by_element: bool = False) -> Machine:
-    """The words of a pattern.
+    """The paths of a pattern.
 
     Parameters
     ----------
     core
         The pattern.
     by_element
-        Whether a variable that belongs to several elements has a letter for each.
+        Whether a variable that belongs to several elements has a symbol for each.
 
     Raises
     ------
-    NotAWordError
+    NotAPathError
         When its matches are no sequences of single events, or of more of them than can be told apart.
 
     Examples
@@ -106,34 +121,34 @@ def machine(core: alg.Node, *, by_element: bool = False) -> Machine:
     """
     places = _Places()
     part = places.of(core)
-    own = places.elements if by_element else [(variable,) for variable, _ in places.letters]
-    labels = list(zip(places.letters, own, strict=True))
-    letters = tuple(dict.fromkeys(labels))
-    numbers = {letter: number for number, letter in enumerate(letters)}
+    own = places.elements if by_element else [(variable,) for variable, _ in places.symbols]
+    labels = list(zip(places.symbols, own, strict=True))
+    symbols = tuple(dict.fromkeys(labels))
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
     known: dict[frozenset[int], int] = {frozenset(): 0}
     moves: list[tuple[int, int, int]] = []
     entered = [-1]
     waiting = [frozenset[int]()]
     for state in waiting:  # grows while it is walked
         reached = {place for one in state for place in places.follows[one]} if state else set(part.first)
-        for letter in letters:
-            target = frozenset(place for place in reached if labels[place] == letter)
+        for symbol in symbols:
+            target = frozenset(place for place in reached if labels[place] == symbol)
             if not target:
                 continue
             if target not in known:
                 if len(known) == MOST_STATES:
-                    raise NotAWordError(core)
+                    raise NotAPathError.of(core)
                 known[target] = len(known)
                 waiting.append(target)
-                entered.append(numbers[letter])
-            moves.append((known[state], numbers[letter], known[target]))
+                entered.append(numbers[symbol])
+            moves.append((known[state], numbers[symbol], known[target]))
     finals = frozenset(number for state, number in known.items() if state & part.last)
     return Machine(
-        tuple(letter for letter, _ in letters),
+        tuple(symbol for symbol, _ in symbols),
         tuple(moves),
         finals,
         tuple(entered),
-        tuple(element for _, element in letters),
+        tuple(element for _, element in symbols),
     )
 
 
@@ -148,7 +163,7 @@ class _Part:
 
 class _Places:
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
+        self.symbols: list[Symbol] = []
         self.elements: list[tuple[str, ...]] = []
         self.follows: list[set[int]] = []
 
@@ -163,10 +178,10 @@ class _Places:
                     found = self._joined(found, self.of(part))
                 return found
             case alg.Any():
-                begun = len(self.letters)
+                begun = len(self.symbols)
                 parts = [self.of(part) for part in node.parts]
                 if node.is_one_element:
-                    names = tuple(sorted({variable for variable, _ in self.letters[begun:]}))
+                    names = tuple(sorted({variable for variable, _ in self.symbols[begun:]}))
                     self.elements[begun:] = [names] * len(parts)
                 first = frozenset[int]().union(*(part.first for part in parts))
                 last = frozenset[int]().union(*(part.last for part in parts))
@@ -174,22 +189,22 @@ class _Places:
             case alg.Repeat(order=alg.Order.TIME | alg.Order.TIES):
                 return self._copies(node)
             case _:
-                raise NotAWordError(node)
+                raise NotAPathError.of(node)
 
     def _place(self, event: alg.Event) -> int:
         assert event.type is not None
-        if len(self.letters) == MOST_PLACES:
-            raise NotAWordError(event)
-        self.letters.append((event.variable, event.type))
+        if len(self.symbols) == MOST_PLACES:
+            raise NotAPathError.of(event)
+        self.symbols.append((event.variable, event.type))
         self.elements.append((event.variable,))
         self.follows.append(set())
-        return len(self.letters) - 1
+        return len(self.symbols) - 1
 
     def _copies(self, node: alg.Repeat) -> _Part:
         """A place per copy that is counted; the last copy of an endless iteration follows itself."""
         number = max(1, node.least) if node.most is None else node.most
         if not 0 < number <= MOST_PLACES:
-            raise NotAWordError(node)
+            raise NotAPathError.of(node)
         copies = [self.of(node.part) for _ in range(number)]
         for one, other in pairwise(copies):
             self._join(one.last, other.first)

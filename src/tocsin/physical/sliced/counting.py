@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tocsin.algebra.text import to_text
 from tocsin.kernels.model import Rows
-from tocsin.kernels.trends.answers import Totals, nothing, together
+from tocsin.kernels.trends.totals import Totals, nothing, together
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.sliced.layout import KEY, Layout
 from tocsin.physical.sliced.rows import array_of, codes, integers, key_of

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.kernels.reach import width_us
-from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
+from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.options import Options
@@ -73,7 +73,7 @@ def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key], 
     names = [*(F.col(key.name) for key in keys.values()), *windows]
     groups = aggregate(rows, names, F.collect_list(F.col(TOTALS)).alias(ALL_TOTALS))
     schema = T.StructType([field for field in groups.schema.fields if field.name != ALL_TOTALS])
-    asked = asked_in(query)
+    asked = requested_in(query)
     known: dict[ex.Expression, Value] = {}
     for number, (one, answer) in enumerate(zip(asked, trend.answers, strict=True)):
         dtype: T.DataType = T.DoubleType()

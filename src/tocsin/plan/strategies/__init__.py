@@ -11,8 +11,6 @@ from tocsin import options
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
-from tocsin.kernels.trends.asked import is_counted_in_python
-from tocsin.kernels.trends.words import as_words
 from tocsin.plan.strategies.aggregate import AGGREGATE
 from tocsin.plan.strategies.automaton import AUTOMATON
 from tocsin.plan.strategies.clustered import CLUSTERED
@@ -75,13 +73,11 @@ def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -
     """
     if wanted != AUTOMATON.name and KERNEL.refuses(query) is not None and AUTOMATON.refuses(query) is None:
         refusal = None if wanted == "auto" else STRATEGIES[wanted].refuses(query, one_input=one_input)
-        counted = TREND.refuses(query) is None and (wanted == TREND.name or not is_counted_in_python(as_words(query)))
+        counted = TREND.refuses(query) is None
         asked = [(wanted, refusal.message)] if refusal is not None else []
         able = [*([TREND.name] if counted else []), *([wanted] if wanted == AGGREGATE.name and not asked else [])]
         return [*asked, *((name, None) for name in (*able, AUTOMATON.name))]
     left_out = {*ON_REQUEST, *(STRATEGIES.keys() - BUILT_IN)}
-    # In plain Python it is worth it where the loops cannot list the matches, and only then.
-    left_out |= {TREND.name} if is_counted_in_python(query) else set()
     return [
         (name, None if refusal is None else refusal.message)
         for name, refusal in refusals(query, one_input=one_input).items()

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
-from tocsin.kernels.trends.asked import refusal as not_a_trend
-from tocsin.kernels.trends.words import NoWordsError, as_words
+from tocsin.kernels.trends.formula import as_paths
+from tocsin.kernels.trends.machine import NotAPathError
+from tocsin.kernels.trends.request import refusal as not_a_trend
 from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_trend
 from tocsin.plan.strategies.kernel import KERNEL
@@ -28,8 +29,8 @@ class TrendCount(Strategy):
     def refuses(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> UnsupportedError | None:
         """Why the matches of a query are not counted without being built, or None."""
         try:
-            said = as_words(query)
-        except NoWordsError as problem:
+            said = as_paths(query)
+        except NotAPathError as problem:
             return cannot_count(query, str(problem))
         refusal = KERNEL.refuses(said)
         if refusal is not None:

@@ -1,9 +1,9 @@
-"""ACEL formulas that are words, in the terms of SASE+, so that their matches are counted in the same way.
+"""Rewrite ACEL formulas in the terms of SASE+, so that their matches are counted in the same way.
 
-A formula of `;` and `+`, or of `:` and `@+`, over single events is a word like a SASE+ pattern is, but for two things.
+A formula of `;` and `+`, or of `:` and `@+`, over single events is a path like a SASE+ pattern, but for two things.
 Its events have an order within an instant too: whoever counts must count by position. And an event is held by several
-variables, its type among them: here it is held by one, which stands for all of them. What an aggregate or a condition
-asks of a variable must then be asked of exactly one such stand-in.
+variables, its type among them: here it is held by one, which stands for all of them. An aggregate or a condition over a
+variable must then be one over exactly one such stand-in.
 
 A filter on single events holds wherever it stands. A bag predicate compares the events that its variable holds where
 the filter stands: in one copy of an iteration, or in one part of a sequence. It is counted only where the variable
@@ -18,19 +18,16 @@ from dataclasses import dataclass, field, replace
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
 from tocsin.errors import unknown_node
+from tocsin.kernels.trends.machine import NotAPathError
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
 NEIGHBOURS = {ex.BagOrder.SAME: "=", ex.BagOrder.INCREASING: ">", ex.BagOrder.DECREASING: "<"}
 
 
-class NoWordsError(Exception):
-    """A formula that is no word, in words."""
-
-
 @dataclass(eq=False)
 class _Leaf:
-    """An event of a formula: the names it is bound to, and what is asked of it alone."""
+    """An event of a formula: the names it is bound to, and the conditions on it alone."""
 
     event: alg.Event
     names: set[str]
@@ -38,7 +35,7 @@ class _Leaf:
 
     @property
     def label(self) -> frozenset[str]:
-        """What tells it from events of its type elsewhere: its names, but for that of the type, which is implied."""
+        """The names that distinguish it from events of its type elsewhere: all but that of the type."""
         return frozenset(self.names - {self.event.type}) or frozenset(self.names)
 
 
@@ -67,7 +64,7 @@ class _Reader:
                 before = len(self.neighbours)
                 part, leaves = self.read(node.part)
                 if len(self.neighbours) > before:
-                    raise NoWordsError("a filter inside an iteration compares the events of each copy")
+                    raise NotAPathError("a filter inside an iteration compares the events of each copy")
                 self.orders.add(_order(node))
                 least, most = (node.least, node.most) if isinstance(node, alg.Repeat) else (1, None)
                 return alg.Repeat(part, least, most), leaves
@@ -85,7 +82,7 @@ class _Reader:
                     self._filter(conjunct, leaves)
                 return part, leaves
             case _:
-                raise NoWordsError(f"its matches are no sequences of single events: {type(node).__name__}")
+                raise NotAPathError.of(node)
 
     def _filter(self, conjunct: ex.Expression, leaves: list[_Leaf]) -> None:
         match conjunct:
@@ -96,7 +93,7 @@ class _Reader:
             case ex.BagPredicate():
                 self.neighbours.append((conjunct, [leaf for leaf in leaves if conjunct.variable in leaf.names]))
             case _:
-                raise NoWordsError("a condition is a choice between predicates")
+                raise NotAPathError("a condition is a choice between predicates")
 
 
 def _order(node: alg.Node) -> Selection:
@@ -104,20 +101,20 @@ def _order(node: alg.Node) -> Selection:
     return Selection.PARTITION_CONTIGUOUS if is_adjacent else Selection.ANY
 
 
-def as_words(query: alg.Query) -> alg.Query:
+def as_paths(query: alg.Query) -> alg.Query:
     """A query over an ACEL formula in the terms of SASE+; to be counted by position. One of SASE+ is what it is.
 
     Raises
     ------
-    NoWordsError
-        When it cannot be said in these terms.
+    NotAPathError
+        When it cannot be expressed in these terms.
 
     Examples
     --------
     >>> a, b = alg.Event("A", "A"), alg.Repeat(alg.Bind(alg.Event("B", "B"), "b"), 1, None, alg.Order.POSITION)
     >>> count = (alg.Returned("n", ex.Aggregate("count", ex.Variable("b"))),)
-    >>> said = as_words(alg.Query(alg.Sequence((a, b), alg.Order.POSITION), returns=count, over_all_matches=True))
-    >>> list(said.variables), said.returns[0].expression.argument.name
+    >>> query = as_paths(alg.Query(alg.Sequence((a, b), alg.Order.POSITION), returns=count, over_all_matches=True))
+    >>> list(query.variables), query.returns[0].expression.argument.name
     (['A', 'b'], 'b')
     """
     if not is_formula(query):
@@ -126,7 +123,7 @@ def as_words(query: alg.Query) -> alg.Query:
     reader = _Reader()
     core, _ = reader.read(pattern)
     if len(reader.orders) > 1:
-        raise NoWordsError("some of its events must be neighbours, and others need not")
+        raise NotAPathError("some of its events must be neighbours, and others need not")
     named = _Named(reader.leaves)
     conditions = [*named.conditions(), *(named.neighbours(*one) for one in reader.neighbours)]
     core = _renamed(core, named)
@@ -136,9 +133,9 @@ def as_words(query: alg.Query) -> alg.Query:
         query,
         pattern=core if query.window_us is None else alg.Within(core, query.window_us),
         selection=next(iter(reader.orders), Selection.ANY),
-        returns=tuple(replace(one, expression=named.said(one.expression)) for one in query.returns),
-        group_by=tuple(replace(one, expression=named.said(one.expression)) for one in query.group_by),
-        having=None if query.having is None else named.said(query.having),
+        returns=tuple(replace(one, expression=named.renamed(one.expression)) for one in query.returns),
+        group_by=tuple(replace(one, expression=named.renamed(one.expression)) for one in query.group_by),
+        having=None if query.having is None else named.renamed(query.having),
     )
 
 
@@ -155,7 +152,7 @@ class _Named:
         self.names = {label: min(label) if len(label) == 1 else "+".join(sorted(label)) for label in self.by_label}
         for own in self.by_label.values():
             if any(list(leaf.conditions) != list(own[0].conditions) for leaf in own):
-                raise NoWordsError("one variable has events under different conditions")
+                raise NotAPathError("one variable has events under different conditions")
 
     def of(self, leaf: _Leaf) -> str:
         return self.names[leaf.label]
@@ -168,22 +165,22 @@ class _Named:
             (label,) = labels
             if len(held) == len(self.by_label[label]):
                 return self.names[label]
-        raise NoWordsError(f"`{variable}` holds events that other variables tell apart")
+        raise NotAPathError(f"`{variable}` holds events that other variables tell apart")
 
     def conditions(self) -> Iterable[ex.Expression]:
-        """What is asked of events alone."""
+        """The conditions on single events."""
         for label, own in self.by_label.items():
             yield from (_of(self.names[label], condition) for condition in own[0].conditions)
 
     def neighbours(self, predicate: ex.BagPredicate, held: list[_Leaf]) -> ex.Expression:
-        """What is asked of events and the ones before them: to be larger than all before is to be so than the last."""
+        """The condition on an event and the one before it: larger than the last is larger than all before."""
         if held != [leaf for leaf in self.leaves if predicate.variable in leaf.names]:
-            raise NoWordsError(f"a filter compares some of the events that `{predicate.variable}` holds in the end")
+            raise NotAPathError(f"a filter compares some of the events that `{predicate.variable}` holds in the end")
         name = self.stand_in(predicate.variable)
         here, before = (ex.Attribute(name, predicate.path, ex.Running("i", offset)) for offset in (0, -1))
         return ex.Comparison(NEIGHBOURS[predicate.order], here, before, where=predicate.where)
 
-    def said(self, expression: ex.Expression) -> ex.Expression:
+    def renamed(self, expression: ex.Expression) -> ex.Expression:
         """An expression over stand-ins."""
 
         def changed(node: ex.Expression) -> ex.Expression:

@@ -1,4 +1,4 @@
-"""Which queries are counted without building a match, and the aggregates they ask for: known from the query alone."""
+"""Read a query: whether its matches can be counted without being built, and the aggregates it requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.trends.machine import MOST_LETTERS, Machine, NotAWordError, machine
+from tocsin.kernels.trends.machine import MOST_SYMBOLS, Machine, NotAPathError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
@@ -14,7 +14,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """An aggregate over all matches, as a number or, inside DIGITS, as text of any length."""
 
     node: ex.Aggregate
@@ -22,7 +22,7 @@ class Asked:
 
     @property
     def expression(self) -> ex.Expression:
-        """What the query wrote."""
+        """As the query has it."""
         return ex.Call("digits", (self.node,)) if self.as_digits else self.node
 
 
@@ -33,15 +33,15 @@ def refusal(query: alg.Query) -> str | None:
     if query.ranks_matches or query.timeouts:
         return "a policy compares whole matches"
     try:
-        words = machine(query.core)
-    except NotAWordError as problem:
-        return f"its matches are no sequences of single events: {type(problem.node).__name__}"
-    if len(words.letters) > MOST_LETTERS:
-        return f"its sequences are of more than {MOST_LETTERS} kinds of events"
-    return _refused_condition(query, words) or _refused_policy(query, words) or _refused_output(query, words)
+        paths = machine(query.core)
+    except NotAPathError as problem:
+        return str(problem)
+    if len(paths.symbols) > MOST_SYMBOLS:
+        return f"its sequences are of more than {MOST_SYMBOLS} kinds of events"
+    return _refused_condition(query, paths) or _refused_policy(query, paths) or _refused_output(query, paths)
 
 
-def _refused_condition(query: alg.Query, words: Machine) -> str | None:
+def _refused_condition(query: alg.Query, paths: Machine) -> str | None:
     where = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
     if any(isinstance(node, alg.Event) and node.condition is not None for node in query.pattern.walk()):
         return "an event has a condition of its own"
@@ -50,25 +50,15 @@ def _refused_condition(query: alg.Query, words: Machine) -> str | None:
         if len(ex.variables_in(conjunct)) != 1 or ex.has_aggregate(conjunct):
             return "a condition compares events with each other"
         (variable,) = ex.variables_in(conjunct)
-        if not plain and not (ex.is_between_neighbours(conjunct) and words.stays_together(variable)):
+        if not plain and not (ex.is_between_neighbours(conjunct) and paths.stays_together(variable)):
             return "a condition compares events that are no neighbours of an iteration"
         if not plain and query.selection is Selection.NEXT:
             return "neighbours are compared under `next`"
     return None
 
 
-def is_counted_in_python(query: alg.Query) -> bool:
-    """Whether a query that can be counted compares neighbours of an iteration in a way that is not compiled."""
-    where = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
-    if not any(map(ex.is_between_neighbours, ex.conjuncts(where))):
-        return False
-    return query.selection is not Selection.ANY or any(
-        asked.node.function in ("min", "max") for asked in asked_in(query)
-    )
-
-
-def _refused_policy(query: alg.Query, words: Machine) -> str | None:
-    variables = [variable for variable, _ in words.letters]
+def _refused_policy(query: alg.Query, paths: Machine) -> str | None:
+    variables = [variable for variable, _ in paths.symbols]
     if query.selection is Selection.NEXT and len(set(variables)) < len(variables):
         return "a variable under `next` has events of several types"
     if query.selection is Selection.NEXT and any(
@@ -78,24 +68,24 @@ def _refused_policy(query: alg.Query, words: Machine) -> str | None:
     return None
 
 
-def _refused_output(query: alg.Query, words: Machine) -> str | None:
-    for node in (asked.node for asked in asked_in(query)):
+def _refused_output(query: alg.Query, paths: Machine) -> str | None:
+    for node in (each.node for each in requested_in(query)):
         is_plain = all(reference.index is ex.Each.PLAIN for reference in ex.references_in(node))
         if node.function not in FUNCTIONS or node.distinct or node.monoid is not None:
             return f"{node.function.upper()} of whole matches is asked for"
         if node.argument is not None and (len(ex.variables_in(node)) != 1 or not is_plain):
             return "an aggregate speaks of more than each event of one variable"
-    if any(first_event(query, words, key.expression) is None for key in query.group_by):
+    if any(first_event(query, paths, key.expression) is None for key in query.group_by):
         return "GROUP BY is neither of the partition nor of the first event"
     return None
 
 
-def first_event(query: alg.Query, words: Machine, key: ex.Expression) -> ex.Expression | None:
+def first_event(query: alg.Query, paths: Machine, key: ex.Expression) -> ex.Expression | None:
     """A key of GROUP BY as an expression over the first event of a match, or None when it speaks of another.
 
     All events of a partition agree on its key.
     """
-    firsts = {words.letters[letter][0] for state, letter, _ in words.moves if state == 0}
+    firsts = {paths.symbols[symbol][0] for state, symbol, _ in paths.moves if state == 0}
     if len(firsts) != 1:
         return None
     (first,) = firsts
@@ -115,10 +105,10 @@ def first_event(query: alg.Query, words: Machine, key: ex.Expression) -> ex.Expr
     )
 
 
-def keys_of(query: alg.Query, words: Machine) -> dict[ex.Expression, ex.Expression]:
+def keys_of(query: alg.Query, paths: Machine) -> dict[ex.Expression, ex.Expression]:
     """The keys of GROUP BY, each with its meaning for the first event of a match."""
     keys = (key.expression for key in query.group_by)
-    return {key: found for key in keys if (found := first_event(query, words, key)) is not None}
+    return {key: found for key in keys if (found := first_event(query, paths, key)) is not None}
 
 
 def needs_of(keys: Mapping[ex.Expression, ex.Expression]) -> dict[str, tuple[str, ...]]:
@@ -130,22 +120,22 @@ def needs_of(keys: Mapping[ex.Expression, ex.Expression]) -> dict[str, tuple[str
     return {name: tuple(attributes) for name, attributes in found.items()}
 
 
-def asked_in(query: alg.Query) -> list[Asked]:
+def requested_in(query: alg.Query) -> list[Requested]:
     """The aggregates of RETURN and HAVING, each once."""
     keys = {key.expression for key in query.group_by}
 
-    def within(node: ex.Expression) -> Iterator[Asked]:
+    def within(node: ex.Expression) -> Iterator[Requested]:
         if node in keys:
             return
         match node:
             case ex.Call(function="digits", arguments=(ex.Aggregate() as inner,)):
-                yield Asked(inner, as_digits=True)
+                yield Requested(inner, as_digits=True)
             case ex.Aggregate():
-                yield Asked(node)
+                yield Requested(node)
             case _:
                 for child in node.children():
                     yield from within(child)
 
     written = [returned.expression for returned in query.returns]
     written += [query.having] if query.having is not None else []
-    return list(dict.fromkeys(asked for expression in written for asked in within(expression)))
+    return list(dict.fromkeys(each for expression in written for each in within(expression)))
