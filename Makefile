@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 # How many processes share the tests. Each has a Spark session of its own (2 GB).
 TEST_PROCESSES ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 # Passed on to the benchmarks:  make bench BENCH_ARGS="--quick"
 BENCH_ARGS ?=
 # Passed on to uv:  make lock LOCK_ARGS=--upgrade
@@ -24,7 +24,7 @@ WITH_SPARK = JAVA_HOME="$$($(BIN)/python tools/find_java.py)" || exit 1; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-fast test-slow check bench docs lock clean
+.PHONY: help setup demo test test-fast test-slow test-power check bench docs lock clean
 
 help: ## this list
 	@echo "Tocsin: complex event recognition for Apache Spark."
@@ -54,14 +54,17 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture is in build/demo.svg
 	@$(WITH_SPARK) $(BIN)/tocsin demo --picture build/demo.svg
 
-test: $(READY) ## every test but the slow ones
+test: $(READY) ## every test but the slow ones, in ten minutes
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-fast: $(READY) ## the tests that need no JVM, in a few minutes
-	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not slow" $(PYTEST_ARGS)
+test-fast: $(READY) ## the tests that need no JVM and no compiler, in a minute and a half
+	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not compiled and not slow" $(PYTEST_ARGS)
 
-test-slow: $(READY) ## the slow tests: long properties, restarts, large data
-	@$(WITH_SPARK) HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow" $(PYTEST_ARGS)
+test-slow: $(READY) ## the slow tests: restarts, large data, and properties with many more examples
+	@$(WITH_SPARK) HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow or (hypothesis and not spark)" $(PYTEST_ARGS)
+
+test-power: $(READY) ## break the source in known ways, and see that tests notice
+	@$(WITH_SPARK) $(BIN)/python tools/mutate.py
 
 check: $(READY) ## lint, format, types, layers, spelling, documented errors
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""Make tests of all that README.md, docs/ and examples/ show: `make docs`, and part of `make test`.
+"""The Spark session of all tests, and tests of all that README.md, docs/ and examples/ show (`make docs`).
 
 How a block of a page is run, and how its output is updated, is in `tools/doc_examples.py`. A script in examples/ prints
 what its docstring says after "It prints:".
@@ -7,26 +7,82 @@ what its docstring says after "It prints:".
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
 import io
 import os
 import runpy
+import sys
+import tempfile
 import textwrap
+import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sybil import Sybil
 from tools.doc_examples import USES_SPARK, difference, name_of, parsers, surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # For every JVM that tests start, also in processes of their own. They are gone before the second compiler has paid off,
 # which takes half of the time of two cores, and so does a collector with many threads.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+@cache
+def session() -> SparkSession:
+    """The session of this process: small, quiet, and for queries over a handful of rows."""
+    from pyspark.sql import SparkSession
+
+    # Python workers must be the Python that runs the tests, and Spark must not look for the network.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    scratch = tempfile.TemporaryDirectory(prefix="tocsin-tests-")
+    atexit.register(scratch.cleanup)
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName("tocsin tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.driver.memory", "1g")
+        .config("spark.local.dir", f"{scratch.name}/local")
+        .config("spark.sql.warehouse.dir", f"{scratch.name}/warehouse")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.python.daemon.module", "tests.workers")
+        # For a handful of rows, adaptive plans, compiled stages and compressed blocks cost more than they save.
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.shuffle.compress", "false")
+        .config("spark.shuffle.spill.compress", "false")
+        .config("spark.broadcast.compress", "false")
+        .getOrCreate()
+    )
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The session; tests that change its settings put them back."""
+    return session()
+
+
+def pytest_sessionfinish() -> None:
+    if session.cache_info().currsize:
+        session().stop()
+
+
 def pages(*, spark: bool) -> Any:
     def setup(namespace: dict[str, Any]) -> None:
+        if spark:
+            session()
         namespace["__page__"] = contextlib.ExitStack()
         namespace["__page__"].enter_context(surroundings(spark=spark))
 
@@ -43,7 +99,10 @@ class Script(pytest.Item):
     def runtest(self) -> None:
         docstring = ast.get_docstring(ast.parse(self.path.read_text(encoding="utf-8"))) or ""
         printed = io.StringIO()
-        with surroundings(spark=name_of(self.path) in USES_SPARK), contextlib.redirect_stdout(printed):
+        uses_spark = name_of(self.path) in USES_SPARK
+        if uses_spark:
+            session()
+        with surroundings(spark=uses_spark), contextlib.redirect_stdout(printed):
             runpy.run_path(str(self.path), run_name="__main__")
         problem = difference(textwrap.dedent(docstring.partition("It prints:")[2].strip("\n")), printed.getvalue())
         if problem:
@@ -63,6 +122,24 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if name == "README.md" or name.startswith("docs/"):
         return (SPARK_PAGES if name in USES_SPARK else PLAIN_PAGES)(file_path, parent)
     return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests among processes: of pages all blocks together, of other files a quarter of the tests at a time.
+
+    Whole files would leave one process waiting for the other, and tests one by one cost more than they take.
+    """
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Quarters(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return f"{file} {zlib.crc32(nodeid.encode()) % 4}" if file.endswith(".py") else file
+
+    return Quarters(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,9 +23,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.temporal import network
 from tocsin.options import Options
-from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import refusals, refused_on_streams
 from tocsin.testing.cases import Case, load_cases, parse_cases
 
 ARROW_TYPES = {"boolean": pa.bool_(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
@@ -91,10 +90,10 @@ def on_a_stream(case: Case, spark: SparkSession, folder: Path) -> Rows:
         schema = ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in table.schema)
         inputs[kind] = Folder(spark, folder / kind, schema)
         half = (table.num_rows + 1) // 2
-        for part in (table.slice(0, half), table.slice(half), table.slice(0, 0)):
+        for part in (table.slice(0, half), table.slice(half)):
             inputs[kind].add(part.to_pylist())
     beats = Folder(spark, folder / "beats", "ts bigint")
-    for times in ([], [], [{"ts": FAR}]):
+    for times in ([], [{"ts": FAR}]):
         beats.add(times)
     # The cases list events in any order, so all of them are in time.
     found = compiled(case).match(
@@ -143,8 +142,13 @@ def column_types(rows: Rows) -> dict[str, str]:
 
 def strategies(case: Case) -> tuple[str, ...]:
     """The strategies that claim a case; `clustered` needs an input in order of time."""
-    query = compiled(case).query
-    refused = refusals(ordered_by_ties(query) if case.tie else query)
+    return _strategies(compiled(case), bool(case.tie))
+
+
+@cache
+def _strategies(pattern: tocsin.Pattern, has_ties: bool) -> tuple[str, ...]:
+    query = pattern.query
+    refused = refusals(ordered_by_ties(query) if has_ties else query)
     return tuple(name for name, refusal in refused.items() if refusal is None and name != "clustered")
 
 
@@ -175,7 +179,7 @@ def engines_of(case: Case, number: int) -> Iterator[tuple[str, bool]]:
             every = {"join": 6, "kernel": 9, "automaton": 8 if case.language == "acel" else 0}.get(strategy, 0)
             yield f"spark {strategy}", every > 0 and number % every == 0
     if is_live(case):
-        yield "stream", number % 20 == 0
+        yield "stream", number % 30 == 0
 
 
 def pairs() -> Iterator[Any]:

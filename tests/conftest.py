@@ -1,17 +1,11 @@
-"""What all tests share: one Spark session for those that ask for it, and the Hypothesis profiles."""
+"""Hypothesis profiles, and how many examples a property draws; the Spark session is in the conftest.py above."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # `dev` on a laptop, `ci` for the slow tier, `debug` to see each example of a failure. Spark makes examples slow, and
 # how slow differs from machine to machine, so that no deadline is right.
@@ -27,38 +21,24 @@ settings.register_profile(
     verbosity=Verbosity.verbose,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
+settings.load_profile(PROFILE)
+# Properties name the number of examples that finds a subtle mistake. `make test` draws a share of it, the same ones
+# every time, and `make test-slow` a multiple. No property draws fewer than the profile's own number.
+SHARES = {"dev": 0.3, "ci": 3.0}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    for test in {item.obj for item in items if item.get_closest_marker("hypothesis") and not is_named(item)}:
+        own = test._hypothesis_internal_use_settings  # where Hypothesis looks when the test runs
+        share = int(own.max_examples * SHARES.get(PROFILE, 1.0))
+        number = max(share, min(own.max_examples, settings.get_profile("dev").max_examples))
+        test._hypothesis_internal_use_settings = settings(own, max_examples=number)
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A small local session; tests that change its settings put them back."""
-    from pyspark.sql import SparkSession
-
-    # Python workers must be the Python that runs the tests, and Spark must not look for the network.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    scratch = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tocsin tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.driver.memory", "1g")
-        .config("spark.local.dir", str(scratch / "local"))
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+def is_named(item: pytest.Item) -> bool:
+    """Whether a test draws exactly as many examples as it says: on Spark they are few, and slow tests are campaigns."""
+    return any(item.get_closest_marker(name) is not None for name in ("spark", "slow"))

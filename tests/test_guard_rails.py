@@ -16,15 +16,14 @@ from tocsin.algebra.alternatives import alternatives
 from tocsin.algebra.programs import map_expressions
 from tocsin.algebra.text import to_text
 from tocsin.analysis.acel.conditions import Conditions
-from tocsin.analysis.holdings import Binder
+from tocsin.analysis.holdings import Binder, variable_schemas
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.precedence import always_before
 from tocsin.analysis.schema import bind
 from tocsin.analysis.structure import can_match_empty
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import INTEGER
-from tocsin.automata.evaluate import compiled
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
 from tocsin.kernels.forms import may_be_empty, without
@@ -42,9 +41,8 @@ from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.spine import map_nodes
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.columns import Compiler
-from tocsin.physical.joins.claims import unsupported as refused_by_joins
-from tocsin.physical.joins.copies import unrolled
-from tocsin.physical.looks import Walk
+from tocsin.plan.joins.copies import unrolled
+from tocsin.plan.joins.refusals import unsupported as refused_by_joins
 
 REFUSALS = (errors.TocsinError, NotAWordError, NoWordsError)
 SCHEMAS = {"A": {"ts": "bigint", "x": "int"}, "B": {"ts": "bigint", "x": "int"}}
@@ -108,7 +106,7 @@ NODES: dict[str, Callable[[], Any]] = {
     "automata": lambda: automata.automaton(NODE),
     "claims of joins": lambda: raised(refused_by_joins(alg.Query(NODE))),
     "copies of joins": lambda: unrolled(alg.Query(NODE)),
-    "schema of results": lambda: Walk[Any](types=None).looks(NODE),  # type: ignore[arg-type]
+    "schema of results": lambda: variable_schemas(NODE, {}),
 }
 
 EXPRESSIONS: dict[str, Callable[[], Any]] = {
@@ -123,7 +121,6 @@ EXPRESSIONS: dict[str, Callable[[], Any]] = {
     "conditions of loops": lambda: condition_code(SQUARE, lambda *_: None),
     "values of loops": lambda: value_code(SQUARE, lambda *_: None),
     "values in Python": lambda: interpret.value(SQUARE),
-    "evaluator of automata": lambda: compiled(SQUARE, {}),
     "SQL": lambda: Compiler({}).value(SQUARE),
 }
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from tests.fitting import queries_with_streams
 
 from tocsin.language import ast
-from tocsin.testing.strategies import LANGUAGE, SECOND, Features, Streams, queries_with_streams
+from tocsin.testing.strategies import LANGUAGE, SECOND, Features, Streams
 
 SCHEMA = pa.schema(
     {"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64(), "n": pa.int64(), "m": pa.string()}

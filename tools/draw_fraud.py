@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tocsin
 from tocsin import datasets
-from tocsin.cli import demo_fraud
+from tocsin.cli import demo
 
 SHOWN = ("FraudPassThrough", "FraudDiffusion", "FraudRefundScam")
 
@@ -17,8 +17,8 @@ def drawing() -> str:
     text = datasets.pattern_path("fraud").read_text(encoding="utf-8")
     program = tocsin.rules(text, tables={"known_route": datasets.known_routes()})
     events = datasets.load("fraud")
-    cases = [case for case in demo_fraud.found_by_reference(program, events) if case.rule in SHOWN]
-    return demo_fraud.drawing(cases, events)
+    cases = [case for case in demo.found_by_reference(program, events) if case.rule in SHOWN]
+    return demo.picture_of(cases, events)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 from tools import bank
 
 import tocsin
-from tocsin.cli import picture
+from tocsin.cli.drawing import Found, Lane, as_svg
 
 USERS = ("chloe", "kaia", "jonas", "hana")
 FROM, TO = bank.MORNING + dt.timedelta(minutes=36), bank.MORNING + dt.timedelta(minutes=161)
@@ -32,7 +32,7 @@ def drawing() -> str:
     events = bank.events()
     found = {row["l"]["user"]: row for row in matches(events)}
     lanes = [
-        picture.Lane(
+        Lane(
             user,
             FROM,
             TO,
@@ -41,12 +41,12 @@ def drawing() -> str:
         )
         for user in USERS
     ]
-    return picture.draw("Two account takeovers found among the events of four customers", COLORS, lanes, AXIS)
+    return as_svg("Two account takeovers found among the events of four customers", COLORS, lanes, AXIS)
 
 
-def _match(row: dict[str, Any]) -> picture.Found:
+def _match(row: dict[str, Any]) -> Found:
     words = f"{row['l']['country']} login → new password → {row['t']['amount']:,.0f} sent"
-    return picture.Found(row["start"], row["end"], words)
+    return Found((row["start"], row["end"]), words)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tocsin import reference, sinks
 from tocsin.api import Pattern, pattern
 from tocsin.errors import TocsinError, TocsinWarning
-from tocsin.keeping_up import Feasibility, feasibility
+from tocsin.feasibility import Feasibility, feasibility
 from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
 from tocsin.language.monoids import Monoid

@@ -39,8 +39,8 @@ from tocsin.options import (
     names_of,
     options_in,
 )
-from tocsin.physical.claims import unsupported
-from tocsin.physical.joins.plan import common_clock
+from tocsin.plan.joins.build import common_clock
+from tocsin.plan.strategies import unsupported
 from tocsin.reports import CheckReport, Report, query_html, sections
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from tocsin.options import (
     NOT_OF_RULES,
     NOTHING,
     OPTIONS,
-    STRATEGIES_WITHOUT_SPARK,
     STREAM,
     Options,
+    strategies_in,
 )
 
 if TYPE_CHECKING:
@@ -88,10 +88,11 @@ def _beside_others(options: Options, inputs: Any, place: str) -> Iterator[errors
     if is_given["type"] and isinstance(inputs, Mapping):
         yield _without_effect("type", "on one input for each event type", "it names the type column of a single input")
     strategy = options.strategy
-    if place == LOCAL and strategy not in STRATEGIES_WITHOUT_SPARK:
+    able = strategies_in(LOCAL)
+    if place == LOCAL and strategy not in able:
         yield errors.InvalidOptionError(
             f'The strategy `{strategy}` is Spark\'s and does not run with `engine="local"`.',
-            hint=errors.did_you_mean(strategy, STRATEGIES_WITHOUT_SPARK, "strategies of the local engine"),
+            hint=errors.did_you_mean(strategy, able, "strategies of the local engine"),
         )
     if is_given["form"]:
         why = "a compact row holds any number of matches, without ids"

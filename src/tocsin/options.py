@@ -21,8 +21,19 @@ from tocsin.language import durations
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 
-STRATEGIES = ("auto", "join", "sliding-window", "count", "trend", "kernel", "clustered", "automaton", "aggregate")
-STRATEGIES_WITHOUT_SPARK = ("auto", "trend", "kernel", "automaton", "aggregate")
+LOCAL, BATCH, STREAM, NOTHING = "local", "batch", "stream", "nothing"
+# By name, where a strategy runs; `plan.strategies` has what they do, and adds others here.
+STRATEGIES: dict[str, frozenset[str]] = {
+    "auto": frozenset({LOCAL, BATCH, STREAM}),
+    "join": frozenset({BATCH, STREAM}),
+    "sliding-window": frozenset({BATCH}),
+    "count": frozenset({BATCH}),
+    "trend": frozenset({LOCAL, BATCH, STREAM}),
+    "kernel": frozenset({LOCAL, BATCH, STREAM}),
+    "clustered": frozenset({BATCH}),
+    "automaton": frozenset({LOCAL, BATCH, STREAM}),
+    "aggregate": frozenset({LOCAL, BATCH, STREAM}),
+}
 STRATEGIES_OF_RULES = ("auto", "aggregate")
 LONGEST_US = 2**62  # sums of a time and a length fit into 64 bits
 MOST_TASK_MEMORY = "512MB"
@@ -99,6 +110,11 @@ def _positive(name: str, value: Any) -> None:
         raise errors.InvalidOptionError(f"`{name}={value!r}` is not a positive integer.", hint="leave it out.")
 
 
+def strategies_in(place: str) -> tuple[str, ...]:
+    """The strategies that run locally, on a batch or on a stream."""
+    return tuple(name for name, places in STRATEGIES.items() if place in places)
+
+
 def _optional_positive(name: str, value: Any) -> None:
     if value is not None:
         _positive(name, value)
@@ -163,9 +179,6 @@ def _statistics(name: str, value: Any) -> None:
 
 def _anything(name: str, value: Any) -> None:
     """Accept a value that is checked where the inputs are known."""
-
-
-LOCAL, BATCH, STREAM, NOTHING = "local", "batch", "stream", "nothing"
 
 
 def _for_streams(why: str) -> dict[str, str]:

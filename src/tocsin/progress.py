@@ -1,7 +1,7 @@
-"""The progress of streams that Tocsin matches: Spark's listener, and what each micro-batch tells, as a typed object.
+"""The progress of streams that Tocsin matches: a listener for Spark, and a typed object for each micro-batch.
 
-It reads the observed metrics that `match` puts into every streaming DataFrame (`physical.streaming.outputs`). It knows
-of no query but by them, runs no job, and needs a session only where it is added.
+It reads the observed metrics that `match` puts into every streaming DataFrame (`physical.streaming.outputs`). It runs
+no job, and needs a session only where it is added.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ log = logging.getLogger("tocsin")
 METRICS = "tocsin"
 KEPT = 100
 GROWING = "\0growing"  # beside event types
-NO_TIME = -(2**63)  # the watermark of inputs that have told nothing yet
+NO_TIME = -(2**63)  # the watermark while an input has had no event
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What one micro-batch did.
+    """The progress of one micro-batch.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Progress:
     remembered, largest, bytes
         Events in the state afterwards, events in its largest shard, and its size.
     watermark
-        How far time has come, in microseconds whatever integer times count; None when an input has told nothing yet.
+        The watermark, in microseconds whatever integer times count; None while an input has had no event.
     duration_ms
         How long the micro-batch took.
     events_per_second
@@ -65,7 +65,7 @@ class Progress:
     growing
         Keys whose state grows with the number of events, of `tocsin.acer.rule_cer`.
     at
-        When the micro-batch began, by the clock on the wall.
+        When the micro-batch began, in wall-clock time.
     """
 
     query: str
@@ -93,7 +93,7 @@ class Progress:
 
     @property
     def lag_seconds(self) -> float | None:
-        """How far the watermark was behind the clock on the wall; for time columns that tell the real time."""
+        """How far the watermark was behind the wall clock; for time columns that hold real time."""
         if self.watermark is None or not self.at:
             return None
         began = dt.datetime.fromisoformat(self.at)
@@ -101,24 +101,24 @@ class Progress:
 
     @classmethod
     def of(cls, progress: StreamingQueryProgress) -> Progress | None:
-        """What Spark's progress tells of a match; None when it tells of none."""
+        """From Spark's progress; None for a query that Tocsin does not match."""
         row = progress.observedMetrics.get(METRICS)
         if row is None:
             return None
-        told = row.asDict(recursive=True)
+        metrics = row.asDict(recursive=True)
         duration_ms = int(progress.durationMs.get("triggerExecution", 0))
-        watermark, tick = told["watermark"], Unit(told.get("time_unit", "us")).microseconds
+        watermark, tick = metrics["watermark"], Unit(metrics.get("time_unit", "us")).microseconds
         return cls(
             query=progress.name or str(progress.id),
             batch=progress.batchId,
-            **{name: told[name] for name in COUNTED},
+            **{name: metrics[name] for name in COUNTED},
             watermark=None if watermark is None or watermark == NO_TIME else math.floor(watermark * tick),
             duration_ms=duration_ms,
-            events_per_second=told["seen"] / max(duration_ms, 1) * 1000,
-            bound=told.get("bound"),
-            over=told.get("over") or {},
+            events_per_second=metrics["seen"] / max(duration_ms, 1) * 1000,
+            bound=metrics.get("bound"),
+            over=metrics.get("over") or {},
             at=progress.timestamp,
-            growing=told.get("growing", 0),
+            growing=metrics.get("growing", 0),
         )
 
 
@@ -144,7 +144,7 @@ class TocsinListener(StreamingQueryListener):
     Attributes
     ----------
     recent
-        What the last micro-batches told, of all queries, the latest last.
+        The progress of the last micro-batches, of all queries, the latest last.
     """
 
     def __init__(
@@ -161,14 +161,14 @@ class TocsinListener(StreamingQueryListener):
 
     @property
     def last(self) -> Progress | None:
-        """What the last micro-batch told."""
+        """The progress of the last micro-batch."""
         return self.recent[-1] if self.recent else None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Read what a micro-batch tells."""
+        """Read the metrics of a micro-batch."""
         found = Progress.of(event.progress)
         if found is None:
             return
@@ -181,7 +181,7 @@ class TocsinListener(StreamingQueryListener):
         """Nothing has come."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """What it told stays in `recent`."""
+        """Its progress stays in `recent`."""
 
     def _warn(self, progress: Progress) -> None:
         for name, events in progress.over.items():

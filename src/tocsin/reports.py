@@ -1,4 +1,4 @@
-"""What Tocsin tells about a query: texts with stable headings, to be read, pasted and compared."""
+"""Reports on a query: texts with stable headings, to be read, pasted and compared."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def query_html(text: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class CheckReport:
-    """What is known of a query before anything runs.
+    """The report of `check`, made before anything runs.
 
     Attributes
     ----------
     columns
-        The columns of the result and their types, beside `match_id`, `start` and `end`.
+        The columns of the result and their types, beside `match_id`, `start` and `end`; None without schemas.
     network
         How far apart the events of a match can lie.
     lifetimes
@@ -82,10 +82,10 @@ class CheckReport:
     refusal
         Why Spark cannot run it yet; None when it can.
     warnings
-        What may not be meant.
+        The warnings of the compiler.
     """
 
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...] | None
     network: Network
     lifetimes: Lifetimes
     keys: Keys
@@ -101,8 +101,8 @@ class CheckReport:
 
     def __str__(self) -> str:
         """The report in sections."""
-        parts = {
-            "Result": table(("column", "type"), [(name, kind) for name, kind in self.columns]),
+        parts = {} if self.columns is None else {"Result": table(("column", "type"), list(self.columns))}
+        parts |= {
             "Temporal network": str(self.network),
             "Lifetimes": f"{self.lifetimes}\n{self._boundedness()}",
             "Keys": str(self.keys),
@@ -131,7 +131,7 @@ class CheckReport:
         names = [name for name in self.lifetimes.us if name not in self.lifetimes.negated]
         return {
             "ok": True,
-            "columns": dict(self.columns),
+            "columns": None if self.columns is None else dict(self.columns),
             "bounded": self.is_bounded,
             "unbounded": list(self.unbounded) if self.unbounded else None,
             "lifetimes_us": self.lifetimes.to_dict(),

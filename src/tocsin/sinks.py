@@ -38,7 +38,7 @@ def once(
         A second directory for late events: the result of `match(…, late=True)` is split. Without it, late events are
         rows among the matches.
     column
-        What the partition is called.
+        The name of the partition column.
     options
         Options of Spark's writer.
 
@@ -50,7 +50,7 @@ def once(
     Raises
     ------
     InvalidInputError
-        From the function: when a column has the name of the partition, or late events are asked for and not there.
+        From the function: when a column has the name of the partition, or the column of late events is missing.
     """
 
     def write(frame: DataFrame, batch: int, to: str) -> None:

@@ -7,7 +7,7 @@ languages; it is the lowest layer together with `errors`.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Characters of a line that an error quotes.
 LONGEST_LINE = 200
@@ -98,6 +98,13 @@ class CallSite:
 
 
 Where = Place | CallSite | None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A node of a tree, with the place it was written. Trees are equal wherever they were written."""
+
+    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 def caller() -> CallSite | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ CONSTRUCTIONS = pytest.mark.parametrize("construction", ["fast", "literal"])
 
 @EVERY
 @CONSTRUCTIONS
-@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("key", [pytest.param(None, marks=pytest.mark.slow), "k"])
 def test_tables(spark: SparkSession, operator: str, construction: str, key: str | None) -> None:
     asked, rows = OPERATORS[operator], rows_of(1)
     df = spark.createDataFrame([*rows, Row(None, "p", 9)], SCHEMA).repartition(3)  # type: ignore[arg-type]
@@ -89,8 +90,17 @@ def test_preprocessed_events_are_in_order_over_all_partitions(spark: SparkSessio
     assert Counter((row["ts"], row["k"], row["x"]) for row in found) == Counter(rows)
 
 
-@EVERY
-@pytest.mark.parametrize(("construction", "store"), [("fast", "default"), ("fast", "rocksdb"), ("literal", "default")])
+WAYS = (("fast", "default"), ("fast", "rocksdb"), ("literal", "default"))
+
+
+def ways() -> Iterator[Any]:
+    """Every operator in every way; `make test` runs each operator in one of them."""
+    for number, operator in enumerate(OPERATORS):
+        for place, way in enumerate(WAYS):
+            yield pytest.param(operator, *way, marks=() if place == number % len(WAYS) else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("operator", "construction", "store"), ways())
 def test_streams_that_stop_and_go_on(
     spark: SparkSession, tmp_path: Path, operator: str, construction: str, store: str
 ) -> None:

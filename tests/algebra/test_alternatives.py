@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hypothesis import given
+from tests.fitting import cases
 
 from tocsin import reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import TooManyAlternativesError, alternatives
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
-from tocsin.testing.strategies import Features, cases
+from tocsin.testing.strategies import Features
 
 A, B, C, D = (alg.Event(kind, kind.lower()) for kind in "ABCD")
 

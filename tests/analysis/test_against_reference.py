@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from tests.fitting import cases
 
 import tocsin
 from tocsin import errors, reference
@@ -18,7 +19,7 @@ from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.testing.cases import Case, load_cases
-from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, cases, queries
+from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, queries
 
 CASES = [case for case in load_cases(Path(__file__).parents[1] / "cases") if case.error is None]
 NAMES = {bool: "boolean", int: "bigint", float: "double", str: "string"}

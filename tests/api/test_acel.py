@@ -9,7 +9,7 @@ import pytest
 
 import tocsin
 from tocsin import errors
-from tocsin.physical.claims import refusals, unsupported
+from tocsin.plan.strategies import refusals, unsupported
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "SELL": [{"ts": 1, "price": 4}, {"ts": 2, "price": 5}, {"ts": 4, "price": 7}],

@@ -23,7 +23,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import BATCH, LOCAL, OPTIONS, STREAM, Options
-from tocsin.physical import local
+from tocsin.plan.strategies.aggregate import Aggregate
 
 SECOND = 1_000_000
 ANY = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 MINUTES")
@@ -116,8 +116,8 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from pyspark.sql.pandas.group_ops import PandasGroupedOpsMixin
 
     seen: list[str] = []
-    aggregated = local.aggregated
-    monkeypatch.setattr(local, "aggregated", lambda bound: (seen.append("aggregate"), aggregated(bound))[1])
+    search = Aggregate.search
+    monkeypatch.setattr(Aggregate, "search", lambda own, bound: (seen.append("aggregate"), search(own, bound))[1])
     for owner, name in ((Classic, "mapInArrow"), (PandasGroupedOpsMixin, "applyInPandasWithState")):
         monkeypatch.setattr(owner, name, _recorded(getattr(owner, name), seen))
     return seen

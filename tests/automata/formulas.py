@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.automata.run import run
+from tests.automata.run import Reading, run
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
@@ -69,7 +69,7 @@ def by_reference(node: alg.Node, events: list[Event], window_us: int | None = No
 def by_automaton(
     node: alg.Node, events: list[Event], window_us: int | None = None, **options: bool
 ) -> set[tuple[Any, ...]]:
-    readings = [automata.Reading(event.type, event.ts, event.row, event.instant) for event in events]
+    readings = [Reading(event.type, event.ts, event.row, event.instant) for event in events]
     found = run(automata.automaton(node, **options), readings, window_us=window_us)
     matches = [automaton_match(match) for match in found]
     assert len(set(matches)) == len(matches), "a match was reported twice"

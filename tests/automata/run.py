@@ -18,10 +18,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tocsin.automata import values
-from tocsin.automata.evaluate import Evaluate, Now, Reading, compiled
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition
+from tocsin.expressions.interpret import Bags
+from tocsin.kernels.runs import objects
+from tocsin.kernels.runs.objects import Evaluate, bags_of, compiled, identity
 from tocsin.language.monoids import Monoids
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An event as an automaton reads it. Its position is its place in the list that is read."""
+
+    type: str | None
+    ts: int  # microseconds
+    row: Mapping[str, Any] = field(default_factory=dict)
+    tie: int = 0  # rank by tie columns among events of one instant; equal ones tie
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Bound:
         """What makes it itself: derived and projected events are compared by value (R24)."""
         if self.values is None:
             return (self.position,)
-        held = sorted((name, values.identity(value)) for name, value in self.values)
+        held = sorted((name, identity(value)) for name, value in self.values)
         return (self.position, self.is_derived, *held)
 
 
@@ -94,7 +105,7 @@ class _Configuration:
     @property
     def key(self) -> tuple[Any, ...]:
         """Runs of equal keys go on as one."""
-        return (self.state, self.start, *map(values.identity, self.registers.values()))
+        return (self.state, self.start, *map(identity, self.registers.values()))
 
     @cached_property
     def history(self) -> History:
@@ -124,16 +135,16 @@ class _Compiled:
         made = {one.output: _maker(one.output, monoids) for one in transition.outputs}
         self.outputs = [(one.variable, made[one.output]) for one in transition.outputs]
 
-    def is_open(self, now: Now) -> bool:
+    def is_open(self, now: Bags) -> bool:
         """Whether the registers allow it."""
         return self.guard is None or self.guard(now) is True
 
-    def registers(self, now: Now) -> dict[str, Any]:
+    def registers(self, now: Bags, registers: Mapping[str, Any]) -> dict[str, Any]:
         """The registers afterwards: only those that matter in the next state."""
-        return {name: now.registers[name] if value is None else value(now) for name, value in self.kept}
+        return {name: registers[name] if value is None else value(now) for name, value in self.kept}
 
 
-def _maker(output: Output, monoids: Monoids) -> Callable[[Now, int], Bound]:
+def _maker(output: Output, monoids: Monoids) -> Callable[[Bags, int], Bound]:
     if isinstance(output, DerivedEvent):
         fields = [(name, compiled(value, monoids)) for name, value in output.fields]
         return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in fields), True)
@@ -168,22 +179,26 @@ def run(
     for position, event in enumerate(events):
         before = events[position - 1]
         is_later = position == 0 or (event.ts, event.tie) > (before.ts, before.tie)
-        alone = Now(event, is_later, {})
+        alone = _now(event, is_later, {})
         bits = [test(alone) is True for test in tests]
         live = [one for one in live if window_us is None or event.ts - events[one.start].ts < window_us]
         live.append(_Configuration(START, {}, position))
         reached: dict[tuple[Any, ...], _Configuration] = {}
         for one in live:
-            now = Now(event, is_later, one.registers)
+            now = _now(event, is_later, one.registers)
             for transition in leaving[one.state]:
                 if all(bits[need] for need in transition.needs) and transition.is_open(now):
-                    new = _Configuration(transition.target, transition.registers(now), one.start)
+                    new = _Configuration(transition.target, transition.registers(now, one.registers), one.start)
                     given = tuple((variable, make(now, position)) for variable, make in transition.outputs)
                     reached.setdefault(new.key, new).ways.append((one.history, given))
         live = [one for one in reached.values() if one.state not in automaton.finals]
         ended = (one for one in reached.values() if one.state in automaton.finals)
         found |= {match.key: match for one in ended for match in _matches(one, position)}
     return list(found.values())
+
+
+def _now(event: Reading, is_later: bool, registers: Mapping[str, Any]) -> Bags:
+    return bags_of(objects.Reading(event.type or "", event.ts, event.row), is_later, registers)
 
 
 def _matches(one: _Configuration, position: int) -> Iterator[ComplexEvent]:

@@ -21,13 +21,13 @@ from tests.automata.formulas import (
     formulas,
     stream,
 )
-from tests.automata.run import run
+from tests.automata.run import Reading, run
+from tests.fitting import queries_with_streams
 from tests.kernels.expression_strategies import BAGS, CONJUNCTS, OBJECT_CONJUNCTS, Bags, as_events
 
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.translate import translate
-from tocsin.automata import Reading
 from tocsin.automata.construct import CONSTRUCTIONS
 from tocsin.language import ast
 from tocsin.language import expressions as ex
@@ -35,7 +35,7 @@ from tocsin.reference import policies
 from tocsin.reference.conditions import holds
 from tocsin.reference.matches import Evaluation
 from tocsin.reference.stream import Event, ingest, partitions
-from tocsin.testing.strategies import Features, Streams, queries_with_streams
+from tocsin.testing.strategies import Features, Streams
 
 WINDOWS = st.sampled_from([None, None, 2 * SECOND, 3 * SECOND])
 

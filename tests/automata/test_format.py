@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tests.automata.formulas import POSITION
 from tests.automata.test_paper_examples import example_6
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
-from tocsin.automata.format import to_mermaid, to_text
+from tocsin.automata.format import to_text
 from tocsin.language import expressions as ex
 
 # Figure 2 has the same states: one before each part of the sequence, and the end; the iteration waits where the last
@@ -37,26 +36,6 @@ state 3 (end)"""
 
 def test_text() -> None:
     assert to_text(automata.automaton(example_6())) == EXAMPLE_6
-
-
-PAIR = alg.Filter(
-    alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")), POSITION),
-    ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Attribute("b", ("x",))),
-)
-
-
-def test_mermaid() -> None:
-    assert (
-        to_mermaid(automata.automaton(PAIR))
-        == """\
-flowchart LR
-  s0((0))
-  s1((1))
-  s2(((2)))
-  s0 -->|"type = 'A'<br>#124; a.x := x<br>/ a: event"| s1
-  s1 -->|"any event"| s1
-  s1 -->|"type = 'B' and `a.x` #lt; x<br>/ b: event"| s2"""
-    )
 
 
 def test_every_word_of_transitions_can_be_written() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.automata.formulas import POSITION
-from tests.automata.run import run
+from tests.automata.run import Reading, run
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
@@ -50,10 +50,7 @@ def test_states_that_differ_in_updates_only_stay_apart() -> None:
     either = alg.Any((seq(alg.Bind(C, "X"), alg.Bind(A, "X"), B), seq(alg.Bind(B, "X"), A, B)))
     total = alg.Project(alg.Derive(either, "M", (alg.Fold("s", "sum", "X", X),)), (("M", None),))
     for first, value in (("C", 6), ("B", 1)):
-        events = [
-            automata.Reading(kind, second, {"x": x})
-            for second, (kind, x) in enumerate([(first, 1), ("A", 5), ("B", 0)])
-        ]
+        events = [Reading(kind, second, {"x": x}) for second, (kind, x) in enumerate([(first, 1), ("A", 5), ("B", 0)])]
         found = run(automata.automaton(total), events)
         assert [match.bindings["M"][0].values for match in found] == [(("s", value),)]
 

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.automata.formulas import POSITION
-from tests.automata.run import run
+from tests.automata.run import Reading, run
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
-from tocsin.automata import Reading
 from tocsin.errors import NumberTooLargeError
 from tocsin.language import expressions as ex
 from tocsin.language.monoids import Monoid

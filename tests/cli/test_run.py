@@ -109,9 +109,8 @@ def test_times_are_read_and_written_to_the_microsecond(precise: tuple[str, ...],
     assert row["a"] == {"account": "12345", "door": "12:30", "ts": start}
     assert row["b"] == {"ts": end, "note": "two\nlines"}
     done("run", *precise, "--out", str(tmp_path / "csv"), "--format", "csv")
-    (part,) = (tmp_path / "csv").glob("*.csv")
-    with part.open(newline="") as file:
-        (cells,) = csv.DictReader(file)
+    parts = [part.read_text().splitlines() for part in (tmp_path / "csv").glob("*.csv")]
+    (cells,) = [row for lines in parts for row in csv.DictReader(lines)]
     assert (cells["start"], cells["end"]) == (start, end)
     assert (json.loads(cells["a"]), json.loads(cells["b"])) == (row["a"], row["b"])
 

@@ -81,7 +81,7 @@ def test_without_out_the_matches_are_counted(spark: SparkSession, options: list[
     ("more", "message"),
     [
         (["--strategy", "join"], "Rules do not run with the strategy `join`"),
-        (["--max-matches-per-start", "0"], "`--max-matches-per-start 0` allows no match"),
+        (["--max-matches-per-start", "0"], "`--max-matches-per-start 0` is not a positive integer"),
         (["--table", "known=nowhere.csv"], "twice for the event type `known`"),
     ],
 )

@@ -14,11 +14,12 @@ from tocsin import datasets
 from tocsin.datasets.months import DAY_US, FIRST_DAY_US, Months, months
 
 RULES = {"A": "FraudPassThrough", "B": "FraudDiffusion", "C": "FraudRefundScam"}
+TRANSFERS = 1_200
 
 
 @pytest.fixture(scope="module")
 def made() -> Months:
-    return months(3000, days=60, seed=4, cases=12)
+    return months(TRANSFERS, days=60, seed=4, cases=12)
 
 
 def program(made: Months) -> tocsin.Rules:
@@ -54,7 +55,7 @@ def test_near_misses_are_there(made: Months) -> None:
 def test_the_stream_is_in_order_and_has_as_many_transfers_as_asked(made: Months) -> None:
     times, ids = made.transfers["ts"], made.transfers["id"]
     planned = 15 * (2 + 4 + 2) + 1  # and the other transfer of one near miss
-    assert len(times) == 3000 + planned
+    assert len(times) == TRANSFERS + planned
     assert (np.diff(times) >= 0).all()
     assert ids.tolist() == list(range(1, len(ids) + 1))
     assert times[0] >= FIRST_DAY_US

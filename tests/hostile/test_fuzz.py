@@ -21,7 +21,7 @@ def survive(language, number, seed):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_mutated_texts_are_survived(language):
-    survive(language, 250, 0)
+    survive(language, 150, 0)
 
 
 @pytest.mark.slow

@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from tocsin.cli import files
 from tocsin.cli.app import app
-from tocsin.cli.programs import module_file
-from tocsin.cli.run import as_text
-from tocsin.cli.run_rules import folder_name
+from tocsin.cli.queries import module_file
+from tocsin.cli.run import folder_name
 from tocsin.errors import InputNotReadableError, OutputNotWritableError
 
 TEMPLATE = "template A { x : Integer }\n"
@@ -74,7 +73,7 @@ def test_a_module_whose_name_no_file_can_have_is_unknown(tmp_path):
 def test_an_output_behind_a_dangling_link_is_refused_before_the_job(tmp_path, out, mode):
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     with pytest.raises(OutputNotWritableError, match="which is not there"):
-        files.check_output(str(tmp_path / out), mode, "events.csv")
+        files.check_output(str(tmp_path / out), mode, ["events.csv"])
 
 
 def test_an_output_through_a_link_replaces_what_it_leads_to(tmp_path):
@@ -82,7 +81,7 @@ def test_an_output_through_a_link_replaces_what_it_leads_to(tmp_path):
     target.mkdir()
     (target / "old").touch()
     link.symlink_to(target)
-    files.check_output(str(link), "overwrite", "events.csv")
+    files.check_output(str(link), "overwrite", ["events.csv"])
     with files.replacing(str(link), "overwrite") as place:
         Path(place).mkdir()
         (Path(place) / "new").touch()
@@ -101,7 +100,7 @@ def test_the_folder_of_a_rule_stays_inside_the_output(tmp_path):
 
 def test_columns_with_backquotes_are_shown_and_written_as_csv(spark, tmp_path):
     frame = spark.sql("SELECT named_struct('x`y', 1) AS `a``b`, 2 AS `c``d`, 3 AS `e.f`")
-    assert as_text(frame).columns == ["a`b", "c`d", "e.f"]
+    assert files.flat(frame, as_text=True).columns == ["a`b", "c`d", "e.f"]
     files.save(frame, str(tmp_path / "out"), "csv", "error")
     (part,) = (tmp_path / "out").glob("*.csv")
     assert part.read_text().splitlines() == ["a`b,c`d,e.f", '"{""x`y"":1}",2,3']

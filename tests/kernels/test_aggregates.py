@@ -1,4 +1,4 @@
-"""Aggregates over windows: every legal pair of WA and WS reports each match once, f_C is a step, and R-CER forgets."""
+"""Aggregates over windows: every legal pair of WA and WS reports each match once, and R-CER forgets."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.automata.formulas import POSITION, SECOND, event_lists, formulas, stream
+from tests.fitting import queries_with_streams
 from tests.kernels.test_runs import A, B, C, expected, kernel_of, names_every_type, rows_of, shown, without_numbers
+from tests.kernels.windowed import assigned
 
 import tocsin
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
-from tocsin.kernels.aggregates.assigned import assigned
-from tocsin.kernels.aggregates.folded import FoldedRuns, folded
-from tocsin.kernels.aggregates.searched import WindowSearch, searched
-from tocsin.kernels.aggregates.windows import Windows, before_us, longest_us, windows_of
 from tocsin.kernels.kernel import Kernel, kernel
-from tocsin.kernels.model import Bag, Matches, Rows
-from tocsin.kernels.runs.arena import Arena
+from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.model import Bag, Integers, Matches, Rows
+from tocsin.kernels.runs import functions, running
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.kernels.runs.stepping import FEW_NODES, Progress, Seen, Stepper
+from tocsin.kernels.windows import Windows, before_us, longest_us, windows_of
 from tocsin.language import ast
-from tocsin.physical.claims import refused_by_aggregates, refused_by_kernels
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.local import events_of
-from tocsin.physical.sliced.arrow import attributes_of
 from tocsin.physical.sliced.plain import shipped
 from tocsin.physical.sliced.rows import rows_of as rows_of_table
+from tocsin.plan.strategies import AGGREGATE, KERNEL
 from tocsin.reference.stream import Event
-from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams, queries_with_streams
+from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 
@@ -51,14 +50,9 @@ def legal_pairs(longest: int, before: int = 0) -> st.SearchStrategy[Windows]:
 # --- T-CER ----------------------------------------------------------------------------------------
 
 
-def as_folded(kernel: RunKernel, windows: Windows) -> FoldedRuns:
-    return FoldedRuns(**{name: value for name, value in vars(kernel).items() if name != "variables"}, windows=windows)
-
-
 def by_windows(kernel: RunKernel, windows: Windows, events: list[Event], seed: int) -> list[tuple[Any, ...]]:
-    made = as_folded(kernel, windows)
-    rows = rows_of(made, events, seed=seed)
-    return sorted(one for matches in made.find(rows, jit=False) for one in shown(made, matches, rows, events))
+    rows, _ = assigned(rows_of(kernel, events, seed=seed), windows)
+    return sorted(one for matches in kernel.find(rows, jit=False) for one in shown(kernel, matches, rows, events))
 
 
 @settings(max_examples=150)
@@ -104,6 +98,13 @@ def test_a_window_that_is_too_short_by_one_microsecond_loses_a_match(advance: in
     assert by_windows(kernel, short, events, 0) == []
 
 
+def owning_all(rows: Rows, chosen: Integers) -> Merged:
+    """Every window reports every match that it holds."""
+    found = merged(rows, chosen)
+    low, high = (np.full_like(found.own_low, edge) for edge in (found.times.min(), found.times.max()))
+    return replace(found, own_low=low, own_high=high)
+
+
 def test_without_the_rule_of_ownership_matches_would_be_reported_by_each_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -111,9 +112,7 @@ def test_without_the_rule_of_ownership_matches_would_be_reported_by_each_window(
     kernel, windows = kernel_of(node, 10 * SECOND), Windows(5 * SECOND, 25 * SECOND)
     once = by_windows(kernel, windows, SPREAD, 0)
     assert once == expected(node, SPREAD, 10 * SECOND)
-    monkeypatch.setattr(
-        "tocsin.kernels.aggregates.folded.reported", lambda starts, ends, windows: np.ones(len(starts), np.bool_)
-    )
+    monkeypatch.setattr(running, "merged", owning_all)
     often = Counter(by_windows(kernel, windows, SPREAD, 0))
     assert set(often) == set(once)
     assert min(often.values()) > 1
@@ -141,29 +140,30 @@ def task_of(query: alg.Query, rows: Streams) -> tuple[Kernel, Rows]:
     """A query compiled for kernels, and the rows that it searches."""
     named = alg.event_types(query.pattern)
     events = events_of(named, {kind: pa.Table.from_pylist(own, SCHEMA) for kind, own in rows.items()}, "ts", "")
-    bound = bind(
-        query, {group.type or "": attributes_of(group.table.schema) for group in events if group.type in named}
-    )
+    bound = bind(query, {group.type or "": types_in(group.table.schema) for group in events if group.type in named})
     made = kernel(bound)
     table, layout = shipped(made, events, {}, ties=(), id=None)
     return made, rows_of_table(table, made, layout, None)
 
 
-def listed(made: Kernel, rows: Rows) -> list[Any]:
+def listed(made: Kernel, rows: Rows, windows: Windows | None = None) -> list[Any]:
     """The matches, each as what it binds; time-outs too."""
     found = []
+    was: Integers = np.arange(len(rows.ts))
+    if windows is not None:
+        rows, was = assigned(rows, windows)
     for matches in made.find(rows, jit=False):
         for number in range(len(matches)):
-            held = tuple((name, bound_in(matches, name, number)) for name in sorted(matches.events))
+            held = tuple((name, bound_in(matches, name, number, was)) for name in sorted(matches.events))
             missing = 0 if matches.missing is None else int(matches.missing[number])
             found.append((int(matches.start[number]), int(matches.end[number]), missing, held))
     return sorted(found)
 
 
-def bound_in(matches: Matches, name: str, number: int) -> tuple[int, ...]:
+def bound_in(matches: Matches, name: str, number: int, was: Integers) -> tuple[int, ...]:
     held = matches.events[name]
     rows = held.rows[held.offsets[number] : held.offsets[number + 1]] if isinstance(held, Bag) else held[[number]]
-    return tuple(rows.tolist())
+    return tuple(int(was[row]) if row >= 0 else -1 for row in rows)
 
 
 @settings(max_examples=150)
@@ -176,15 +176,14 @@ def test_every_legal_pair_of_windows_reports_each_match_of_a_search_once(
 ) -> None:
     query, (rows,) = case
     asked = compiled(query).query
-    assume(asked.window_us is not None and refused_by_aggregates(asked) is None and refused_by_kernels(asked) is None)
+    assume(asked.window_us is not None and AGGREGATE.refuses(asked) is None and KERNEL.refuses(asked) is None)
     try:
         made, events = task_of(asked, rows)
     except errors.UnsupportedError:  # a condition of an absence that loops do not compute
         assume(False)
     # Kernels own matches as slices do, so that a window is no narrower than what a match sees to either side.
     windows = data.draw(legal_pairs(longest_us(made), before_us(made)))
-    windowed = WindowSearch(**vars(made), windows=windows)
-    assert listed(windowed, events) == listed(made, events)
+    assert listed(made, events, windows) == listed(made, events)
 
 
 TOO_NARROW = [
@@ -204,18 +203,18 @@ def test_a_search_whose_windows_are_too_narrow_is_wrong(
     advance = 10 * SECOND
     windows = Windows(advance, advance + longest_us(made) - 1, before_us(made))
     assert windows.holds(longest_us(made))
-    assert len(listed(WindowSearch(**vars(made), windows=windows), events)) == right
+    assert len(listed(made, events, windows)) == right
     narrow = replace(windows, size_us=windows.size_us - 1)
     if made.back_us:  # what lies before is cut off
         narrow = replace(windows, before_us=windows.before_us - 1, size_us=windows.size_us - 1)
-    assert len(listed(WindowSearch(**vars(made), windows=narrow), events)) == wrong
+    assert len(listed(made, events, narrow)) == wrong
 
 
 @settings(max_examples=100)
 @given(query=queries_with_streams(LANGUAGE).map(lambda case: case[0]))
 def test_the_windows_of_a_query_hold_its_matches(query: ast.Query) -> None:
     asked = compiled(query).query
-    assume(asked.window_us is not None and refused_by_aggregates(asked) is None and refused_by_kernels(asked) is None)
+    assume(asked.window_us is not None and AGGREGATE.refuses(asked) is None and KERNEL.refuses(asked) is None)
     made, _ = task_of(asked, {kind: [] for kind in "ABC"})
     windows = windows_of(made)
     assert windows is not None
@@ -229,20 +228,16 @@ def test_the_windows_of_a_query_hold_its_matches(query: ast.Query) -> None:
 NEIGHBOURS = alg.Adjacent((A, alg.Any((B, alg.Adjacent((B, B)))), C))
 
 
-def fold(kernel: RunKernel, events: list[Event]) -> tuple[list[tuple[int, int]], list[Progress]]:
-    """The starts and ends of what f_C finds, and what it knows after each event."""
-    rows = rows_of(kernel, events)
-    merged = kernel._events(rows)
-    words = kernel._letters(rows.flags[merged.rows]).tolist()
-    step = Stepper(kernel.tables, kernel._reader(rows, merged), None)
-    known: Progress | None = None
-    found, states = [], []
-    for event in map(Seen, range(len(words)), merged.times.tolist(), words):
-        known, ended = step(known, event)
-        states.append(known)
-        if ended is not None:
-            found += [(start, ended.end) for start, _ in ended.arena.ways(ended.node, ended.first)]
-    return found, states
+def fold(
+    kernel: RunKernel, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[tuple[int, int]], set[str]]:
+    """The starts and ends of what f_C finds, in seconds, and which arrays of its state had to grow."""
+    grown: set[str] = set()
+    grow = functions._grow
+    monkeypatch.setattr(functions, "_grow", lambda arrays, names: (grown.update(names), grow(arrays, names)))
+    found = list(kernel.find(rows_of(kernel, events), jit=False))
+    times = [(matches.start // SECOND, matches.end // SECOND) for matches in found]
+    return [pair for start, end in times for pair in zip(start.tolist(), end.tolist(), strict=True)], grown
 
 
 @pytest.mark.parametrize(
@@ -262,49 +257,27 @@ def test_how_many_events_a_match_can_have(node: alg.Node, is_contiguous: bool, m
     assert automata.most_events(automata.automaton(node, contiguous=is_contiguous)) == most
 
 
-def test_what_a_fold_knows_does_not_grow_where_matches_have_so_many_events() -> None:
+@pytest.mark.parametrize("of_numbers", [True, False])
+def test_the_state_of_a_fold_does_not_grow_where_matches_have_so_many_events(
+    of_numbers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(7)
     words = "".join(chance.choice(["ABC", "ABBC", "AC", "AB"]) for _ in range(2_000))
     events = stream(*((kind, second, {}) for second, kind in enumerate(words)))
-    kernel = without_numbers(kernel_of(NEIGHBOURS))
-    found, states = fold(kernel, events)
+    kernel = kernel_of(NEIGHBOURS)
+    found, grown = fold(kernel if of_numbers else without_numbers(kernel), events, monkeypatch)
     assert len(found) == words.count("ABC") + words.count("ABBC") > 900
     assert {end - start for start, end in found} == {2, 3}
-    most = automata.most_events(kernel.tables.automaton)
-    assert most is not None
-    known = states[-1]  # one object, which every step goes on with
-    assert len(known.live) < most * kernel.tables.automaton.number_of_states
-    assert len(known.arena) <= 3 * FEW_NODES  # of some thousands that were made
+    assert len(words) > functions.NODES  # every event makes a node at least
+    assert grown == set()
 
 
-def test_what_a_fold_knows_grows_where_they_have_any_number() -> None:
+@pytest.mark.parametrize("of_numbers", [True, False])
+def test_the_state_of_a_fold_grows_where_they_have_any_number(
+    of_numbers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 6_000)))
-    kernel = without_numbers(kernel_of(alg.Adjacent((A, alg.RepeatAdjacent(B), C))))
-    found, states = fold(kernel, events)
+    kernel = kernel_of(alg.Adjacent((A, alg.RepeatAdjacent(B), C)))
+    found, grown = fold(kernel if of_numbers else without_numbers(kernel), events, monkeypatch)
     assert found == []
-    assert len(states[-1].arena) >= 5_999
-
-
-@given(st.integers(0, 2**32))
-def test_an_arena_of_some_histories_has_the_same_ways(seed: int) -> None:
-    chance = random.Random(seed)
-    arena = Arena()
-    nodes = [arena.leaf(0)]
-    for event in range(1, 12):
-        one, other = chance.choice(nodes), chance.choice(nodes)
-        nodes.append([arena.leaf(event), arena.kept(3, event, one), arena.union(one, other)][chance.randrange(3)])
-    asked = chance.choices(nodes, k=3)
-    copy, numbers = arena.of(asked)
-    assert len(copy) <= len(arena)
-
-    def ways(own: Arena, node: int) -> list[Any]:
-        return [(start, [own.events[one] for one in path]) for start, path in own.ways(node, 0)]
-
-    assert [ways(arena, node) for node in asked] == [ways(copy, node) for node in numbers]
-
-
-def test_a_kernel_is_compiled_to_the_operator_that_runs_it() -> None:
-    bound = bind(
-        compiled("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS").query, {kind: attributes_of(SCHEMA) for kind in "AB"}
-    )
-    assert folded(bound).windows == searched(bound).windows == Windows(10 * SECOND, 20 * SECOND)
+    assert "a_step" in grown

@@ -64,7 +64,7 @@ def test_policies_keep_the_first_that_fits(selection: str, monkeypatch: pytest.M
         assert found(made, rows, None) == expected(pattern.query, reference.evaluate(pattern, rows))
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_many_beginnings_without_an_end_are_no_explosion(jit: bool) -> None:
     """Eight plateaus of ten equal values: 10^8 ways to choose eight rising values, and none to choose nine."""
     rows: Streams = {"A": [], "B": [], "C": []}

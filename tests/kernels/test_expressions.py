@@ -26,10 +26,10 @@ from tests.kernels.expression_strategies import (
 
 from tocsin import errors
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions import interpret, numeric
+from tocsin.expressions import interpret, numeric
 from tocsin.kernels.expressions.code import fold_statements, true_code
 from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
-from tocsin.kernels.expressions.slots import Families, prepare
+from tocsin.kernels.expressions.slots import Families, prepare, slot_values
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language.sase.parser import parse_expression
@@ -369,6 +369,7 @@ def as_source(function: str, texts: list[str], slots: int) -> str:
     return "\n".join([f"def {function}({parameters}):", "    found = 0", *lines, "    return found"])
 
 
+@pytest.mark.compiled
 def test_numba_gives_what_python_gives() -> None:
     numba = pytest.importorskip("numba")
     families = Families()
@@ -404,6 +405,7 @@ def test_numba_gives_what_python_gives() -> None:
     assert seen_bits == 2 ** len(tests) - 1
 
 
+@pytest.mark.compiled
 def test_numba_folds_as_python_does() -> None:
     numba = pytest.importorskip("numba")
     cases = [(function, held_as) for function in [*FOLDS, "stddev"] for held_as in (Held.INTEGER, Held.FLOAT)]
@@ -463,7 +465,7 @@ def test_slots_of_python_values_are_what_kernels_hold(conjunct: ex.Expression, r
     for slot in test.slots if test is not None else ():
         bag = as_events(rows).get(slot.variable, ())
         expected = [held(slot, reference.interpret(slot.expression, {slot.variable: (event,)}, {})) for event in bag]
-        found = interpret.slot_values(slot.expression, rows.get(slot.variable, []), slot.held)
+        found = slot_values(slot.expression, rows.get(slot.variable, []), slot.held)
         assert list(map(seen, found)) == list(map(seen, expected))
 
 

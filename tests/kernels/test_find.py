@@ -11,18 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fitting import queries_with_streams
 
 import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
-from tocsin.kernels.expressions.interpret import holds, slot_values
+from tocsin.expressions.interpret import holds
+from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Held, Rows
 from tocsin.language import ast
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.reference.stream import ingest
-from tocsin.testing.strategies import ATTRIBUTES, LANGUAGE, TYPES, Streams, queries_with_streams
+from tocsin.testing.strategies import ATTRIBUTES, LANGUAGE, TYPES, Streams
 
 
 def compiled(query: str | ast.Query) -> tocsin.Pattern:

@@ -74,7 +74,7 @@ def searched(text: str) -> Kernel:
     return kernel(bind(timed.query, {"T": kinds}, time="ts"))
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("judged", JUDGED)
 def test_bags_are_those_of_a_look_at_every_event(judged: str, jit: bool) -> None:
     made = searched(TEXT.format(judged))

@@ -40,7 +40,13 @@ STEPS = {
     "contiguous, any order": "AND(A a, B+ b) PARTITION BY k WITHIN 3 SECONDS SEMANTICS partition-contiguous",
     "owned by end": "SEQ(NOT C n, A a, B+ b) WITHIN 2 SECONDS OUTPUT last per end",
 }
+# What `make test` compiles, at two seconds each: together they have every kind of loop, table and guard.
+COMPILED_SOON = ("sequence", "iterated table", "optional", "absence before", "floors", "contiguous")
 LONG = "SEQ(" + ", ".join(f"{'ABC'[number % 3]} e{number}" for number in range(14)) + ") WITHIN 60 SECONDS"
+
+
+def compiled_soon_or_later(name: str, text: str) -> Any:
+    return pytest.param(text, id=name, marks=() if name in COMPILED_SOON else pytest.mark.slow)
 
 
 def events(number: int, seed: int, seconds: float) -> Streams:
@@ -86,9 +92,10 @@ def test_a_pattern_with_more_parts_than_loops_can_nest_is_cut() -> None:
     assert check(f"PATTERN {LONG.replace('60', '13')}", in_turn(16)).total() == 0
 
 
+@pytest.mark.compiled
 @pytest.mark.skipif(not has_numba(), reason="needs numba")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("text", [*STEPS.values(), LONG], ids=[*STEPS.keys(), "more parts than loops"])
+@pytest.mark.parametrize("text", [compiled_soon_or_later(*each) for each in {**STEPS, "more parts": LONG}.items()])
 def test_compiled_code_finds_what_plain_python_finds(text: str) -> None:
     made = kernel_of(f"PATTERN {text}")
     rows = events(300, 7, 120) if text is not LONG else in_turn(16)

@@ -147,6 +147,7 @@ def test_walks_along_links_find_what_the_reference_keeps_in_many_more(
     test_walks_along_links_find_what_the_reference_keeps.hypothesis.inner_test(case, slice_us)  # type: ignore[attr-defined]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("text", [text for text in PATTERNS if GROUPS[0] in text and "TO NEXT" not in text])
 def test_compiled_and_plain_walks_find_the_same(text: str) -> None:
     made = kernel_of(text)

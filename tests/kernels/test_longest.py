@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.fitting import drawn_for
 from tests.physical.test_acel import assert_equal, tables_of
 from tests.physical.test_equals_reference import compiled
 
@@ -16,7 +17,6 @@ from tocsin import reference
 from tocsin.kernels.kernel import Kernel
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import Streams
 
 COPIES = st.sampled_from(["{2,}", "+", "{1,3}", "{3,}", "*", "{2}"])

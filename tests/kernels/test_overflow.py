@@ -47,7 +47,7 @@ QUERIES = {
 COMPILED = [text for text in QUERIES if "WHERE SUM" in text or "AGG Y[n <- range" in text]
 RUNS = [
     *((text, engine) for text in QUERIES for engine in ("reference", "plain")),
-    *((text, "compiled") for text in COMPILED),
+    *(pytest.param(text, "compiled", marks=pytest.mark.compiled) for text in COMPILED),
 ]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.fitting import cases
 
 import tocsin
 from tocsin import errors
@@ -22,7 +23,8 @@ from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Matches, Rows, Source
 from tocsin.kernels.policies import duplicates
 from tocsin.kernels.policies.duplicates import distinct
-from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, contiguous, takes_next
+from tocsin.kernels.policies.flat import flatten
+from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, contiguous
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.ast import AfterMatch, Output, Selection
@@ -30,7 +32,7 @@ from tocsin.reference import conditions
 from tocsin.reference import policies as judge
 from tocsin.reference.matches import Candidate, Evaluation
 from tocsin.reference.stream import Event, ingest, partitions
-from tocsin.testing.strategies import Features, Streams, cases
+from tocsin.testing.strategies import Features, Streams
 
 Key = frozenset[tuple[tuple[str, int], int]]
 
@@ -203,7 +205,8 @@ def test_policies_keep_what_the_reference_keeps(
 def test_next_keeps_what_the_reference_keeps(query: ast.Query, rows: Streams, seed: int, by_flags: bool) -> None:
     only_next = replace(query, selection=Selection.NEXT, after_match=AfterMatch(), output=Output.ALL)
     task = task_of(compiled(only_next), rows, seed=seed, by_flags=by_flags)
-    mask = takes_next(task.matches, task.rows, task.query, task.sources) if len(task.matches) else np.empty(0, bool)
+    test = NextTest(task.rows, task.query, task.sources)
+    mask = test.passes(flatten(task.matches, task.rows)) if len(task.matches) else np.empty(0, bool)
     assert set(task.kept(take(task.matches, mask))) == set(task.expected())
 
 

@@ -18,12 +18,15 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import TooManyMatchesError, TooMuchSearchError
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
+from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.model import Bag, Carried, Held, Matches, Rows
-from tocsin.kernels.runs import limits
-from tocsin.kernels.runs.arena import Arena
-from tocsin.kernels.runs.graphs import ways
+from tocsin.kernels.runs import functions
+from tocsin.kernels.runs.code import ReplayCode, SearchCode
+from tocsin.kernels.runs.compact import ways
+from tocsin.kernels.runs.functions import replay_of, search_of
 from tocsin.kernels.runs.kernel import RunKernel, run_kernel
+from tocsin.kernels.runs.objects import Objects
 from tocsin.kernels.runs.tables import tables
 from tocsin.language import expressions as ex
 from tocsin.reference.stream import Event
@@ -84,7 +87,7 @@ def column_of(carried: Carried, events: list[Event]) -> tuple[Any, Any]:
     """A column as a task makes it; the place of a text among all is its rank."""
     assert carried.held is not Held.RANK or carried.family is not None
     values = [
-        interpret.slot_values(carried.expressions[event.type], [event.row], carried.held)[0]
+        slot_values(carried.expressions[event.type], [event.row], carried.held)[0]
         if event.type in carried.expressions
         else None
         for event in events
@@ -151,9 +154,14 @@ def by_kernel(
 
 
 def without_numbers(kernel: RunKernel) -> RunKernel:
-    """The same with registers of any value."""
+    """The kernel with registers that are Python objects."""
+    has_window = kernel.query.window_us is not None
     return replace(
-        kernel, search=None, graphing=None, replaying=None, wants=dict.fromkeys(kernel.types, tuple(ATTRIBUTES))
+        kernel,
+        search=search_of(SearchCode(kernel.tables, Objects(kernel.tables), has_window)),
+        graphing=search_of(SearchCode(kernel.tables, Objects(kernel.tables), has_window, as_graphs=True)),
+        replaying=replay_of(ReplayCode(kernel.tables, Objects(kernel.tables))),
+        wants=dict.fromkeys(kernel.types, tuple(ATTRIBUTES)),
     )
 
 
@@ -230,6 +238,7 @@ def test_graphs_hold_the_same_matches(node: alg.Node, events: list[Event], windo
     assert len(bound) == sum(len(matches) for matches in kernel.find(rows, jit=False))
 
 
+@pytest.mark.compiled
 def test_a_graph_counts_what_nobody_could_list() -> None:
     node = alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION)
     events = stream(("A", 0, {}), *(("B", second, {}) for second in range(1, 301)), ("C", 400, {}))
@@ -240,6 +249,7 @@ def test_a_graph_counts_what_nobody_could_list() -> None:
         assert len(some.steps) <= 4 * len(events)
 
 
+@pytest.mark.compiled
 def test_compiled_code_finds_the_same() -> None:
     pattern = alg.Derive(alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION), "y", SUM)
     above = ex.Every("y", ex.Comparison(">", ex.Attribute("y", ("s",)), ex.Literal(3)))
@@ -294,17 +304,35 @@ def test_what_may_be_found_twice(node: alg.Node, is_ambiguous: bool) -> None:
     assert table(node).is_ambiguous == is_ambiguous
 
 
-# --- the arena ------------------------------------------------------------------------------------
+# --- room and limits ------------------------------------------------------------------------------
 
 
-def test_runs_of_many_starts_go_on_as_one() -> None:
-    arena = Arena()
-    node = arena.leaf(0)
-    for event in range(1, 5):
-        node = arena.union(node, arena.leaf(event))
-    found = [start for start, _ in arena.ways(arena.kept(7, 9, node), first=2)]
-    assert sorted(found) == [2, 3, 4]
-    assert arena.union(node, node) == node
+@settings(max_examples=100)
+@given(formulas(), event_lists(), WINDOWS)
+def test_a_search_that_begins_without_room_finds_the_same(
+    node: alg.Node, events: list[Event], window_us: int | None
+) -> None:
+    assume(names_every_type(node) and alg.event_types(node))
+    wanted = expected(node, events, window_us)
+    kernel = kernel_of(node, window_us)
+    graphs = None if kernel.tables.is_ambiguous else steps_of(kernel, rows_of(kernel, events), False)
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("ROOM", "NODES", "RUNS", "DEPTH"):
+            patched.setattr(functions, name, 1)
+        for one in (kernel, without_numbers(kernel)):
+            rows = rows_of(one, events)
+            found = [each for matches in one.find(rows, jit=False) for each in shown(one, matches, rows, events)]
+            assert sorted(found) == wanted
+            assert graphs is None or steps_of(one, rows, False) == graphs
+
+
+def test_many_runs_that_share_a_history_have_room_when_they_end() -> None:
+    above = ex.Every("y", ex.Comparison(">", ex.Attribute("y", ("s",)), ex.Literal(10)))
+    pattern = alg.Derive(alg.Sequence((A, alg.Repeat(B, 1, None, POSITION), C), POSITION), "y", SUM)
+    node = alg.Project(alg.Filter(pattern, above), (("A", None), ("C", None)))
+    # Every subset of the Bs has a sum of its own, and none is part of a match: 4,095 runs of one history.
+    events = stream(("A", 0, {}), *(("B", 1 + place, {"x": 2**place}) for place in range(12)), ("C", 20, {}))
+    assert [(start // SECOND, end // SECOND) for start, end, _ in by_kernel(node, events, jit=False)] == [(0, 20)]
 
 
 def test_too_many_matches_of_one_start_are_an_error() -> None:
@@ -323,10 +351,10 @@ def test_too_many_runs_that_a_filter_must_tell_apart_are_an_error(monkeypatch: p
     node = alg.Filter(alg.Derive(alg.Repeat(B, 1, None, POSITION), "y", SUM), above)
     events = stream(*(("B", second, {"x": 2**second}) for second in range(9)))  # every subset has a sum of its own
     kernel = kernel_of(node)
-    monkeypatch.setattr(limits, "MOST_RUNS", 256)
-    monkeypatch.setattr(limits, "MOST_PLAIN_RUNS", 256)
+    monkeypatch.setattr(functions, "MOST_RUNS", 256)
+    monkeypatch.setattr(functions, "MOST_PLAIN_RUNS", 256)
     for one in (kernel, without_numbers(kernel)):
         with pytest.raises(TooMuchSearchError, match="more than 256 partial matches differ"):
             list(one.find(rows_of(one, events), jit=False))
-    monkeypatch.setattr(limits, "MOST_RUNS", 1 << 20)
+    monkeypatch.setattr(functions, "MOST_RUNS", 1 << 20)
     assert list(kernel.find(rows_of(kernel, events), jit=False)) == []

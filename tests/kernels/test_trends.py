@@ -186,7 +186,7 @@ PLAIN = [
     for windows in ((None,), (1, 3, 7))
     if (text, selection) != (ELEMENT, "next")
 ]
-# numba needs some seconds for each of these.
+# numba needs up to ten seconds for each of these; `make test` compiles the last.
 COMPILED = [
     ("SEQ(A+ b, B* d, C c)", "any", (1, 3)),
     ("SEQ(A? a, B{2,3} b)", "any", (None,)),
@@ -196,7 +196,12 @@ COMPILED = [
 
 
 @pytest.mark.parametrize(
-    ("text", "selection", "windows", "jit"), [(*case, False) for case in PLAIN] + [(*case, True) for case in COMPILED]
+    ("text", "selection", "windows", "jit"),
+    [
+        *((*case, False) for case in PLAIN),
+        *(pytest.param(*case, True, marks=pytest.mark.slow) for case in COMPILED[:-1]),
+        pytest.param(*COMPILED[-1], True, marks=pytest.mark.compiled),
+    ],
 )
 def test_totals_are_those_of_the_reference(
     text: str, selection: str, windows: tuple[int | None, ...], jit: bool
@@ -263,6 +268,7 @@ def test_an_element_of_alternatives_is_not_counted_under_next() -> None:
     assert refusal(tocsin.pattern(text % "next").query) == "an OR of single events is one element under `next`"
 
 
+@pytest.mark.compiled
 def test_a_window_that_slides_is_compiled() -> None:
     outputs, measures = asked("b")
     query = f"PATTERN SEQ(A a, B+ b, C c) PARTITION BY k WITHIN 400 SECONDS {outputs}"

@@ -6,12 +6,12 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 from hypothesis import given
+from tests import trees
 
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase import parse, parse_expression, print_query
 from tocsin.source import Place
-from tocsin.testing import trees
 
 TEXT = """PATTERN SEQ(Login a, NOT(Logout n), Transfer{2,} b[])
 PARTITION BY user, `device id`

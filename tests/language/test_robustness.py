@@ -8,13 +8,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
+from tests import trees
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
+from tocsin.language.grammars import grammar
 from tocsin.language.sase import parse, print_query
-from tocsin.language.sase.messages.situation import pieces_of
-from tocsin.language.sase.parser import _grammar
-from tocsin.testing import trees
+from tocsin.language.situation import pieces_of
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|[A-Z]+_MATCH")
 INTRUDERS = [
@@ -53,15 +53,15 @@ def tree_or_message(text):
 @functools.cache
 def sentences():
     """Sentences of the grammar, their words set apart by blanks as a person would."""
-    grammar = _grammar()
+    sase = grammar("sase")
     apart = {
         terminal.name: st.from_regex(
             re.compile(terminal.pattern.to_regexp()), fullmatch=True, alphabet=st.characters(codec="latin-1")
         ).map(" {} ".format)
-        for terminal in grammar.terminals
+        for terminal in sase.terminals
         if terminal.name not in {"BLANK", "COMMENT", "LINE_COMMENT"}
     }
-    return from_lark(grammar, start="query", explicit=apart)
+    return from_lark(sase, start="query", explicit=apart)
 
 
 @given(st.data())
@@ -71,7 +71,7 @@ def test_sentences_of_the_grammar_parse_or_are_explained(data):
 
 @given(st.data())
 def test_sentences_run_together_parse_or_are_explained(data):
-    tree_or_message(data.draw(from_lark(_grammar(), start="query")))
+    tree_or_message(data.draw(from_lark(grammar("sase"), start="query")))
 
 
 @given(st.text())

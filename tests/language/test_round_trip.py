@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hypothesis import given
+from tests import trees
 
 from tocsin.language import ast
 from tocsin.language.sase import parse, print_query
-from tocsin.testing import trees
 
 
 @given(trees.queries())

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from tests.fitting import cases
 from tests.optimizer.queries import Streams
 
 import tocsin
@@ -18,7 +19,7 @@ from tocsin.language.ast import Selection
 from tocsin.optimizer.nulls import never_null
 from tocsin.optimizer.spine import map_nodes
 from tocsin.testing.compare import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, cases
+from tocsin.testing.strategies import EVERYTHING
 
 
 def refusing(query: alg.Query, variable: str, path: tuple[str, ...]) -> alg.Query:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
+from tests.fitting import drawn_for
 from tests.optimizer.queries import SCHEMAS, Streams, chained_queries, constant_queries, keyed_queries
 from tests.physical.support import TooManyCandidatesError, few_candidates
 
@@ -25,7 +26,6 @@ from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
 from tocsin.optimizer.spine import where_of
 from tocsin.testing.compare import assert_same_rows
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*NULL_COMPARISON")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from tests.fitting import drawn_for
 from tests.physical.support import light_settings
 from tests.physical.test_equals_reference import LAYOUTS, PARTITIONS, Feed, rows_of
 
@@ -27,7 +28,6 @@ from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.engine import prepare
 from tocsin.testing import assert_same_rows, formulas
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import ATTRIBUTES, TYPES, Streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import drawn_for, queries_with_streams
 from tests.physical.support import TooManyCandidatesError, few_candidates, light_settings
 from tests.physical.test_acel import acel, assert_equal, tables_of, texts
 from tests.physical.test_equals_reference import (
@@ -25,14 +26,14 @@ from tests.physical.test_equals_reference import (
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.kernels.aggregates.folded import FoldedRuns
+from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import most_events, refused_by_aggregates, refused_by_automata
 from tocsin.physical.engine import prepare
-from tocsin.testing.fitting import drawn_for
-from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams, queries_with_streams
+from tocsin.plan.strategies import AGGREGATE, AUTOMATON
+from tocsin.plan.strategies.automaton import most_events
+from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
 from tocsin.testing.streams import streams
 
 PLAIN = replace(LANGUAGE, policies=False, absence=False, unbounded=False)  # what is most likely to have an automaton
@@ -44,7 +45,7 @@ def operator_of(pattern: tocsin.Pattern) -> str:
     """Which operator runs a pattern."""
     if pattern.query.window_us is None:
         return "R-CER"
-    return "A" if refused_by_automata(pattern.query) is not None else "T-CER"
+    return "A" if AUTOMATON.refuses(pattern.query) is not None else "T-CER"
 
 
 def check(pattern: tocsin.Pattern, rows: Streams, found: list[dict[str, Any]], counted: Counter[str]) -> None:
@@ -63,7 +64,7 @@ def check(pattern: tocsin.Pattern, rows: Streams, found: list[dict[str, Any]], c
 
 
 def found_here(pattern: tocsin.Pattern, rows: Streams) -> list[dict[str, Any]]:
-    assume(refused_by_aggregates(pattern.query) is None)
+    assume(AGGREGATE.refuses(pattern.query) is None)
     try:
         # Few of iterations in iterations have so many matches, and no reference would list those in any time.
         options: dict[str, Any] = {"strategy": "aggregate", "max_matches_per_start": 5_000}
@@ -161,7 +162,7 @@ def run_on_spark(spark: SparkSession, folder: Path, examples: int) -> Counter[st
     @given(asked=asked, layout=LAYOUTS, partitions=st.sampled_from(PARTITIONS))
     def patterns(asked: Asked, layout: str, partitions: str) -> None:
         pattern, rows = asked
-        assume(refused_by_aggregates(pattern.query) is None)
+        assume(AGGREGATE.refuses(pattern.query) is None)
         feed = Feed(spark, folder / "stream", layout)
         spark.conf.set("spark.sql.shuffle.partitions", partitions)
         try:
@@ -311,7 +312,7 @@ def test_a_refusal_says_why_where_and_what_else(text: str, said: tuple[str, str,
 
 def test_what_no_engine_runs_is_refused_for_its_own_reason() -> None:
     pattern = tocsin.pattern("AGG y[n <- count(A)](A) RETURN FIRST(y.n) AS n, COUNT(*) AS m", language="acel")
-    refusal = refused_by_aggregates(pattern.query)
+    refusal = AGGREGATE.refuses(pattern.query)
     assert refusal is not None
     assert refusal.message.startswith("FIRST over all matches, of events that PROJECT or AGG has made")
 
@@ -332,7 +333,7 @@ def test_a_formula_is_folded_by_the_same_step(light: SparkSession) -> None:
     pattern = acel("A : B WITHIN 1 SECOND")
     frames = {kind: light.createDataFrame(pa.Table.from_pylist(own)) for kind, own in rows.items()}
     made = prepare(pattern.query, frames, Options(strategy="aggregate"))
-    assert isinstance(made.aggregate, FoldedRuns)
+    assert isinstance(made.plan.search, RunKernel)
     expected = reference.evaluate(pattern, rows)
     assert [(row["start"], row["end"]) for row in expected] == [(1, 2), (5, 8)]
     assert_equal(pattern, rows_of(made.matches()), expected)

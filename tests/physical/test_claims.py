@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tocsin
-from tocsin.physical.joins.claims import unsupported
+from tocsin.plan.joins.refusals import unsupported
 
 CLAIMED = [
     "PATTERN A a",

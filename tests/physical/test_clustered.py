@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from tests.fitting import cases
 from tests.physical.support import light_settings, physical_plan
 
 import tocsin
@@ -25,7 +26,7 @@ from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.physical.sliced.edges import crosses, near_edges, overlapping, runs
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, Features, Streams, cases
+from tocsin.testing.strategies import ATTRIBUTES, Features, Streams
 
 SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 CLAIMED = Features(iteration=True, returns=True, unbounded=False, most_events=3)

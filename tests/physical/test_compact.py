@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import formula_cases
 from tests.physical.support import light_settings
 
 import tocsin
@@ -20,7 +21,7 @@ from tocsin.language.acel import ast, print_query
 from tocsin.options import Options
 from tocsin.physical.compacted import refused_compact
 from tocsin.physical.engine import prepare
-from tocsin.testing import assert_same_rows, formulas
+from tocsin.testing import assert_same_rows
 from tocsin.testing.streams import TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
@@ -120,7 +121,7 @@ def bare(value: Any) -> Any:
 
 
 @settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
-@given(**formulas.cases(max_events=7), unit=st.sampled_from(["us", "ns"]))
+@given(**formula_cases(max_events=7), unit=st.sampled_from(["us", "ns"]))
 def test_random_formulas(query: ast.Query, rows: Streams, unit: str) -> None:
     pattern = acel(print_query(query))
     assume(refused_compact(pattern.query) is None)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import drawn_for
 from tests.physical.support import light_settings
 
 import tocsin
@@ -18,10 +19,9 @@ from tocsin.language import expressions as ex
 from tocsin.language.acel import ast, print_query
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import refused_by_trends
 from tocsin.physical.engine import prepare
+from tocsin.plan.strategies import TREND
 from tocsin.testing import assert_same_rows, formulas
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
@@ -48,7 +48,7 @@ def counted(draw: st.DrawFn) -> str:
         st.sampled_from(["", f", COUNT(`{name}`) AS events", f", SUM(`{name}`.x) AS total, MAX(`{name}`.x) AS top"])
     )
     text = f"{text}\nRETURN COUNT(*) AS matches{asked}"
-    assume(refused_by_trends(acel(text).query) is None)
+    assume(TREND.refuses(acel(text).query) is None)
     return text
 
 
@@ -77,7 +77,7 @@ def test_counting_is_enumerating_and_adding_up(text: str, rows: Streams) -> None
     ],
 )
 def test_what_is_enumerated(text: str, problem: str) -> None:
-    refusal = refused_by_trends(acel(f"{text} RETURN COUNT(*) AS n").query)
+    refusal = TREND.refuses(acel(f"{text} RETURN COUNT(*) AS n").query)
     assert refusal is not None and problem in refusal.message
 
 
@@ -135,7 +135,7 @@ def test_bag_predicates_count_where_they_stand(text: str, rows: Streams) -> None
 
 
 def test_a_variable_that_holds_what_others_tell_apart_is_enumerated() -> None:
-    refusal = refused_by_trends(acel("(A AS e ; B AS f) AS all RETURN COUNT(*) AS n, COUNT(all) AS events").query)
+    refusal = TREND.refuses(acel("(A AS e ; B AS f) AS all RETURN COUNT(*) AS n, COUNT(all) AS events").query)
     assert refusal is not None and "`all` holds events that other variables tell apart" in refusal.message
 
 
@@ -152,7 +152,7 @@ def test_events_that_are_moved_apart_stay_outside_the_window() -> None:
     """The second A stands after the first, and so nearer to B than time says: B is 4 away from both all the same."""
     rows = {"A": [{"ts": 0, "x": 1}, {"ts": 0, "x": 2}], "B": [{"ts": 3}, {"ts": 4}]}
     pattern = acel("A ; B WITHIN 4 MICROSECONDS RETURN COUNT(*) AS n")
-    assert refused_by_trends(pattern.query) is None
+    assert TREND.refuses(pattern.query) is None
     assert pattern.match(rows, engine="local").to_pylist() == reference.evaluate(pattern.query, rows) == [{"n": 2}]
 
 
@@ -188,7 +188,7 @@ def test_many_random_formulas_are_words() -> None:
     @settings(max_examples=100, database=None)
     @given(query=formulas.queries(operators=WORDS, max_depth=SHALLOW))
     def tried(query: ast.Query) -> None:
-        counts[refused_by_trends(acel(f"{print_query(query)} RETURN COUNT(*) AS n").query) is None] += 1
+        counts[TREND.refuses(acel(f"{print_query(query)} RETURN COUNT(*) AS n").query) is None] += 1
 
     tried()
     assert counts[True] > 25 and counts[False] > 0

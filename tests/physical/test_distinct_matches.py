@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import cases, drawn_for
 from tests.physical.support import light_settings
 from tests.streaming.support import Live
 
@@ -22,10 +23,9 @@ from tocsin.language.acel import ast, print_query
 from tocsin.language.ast import Window
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import refusals
+from tocsin.plan.strategies import refusals
 from tocsin.testing import formulas
-from tocsin.testing.fitting import drawn_for
-from tocsin.testing.strategies import LANGUAGE, cases
+from tocsin.testing.strategies import LANGUAGE
 from tocsin.testing.streams import SECOND, TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})

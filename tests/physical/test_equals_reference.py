@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from tests.fitting import queries_with_streams
 from tests.physical.support import light_settings
 
 import tocsin
@@ -22,10 +23,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.language import ast
 from tocsin.options import Options
-from tocsin.physical.claims import refusals
 from tocsin.physical.engine import prepare
+from tocsin.plan.strategies import refusals
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, JOINS, LANGUAGE, TIMEOUTS, TYPES, Streams, queries_with_streams
+from tocsin.testing.strategies import ATTRIBUTES, JOINS, LANGUAGE, TIMEOUTS, TYPES, Streams
 
 ARROW_TYPES = {"boolean": pa.bool_(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 NAMES = {bool: "boolean", int: "bigint", float: "double", str: "string"}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from tests.fitting import cases, drawn_for, meaning
 from tests.physical.support import light_settings
 
 import tocsin
@@ -19,14 +20,13 @@ from tocsin import errors, reference
 from tocsin.analysis.temporal import network
 from tocsin.language import ast
 from tocsin.physical.inputs import resolve
-from tocsin.physical.joins.claims import unsupported
-from tocsin.physical.joins.countable import can_count
 from tocsin.physical.joins.counts import counted
 from tocsin.physical.joins.frames import matches
-from tocsin.physical.joins.plan import plan
+from tocsin.plan.joins.build import plan
+from tocsin.plan.joins.countable import can_count
+from tocsin.plan.joins.refusals import unsupported
 from tocsin.testing import assert_same_rows
-from tocsin.testing.fitting import drawn_for
-from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, Streams, cases, meaning, queries, streams
+from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, Streams, queries, streams
 
 ABSENCES = Features(absence=True, returns=True, most_events=3)
 ITERATIONS = Features(iteration=True, absence=True, returns=True, aggregates=True, most_events=2)

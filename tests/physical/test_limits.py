@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.fitting import drawn_for, meaning, queries_with_streams
 from tests.physical.support import TooManyCandidatesError, few_candidates
 from tests.physical.test_acel import acel, tables_of
 from tests.physical.test_equals_reference import compiled
@@ -24,11 +25,10 @@ from tocsin.language.acel import ast as acel_ast
 from tocsin.language.acel import print_query
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import refused_by_aggregates, refused_by_automata
+from tocsin.plan.strategies import AGGREGATE, AUTOMATON
 from tocsin.reference.stream import ingest, partitions
 from tocsin.testing import formulas
-from tocsin.testing.fitting import drawn_for
-from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, queries_with_streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams
 
 QUERIES = st.one_of(queries_with_streams(features, max_events=8) for features in (EVERYTHING, TIMEOUTS))
 
@@ -65,8 +65,8 @@ def untied(rows: Streams) -> Streams:
 
 def strategies_for(query: alg.Query) -> Iterator[str]:
     yield "auto"
-    yield from ["automaton"] * (refused_by_automata(query) is None)
-    yield from ["aggregate"] * (refused_by_aggregates(query) is None)
+    yield from ["automaton"] * (AUTOMATON.refuses(query) is None)
+    yield from ["aggregate"] * (AGGREGATE.refuses(query) is None)
 
 
 def check(pattern: tocsin.Pattern, rows: Streams, limit: int, counted: Counter[str]) -> None:
@@ -128,12 +128,12 @@ def run(examples: int, max_depth: int) -> Counter[str]:
         check(compiled(query), rows, limit, counted)
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(**drawn_for(formulas.queries(max_depth=max_depth), formulas.meaning, max_events=6), limit=limits)
+    @given(**drawn_for(formulas.queries(max_depth=max_depth), meaning, max_events=6), limit=limits)
     def of_acel(query: Any, rows: Streams, limit: int) -> None:
         check(acel(print_query(query)), rows, limit, counted)
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(**drawn_for(ambiguous(), formulas.meaning, max_events=6), limit=limits)
+    @given(**drawn_for(ambiguous(), meaning, max_events=6), limit=limits)
     def of_ambiguous(query: Any, rows: Streams, limit: int) -> None:
         check(acel(print_query(query)), rows, limit, counted)
 

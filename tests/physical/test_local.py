@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fitting import cases, queries_with_streams
 
 import tocsin
 from tocsin import errors, reference
@@ -20,7 +21,7 @@ from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, cases, queries_with_streams, streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams, streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 

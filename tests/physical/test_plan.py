@@ -10,9 +10,9 @@ import tocsin
 from tocsin.algebra.alternatives import Alternative
 from tocsin.analysis.temporal import network
 from tocsin.language.sase.printer import print_expression
-from tocsin.physical.joins.describe import describe
-from tocsin.physical.joins.model import Branch, Limit, Nearness, Plan, Sliding, Way
-from tocsin.physical.joins.plan import plan
+from tocsin.plan.joins.build import plan
+from tocsin.plan.joins.describe import describe
+from tocsin.plan.joins.model import Branch, Limit, Nearness, Plan, Sliding, Way
 
 
 def plan_of(text: str, *, integer_time: bool = True, **options: Any) -> Plan:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import drawn_for
 from tests.optimizer.queries import ATTRIBUTES, constant_queries, keyed_queries
 from tests.physical.support import light_settings
 from tests.streaming.test_stepping import SCHEMA
@@ -22,9 +23,8 @@ from tocsin.analysis.temporal import network
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.joins.claims import unsupported
+from tocsin.plan.joins.refusals import unsupported
 from tocsin.plan.prepare import prepare as bound_rule
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.strategies import Features, Streams
 
 ABSENCES = Features(absence=True, most_events=3)

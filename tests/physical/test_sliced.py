@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.fitting import cases
 from tests.physical.support import light_settings, physical_plan
 
 import tocsin
@@ -24,10 +25,10 @@ from tocsin.kernels.kernel import kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical.inputs import resolve
-from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced.matches import matches
+from tocsin.physical.spark_types import types_in
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams, cases
+from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams
 
 SHARED_SESSION = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -44,7 +45,7 @@ def search(
     """The matches that the operator reports; `slice_us=1` makes slices as narrow as the window allows."""
     query = (pattern if isinstance(pattern, tocsin.Pattern) else compiled(pattern)).query
     found = resolve(inputs, alg.event_types(query.pattern), others=True, **options)
-    schemas = {name: attributes_of(stream.schema) for name, stream in found.streams.items()}
+    schemas = {name: types_in(stream.schema) for name, stream in found.streams.items()}
     bound = bind(query, schemas, time=options.get("time", "ts"))
     return matches(kernel(bound), found, Options(slice_us=slice_us))
 

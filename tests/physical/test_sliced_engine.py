@@ -16,7 +16,7 @@ from tocsin.kernels.kernel import kernel
 from tocsin.kernels.reach import MOST_WIDTH_US, width_us
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
-from tocsin.physical.sliced.describe import describe
+from tocsin.plan.describe import describe
 
 SECOND = 1_000_000
 SEQ = "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS"

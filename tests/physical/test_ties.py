@@ -22,7 +22,7 @@ from tocsin.algebra.ties import ordered_by_ties
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.physical.claims import refusals
+from tocsin.plan.strategies import refusals
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
 

@@ -15,8 +15,8 @@ from tocsin import errors, reference
 from tocsin.kernels import compile
 from tocsin.kernels.trends import arrays, trend
 from tocsin.options import Options
-from tocsin.physical.claims import claims, refused_by_trends
 from tocsin.physical.engine import prepare
+from tocsin.plan.strategies import TREND, weighed
 from tocsin.testing import assert_same_rows
 
 SCHEMA = "type string, ts bigint, k string, x bigint, v double"
@@ -70,7 +70,7 @@ def near(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES.keys())
 def test_spark_counts_what_the_reference_counts(spark: SparkSession, text: str) -> None:
     pattern = tocsin.pattern(text)
-    assert refused_by_trends(pattern.query) is None
+    assert TREND.refuses(pattern.query) is None
     for seed in range(3):
         rows = events(13, seed)
         frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
@@ -160,7 +160,7 @@ def test_compared_neighbours_are_compiled(where: str, monkeypatch: pytest.Monkey
 def test_neighbours_are_counted_where_that_is_compiled() -> None:
     text = "PATTERN SEQ(A a, B+ b) WHERE b[i].x > b[i-1].x {} WITHIN 9 SECONDS {} RETURN COUNT(*) AS n{}"
     chosen = [
-        "trend" in dict(claims(tocsin.pattern(text.format(*rest)).query))
+        "trend" in dict(weighed(tocsin.pattern(text.format(*rest)).query))
         for rest in (
             ("", "", ""),
             ("", "", ", MIN(b.x) AS m"),
@@ -211,6 +211,6 @@ REFUSED = {
 
 @pytest.mark.parametrize(("reason", "text"), REFUSED.items(), ids=REFUSED.keys())
 def test_what_must_be_built_is_said(reason: str, text: str) -> None:
-    refusal = refused_by_trends(tocsin.pattern(text).query)
+    refusal = TREND.refuses(tocsin.pattern(text).query)
     assert refusal is not None
     assert reason in refusal.message

@@ -8,13 +8,14 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fitting import cases, queries_with_streams
 
 from tocsin import reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.testing.compare import assert_same_rows, frozen
-from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, cases, queries, queries_with_streams, streams
+from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, queries, streams
 
 PLAIN = Features(iteration=True, absence=True, aggregates=True, most_events=3)
 Stream = dict[str, list[dict[str, Any]]]

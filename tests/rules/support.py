@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.fitting import seeded
 
 import tocsin
 from tocsin import datasets
 from tocsin.algebra.programs import Program
-from tocsin.testing.fitting import seeded
 from tocsin.testing.streams import SEEDS, Streams
 
 HERE = Path(__file__).parent

@@ -84,7 +84,7 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [1, 7])
 def test_requirement_42_any_number_of_partitions_gives_what_one_process_gives(
     light: SparkSession, partitions: int
 ) -> None:

@@ -25,8 +25,8 @@ from tocsin.analysis.attributes import Schema
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Facts
 from tocsin.physical import local
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.programs.claims import refusals
-from tocsin.physical.sliced.arrow import attributes_of
 from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate, events
 from tocsin.testing.cases import Case
@@ -199,7 +199,7 @@ def test_what_the_optimizer_makes_of_a_rule_has_the_same_matches(rule: Drawn, st
     (first,) = found.rules
     (timed,) = replace(found, rules=(replace(first, query=bounded(first.query)),)).timed("ts").rules
     tables = {name: table for name, table in tables_of(stream).items() if name in first.reads}
-    schemas = {name: Schema.of(name, attributes_of(table.schema)) for name, table in tables.items()}
+    schemas = {name: Schema.of(name, types_in(table.schema)) for name, table in tables.items()}
     optimized = optimize(timed.query, Facts(schemas)).query
     wanted, made = (local.match(query, tables).to_pylist() for query in (timed.query, optimized))
     assert Counter(map(repr, made)) == Counter(map(repr, wanted))

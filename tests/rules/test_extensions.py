@@ -13,7 +13,7 @@ from tests.rules.support import ABC, TYPES, S, compiled, found, refused, rows, s
 import tocsin
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.temporal import network
-from tocsin.physical.claims import refusals, unsupported
+from tocsin.plan.strategies import refusals, unsupported
 from tocsin.reference import evaluate, events
 
 # --- 50: aggregates over a window ---

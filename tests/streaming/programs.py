@@ -9,13 +9,13 @@ import pyarrow as pa
 from tests.streaming.support import LAST, OPENED, PLAN
 
 import tocsin
+from tocsin.analysis.attributes import attributes_of
+from tocsin.analysis.holdings import variable_schemas
 from tocsin.engines import program_run
 from tocsin.kernels.shared import flagging
 from tocsin.options import Options
-from tocsin.physical.looks import Walk, attributes_of
+from tocsin.physical.arrow_types import schemas_of, types_in
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as types_of
 from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sliced.plain import Events, shipped_together
 from tocsin.physical.sliced.rows import array_of, integers
@@ -52,13 +52,12 @@ class LiveProgram:
             strategy=strategy,
         )
         schemas = {name: run.read(name).schema for name in asked.reads}
-        plan = Plan(asked, {name: types_of(schema) for name, schema in schemas.items()})
+        plan = Plan(asked, {name: types_in(schema) for name, schema in schemas.items()})
         given = {name: tables[name] if name in tables else schema.empty_table() for name, schema in schemas.items()}
-        walk = Walk(ArrowTypes(schemas))
         needs = []
         for number, kernel in enumerate(plan.kernels):
-            looks = walk.looks(kernel.query.pattern)
-            needs.append(plan.needs(number, {name: attributes_of(looks[name]) for name in kernel.query.variables}))
+            held = variable_schemas(kernel.query.pattern, schemas_of(schemas))
+            needs.append(plan.needs(number, {name: attributes_of(held[name]) for name in kernel.query.variables}))
         self.table, layouts = shipped_together(
             flagging(plan.sources, plan.kernels),
             plan.kernels,

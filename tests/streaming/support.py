@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.kernel import kernel
@@ -22,15 +23,11 @@ from tocsin.kernels.trends.asked import keys_of, needs_of
 from tocsin.kernels.trends.plan import trend
 from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.rules import Facts
-from tocsin.physical.aggregates import aggregated
-from tocsin.physical.claims import refused_by_kernels, refused_by_trends
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import named
 from tocsin.physical.counted import answered
-from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as types_of
 from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.needs import needed
@@ -41,6 +38,7 @@ from tocsin.physical.streaming.state import RowStore, State
 from tocsin.physical.streaming.step import Step
 from tocsin.physical.streaming.store import RowRetention
 from tocsin.plan.due import due_of
+from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND
 
 LAST = 2**62
 PLAN = "plan"
@@ -67,11 +65,11 @@ class Live:
         events = [Events(name, tables[name], "ts") for name in order]
         schemas = {name: tables[name].schema for name in named}
         distances = network(query, integer_time=True)
-        self.bound = bind(query, {name: types_of(schema) for name, schema in schemas.items()})
+        self.bound = bind(query, {name: types_in(schema) for name, schema in schemas.items()})
         if strategy != "compact":  # a row is enumerated by the query as it was written
             query = optimize(query, Facts(self.bound.schemas, "ts", integer_time=True)).query
             self.bound = replace(self.bound, query=query)
-        is_counted = strategy == "trend" and refused_by_trends(query) is None
+        is_counted = strategy == "trend" and TREND.refuses(query) is None
         self.trend = trend(self.bound) if is_counted else None
         self.schemas = {name: schemas[name] for name in sorted(schemas)}
         compacting = strategy == "compact"
@@ -84,12 +82,11 @@ class Live:
             self.kernel = self.trend.kernel
             self.needs = needs_of(keys_of(self.kernel.query, self.trend.machine))
         else:
-            by_automaton = strategy == "automaton" or refused_by_kernels(query) is not None
+            by_automaton = strategy == "automaton" or KERNEL.refuses(query) is not None
             self.kernel = run_kernel(self.bound) if by_automaton else kernel(self.bound)
             if strategy == "aggregate":
-                self.kernel = aggregated(self.bound)
-            looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
-            self.needs = needed(query, {name: attributes_of(looks[name]) for name in query.variables})
+                self.kernel = AGGREGATE.search(self.bound)
+            self.needs = needed(query, {name: attributes_of(self.bound.held[name]) for name in query.variables})
             if query.over_all_matches:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}
         self.table, layout = shipped(self.kernel, events, self.needs, ties=ties, id=None)

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import cases
 from tests.streaming import texts
 from tests.streaming.queries import Folder, settings
 from tests.streaming.support import Live, arrivals, cut
@@ -21,8 +22,8 @@ from tests.streaming.test_stepping import SCHEMA, busy_streams, compiled, runs_o
 import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
-from tocsin.physical.claims import refused_by_aggregates
-from tocsin.testing.strategies import EVERYTHING, Streams, cases
+from tocsin.plan.strategies import AGGREGATE
+from tocsin.testing.strategies import EVERYTHING, Streams
 
 # No time bounds these, and their last events are all that matters.
 FOR_EVER = {
@@ -56,7 +57,7 @@ def lived(pattern: tocsin.Pattern, rows: Streams, seed: int, eager: bool) -> Liv
 @given(**cases(EVERYTHING, max_events=9), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_cut_and_any_order_give_the_reference(query: ast.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled(query)
-    assume(runs_on_streams(pattern) and refused_by_aggregates(pattern.query) is None)
+    assume(runs_on_streams(pattern) and AGGREGATE.refuses(pattern.query) is None)
     live = lived(pattern, rows, seed, eager)
     assert live.state.rows is None or live.state.rows.num_rows == 0
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.fitting import cases, formula_cases
 from tests.streaming import texts
 from tests.streaming.support import Live, arrivals, cut
 from tests.streaming.test_stepping import (
@@ -23,8 +24,7 @@ from tests.streaming.test_stepping import (
 import tocsin
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
-from tocsin.testing import formulas
-from tocsin.testing.strategies import EVERYTHING, Streams, cases
+from tocsin.testing.strategies import EVERYTHING, Streams
 
 ATTRIBUTES = {"ts": "bigint", "k": "string", "x": "bigint", "v": "double"}
 FORMULAS = [
@@ -88,7 +88,7 @@ def test_formulas_remember_no_more_than_the_bound(text: str, rows: Streams, seed
 
 
 @settings(max_examples=60)
-@given(**formulas.cases(max_events=9), seed=st.integers(0, 2**32))
+@given(**formula_cases(max_events=9), seed=st.integers(0, 2**32))
 def test_no_formula_remembers_more_than_its_bound(query: acel.Query, rows: Streams, seed: int) -> None:
     """Also of events that no variable holds in the end."""
     pattern = compiled_formula(query)

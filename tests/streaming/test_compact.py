@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.fitting import formula_cases
 from tests.physical.test_compact import acel, bare, listed
 from tests.streaming.queries import FAR, Folder, observed
 from tests.streaming.queries import settings as spark_settings
@@ -23,7 +24,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.language.acel import ast, print_query
 from tocsin.physical.compacted import COLUMNS, refused_compact
-from tocsin.testing import assert_same_rows, formulas
+from tocsin.testing import assert_same_rows
 from tocsin.testing.streams import TYPES, Streams
 
 TEXTS = [
@@ -59,7 +60,7 @@ def test_any_cut_and_any_order_give_one_row_for_each_end(text: str, rows: Stream
 
 
 @settings(max_examples=80)
-@given(**formulas.cases(max_events=7), seed=st.integers(0, 2**32))
+@given(**formula_cases(max_events=7), seed=st.integers(0, 2**32))
 def test_random_formulas(query: ast.Query, rows: Streams, seed: int) -> None:
     pattern = acel(print_query(query))
     assume(pattern.query.window_us is not None and refused_compact(pattern.query) is None)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fitting import seeded
 from tests.rules.support import ABC, S, compiled, rows
 from tests.rules.test_engines import tables_of
 from tests.rules.test_sharing import drawn_program
@@ -23,7 +24,6 @@ import tocsin
 from tocsin import reference
 from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.rules.state import most_events
-from tocsin.testing.fitting import seeded
 from tocsin.testing.streams import SECOND, SEEDS, Streams
 
 E = "template E { x : Integer } template F { x : Integer }\n"

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from hypothesis import assume, given, settings
+from tests.fitting import seeded
 from tests.rules.support import compiled, with_streams
 from tests.rules.test_engines import drawn_program as engine_program
 from tests.rules.test_engines import drawn_repetition, tables_of
@@ -16,7 +17,6 @@ from tests.streaming.support import arrivals, cut
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.testing.fitting import seeded
 from tocsin.testing.streams import SECOND, SEEDS, Streams
 
 

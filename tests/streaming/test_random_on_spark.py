@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from tests.fitting import queries_with_streams
 from tests.streaming import texts
 from tests.streaming.queries import FAR, STORES, Folder, session_settings
 from tests.streaming.support import arrivals
@@ -30,9 +31,9 @@ from tocsin import errors, reference
 from tocsin.analysis.temporal import network
 from tocsin.cli.checkpoints import tidy
 from tocsin.language import ast
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import refused_on_streams
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, TYPES, Streams, queries_with_streams
+from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, TYPES, Streams
 
 # Ties are what is tested, and a warning of them comes from whichever thread is first.
 pytestmark = pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.fitting import cases, formula_cases, queries_with_streams
 from tests.streaming import texts
 from tests.streaming.support import Live, arrivals, cut
 
@@ -20,9 +21,8 @@ from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.acel import print_query
-from tocsin.physical.claims import unsupported
-from tocsin.testing import formulas
-from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams, cases, queries_with_streams
+from tocsin.plan.strategies import unsupported
+from tocsin.testing.strategies import EVERYTHING, SECOND, TIMEOUTS, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 
@@ -140,7 +140,7 @@ def test_formulas_are_decided_at_their_end(text: str, rows: Streams, seed: int, 
 
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")  # ties are what is tested
 @settings(max_examples=100)
-@given(**formulas.cases(max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
+@given(**formula_cases(max_events=8), seed=st.integers(0, 2**32), eager=st.booleans())
 def test_any_formula_is_decided_at_its_end(query: acel.Query, rows: Streams, seed: int, eager: bool) -> None:
     pattern = compiled_formula(query)
     assume(runs_on_streams(pattern) and has_one_type_per_attribute(pattern))

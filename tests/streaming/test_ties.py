@@ -18,7 +18,7 @@ from tocsin import errors, reference
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.temporal import network
 from tocsin.language import ast
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import refused_on_streams
 from tocsin.testing.strategies import LANGUAGE, SECOND, TIMEOUTS, Streams
 
 SINGLE = replace(LANGUAGE, over_all=False)

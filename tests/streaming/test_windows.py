@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import cases
 from tests.streaming import queries as on_spark
 from tests.streaming.queries import Folder, observed
 from tests.streaming.support import Live, arrivals, cut
@@ -21,10 +22,9 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.physical.claims import refused_by_trends
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.plan.strategies import TREND, refused_on_streams
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import EVERYTHING, SECOND, Streams, cases
+from tocsin.testing.strategies import EVERYTHING, SECOND, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 events = st.fixed_dictionaries(
@@ -55,7 +55,7 @@ def live(pattern: tocsin.Pattern, rows: Streams, seed: int, *, counts: bool) -> 
 @given(rows=busy_streams, seed=st.integers(0, 2**32))
 def test_every_window_is_told_once_and_as_in_a_batch(text: str, rows: Streams, seed: int) -> None:
     pattern = tocsin.pattern(text)
-    assert (refused_by_trends(pattern.query) is None) == (text in COUNTED)
+    assert (TREND.refuses(pattern.query) is None) == (text in COUNTED)
     shard = live(pattern, rows, seed, counts=text in COUNTED)
     assert_same_rows(shard.rows(), reference.evaluate(pattern, rows))
     assert shard.late == 0

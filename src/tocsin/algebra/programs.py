@@ -162,3 +162,15 @@ def sources(program: Program) -> Iterator[str]:
     """The event types that have to come from outside: read by a rule and emitted by none."""
     emitted = set(program.emitted)
     return (name for name in program.read if name not in emitted)
+
+
+def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:
+    """The matches of a rule, each as the event that it emits: its time, then its attributes, under names of our own."""
+    values = (emit.at, *(value for _, value in emit.values))
+    returns = tuple(alg.Returned(emitted_column(place), value) for place, value in enumerate(values))
+    return replace(rule.query, returns=returns)
+
+
+def emitted_column(place: int) -> str:
+    """What `emitting` calls the time (0) and the attributes of an event: none of them meets `start` or `end`."""
+    return f"__tocsin_e{place}"

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tocsin import errors
 from tocsin.analysis import types
-from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType, column_type
 from tocsin.source import Place, Where
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of one event type; `owner` are other words for what has them, such as a derived event."""
+    """The attributes of one kind of event.
+
+    Attributes
+    ----------
+    type
+        The event type; of an event that AGG makes, its variable.
+    attributes
+        The type of each attribute; NULL for one that PROJECT names and the event does not have.
+    owner
+        Other words for what has them, such as a derived event.
+    is_derived
+        Whether AGG makes such events.
+    """
 
     type: str
     attributes: Mapping[str, DataType]
     owner: str | None = None
+    is_derived: bool = False
 
     @classmethod
     def of(cls, event_type: str, attributes: Mapping[str, str | DataType]) -> Schema:
@@ -26,6 +40,23 @@ class Schema:
             event_type,
             {name: from_spark_name(given) if isinstance(given, str) else given for name, given in attributes.items()},
         )
+
+    def is_exactly(self, other: Schema) -> bool:
+        """Whether two schemas are equal in the widths, digits and zones of their attributes too."""
+        return self == other and all(kind.is_exactly(other.attributes[name]) for name, kind in self.attributes.items())
+
+    def brings(self, attribute: str) -> bool:
+        """Whether the events have a column for an attribute."""
+        found = self.attributes.get(attribute)
+        return found is not None and not (found.is_null and found.native is None)
+
+    def inside(self, path: tuple[str, ...]) -> DataType | None:
+        """The type of an attribute, or of a field within one; None where there is none."""
+        known, found = dict(self.attributes), None
+        for name in path:
+            found = known.get(name)
+            known = {} if found is None else dict(found.fields)
+        return found
 
     def lookup(self, path: tuple[str, ...], where: Where = None) -> DataType:
         """The type of an attribute, or of a field within one.
@@ -56,6 +87,40 @@ class Schema:
             shown = f"`{inner}` is {found.describe()}; its fields"
             owner = f"`{inner}` of {self.owner or f'event type `{self.type}`'}"
         return found
+
+
+def attributes_of(schemas: Iterable[Schema]) -> tuple[str, ...]:
+    """All attributes that the events of a variable may have, in order."""
+    return tuple(dict.fromkeys(name for schema in schemas for name in schema.attributes))
+
+
+def types_with(schemas: Iterable[Schema], attribute: str) -> list[str]:
+    """The event types whose events bring an attribute themselves."""
+    found = (schema for schema in schemas if not schema.is_derived and schema.brings(attribute))
+    return list(dict.fromkeys(schema.type for schema in found))
+
+
+def column_types(variable: str, schemas: Iterable[Schema], attributes: Iterable[str]) -> dict[str, DataType]:
+    """The exact types of some attributes of a variable.
+
+    Raises
+    ------
+    TypeMismatchError
+        When one column cannot hold an attribute of several kinds of events.
+    """
+    known = tuple(schemas)
+    found: dict[str, DataType] = {}
+    for name in attributes:
+        kinds = [schema.attributes[name] for schema in known if name in schema.attributes]
+        common = column_type(kinds)
+        if common is None:
+            one, other = list(dict.fromkeys(kind.exact for kind in kinds if not kind.is_null))[:2]
+            raise errors.TypeMismatchError(
+                f"`{variable}` has two event types, whose attribute `{name}` is {one} in one and {other} in the other.",
+                hint="convert one of them, or use two variables.",
+            )
+        found[name] = common
+    return found
 
 
 def _segment(where: Where, path: tuple[str, ...], depth: int) -> Where:

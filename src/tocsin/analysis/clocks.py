@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit, check_unit, has_durations
-from tocsin.analysis.types import DataType, Kind, from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType, Kind
 
 Schemas = Mapping[str, Mapping[str, str | DataType]]
 TIMES = (Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)

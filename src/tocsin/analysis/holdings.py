@@ -1,4 +1,4 @@
-"""What the events of a variable look like, at every place of a pattern.
+"""The schemas of the events that a variable holds, at every place of a pattern.
 
 In SASE+ a variable holds events of the types it is declared with, and every type must have the attributes that the
 query asks for. In ACEL `AS` gathers events of several types, AGG adds new ones, and PROJECT leaves only some of their
@@ -16,7 +16,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.inference import Environment, Inference
-from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.analysis.result_types import aggregate_type
+from tocsin.analysis.types import DataType, Kind, column_type, common_type
 from tocsin.language import expressions as ex
 
 Held = Mapping[str, tuple[Schema, ...]]
@@ -34,11 +35,14 @@ class Binder:
         What is wrong so far.
     is_strict
         Whether every type a variable may hold must have an attribute, or one of them.
+    checks
+        Whether conditions are checked on the way.
     """
 
     schemas: Mapping[str, Schema]
     problems: list[errors.TocsinError]
     is_strict: bool
+    checks: bool = True
 
     def held(self, node: alg.Node) -> Held:
         """What the events of each variable look like; the conditions below are checked on the way."""
@@ -50,7 +54,8 @@ class Binder:
                 return first
             case alg.Filter():
                 inner = self.held(node.part)
-                self.inference(inner).condition(node.condition)
+                if self.checks:
+                    self.inference(inner).condition(node.condition)
                 return inner
             case alg.Bind():
                 inner = self.held(node.part)
@@ -117,6 +122,11 @@ class Binder:
             )
         return common
 
+    def exact(self, reference: ex.Attribute, held: Held) -> DataType:
+        """The type of the column that holds an attribute of the events of a variable, once it is checked."""
+        kinds = [kind for schema in held[reference.variable] if (kind := schema.inside(reference.path)) is not None]
+        return column_type(kinds) or self.attribute(reference, held)
+
     def _of_type(self, event_type: str | None) -> tuple[Schema, ...]:
         """The schemas that events of a type have: of any type all, of a type that is not known none."""
         if event_type is None:
@@ -127,7 +137,7 @@ class Binder:
         """What PROJECT leaves of the events of a variable."""
         inference = self.inference(held)
         for attribute in attributes:
-            if held[name]:
+            if held[name] and self.checks:
                 inference.type_of(ex.Attribute(name, (attribute,), where=node.where))
         return _distinct(
             Schema(
@@ -140,12 +150,25 @@ class Binder:
 
     def _derived(self, node: alg.Derive, held: Held) -> Schema:
         """The event that AGG adds to its variable."""
-        inference = self.inference(held)
         return Schema(
             node.variable,
-            {fold.name: inference.type_of(as_expression(fold, node)) for fold in node.folds},
+            {fold.name: self._folded(as_expression(fold, node), held) for fold in node.folds},
             f"The new event of AGG `{node.variable}`",
+            is_derived=True,
         )
+
+    def _folded(self, node: ex.Aggregate, held: Held) -> DataType:
+        """The exact type of a value that AGG computes."""
+        before = len(self.problems)
+        found = self.inference(held).type_of(node)
+        if len(self.problems) > before or not isinstance(node.argument, ex.Attribute):
+            return found
+        return aggregate_type(node, self.exact(node.argument, held))
+
+
+def variable_schemas(pattern: alg.Node, schemas: Mapping[str, Schema]) -> Held:
+    """The schemas of the events of every variable of a pattern that was bound before."""
+    return Binder(schemas, [], is_strict=False, checks=False).held(pattern)
 
 
 def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:
@@ -175,7 +198,7 @@ def _joined(reference: ex.Attribute, held: Held, problems: list[errors.TocsinErr
 def _distinct(shapes: Iterable[Schema]) -> tuple[Schema, ...]:
     found: list[Schema] = []
     for shape in shapes:
-        if shape not in found:
+        if not any(shape.is_exactly(known) for known in found):
             found.append(shape)
     return tuple(found)
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from tocsin import errors
 from tocsin.analysis import mismatches, types
+from tocsin.analysis.result_types import accepts, aggregate_type, arithmetic_type, result_type, rounded_type
+from tocsin.analysis.type_names import given_type
 from tocsin.analysis.types import DataType, Kind, can_compare, common_type
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.language.functions import AGGREGATES, FUNCTIONS, Gives, Takes, call_problem
+from tocsin.language.functions import AGGREGATES, FUNCTIONS, Gives, call_problem
 from tocsin.source import Where
 
 LITERALS: dict[type, DataType] = {
     type(None): types.NULL,
     bool: types.BOOLEAN,
-    int: types.INTEGER,
     float: types.DOUBLE,
     str: types.STRING,
 }
@@ -84,6 +84,8 @@ class Inference:
     def type_of(self, node: ex.Expression) -> DataType:
         """The type of an expression; NULL where something is wrong with it."""
         match node:
+            case ex.Literal(value=int() as number) if not isinstance(number, bool):
+                return types.SHORT_INTEGER if -(2**31) <= number < 2**31 else types.INTEGER
             case ex.Literal():
                 return LITERALS[type(node.value)]
             case ex.Timestamp():
@@ -94,7 +96,7 @@ class Inference:
                 return types.WRITTEN_INTERVAL
             case ex.Attribute():
                 try:
-                    return self.environment.attribute(node)
+                    return self.environment.attribute(node).evaluated
                 except errors.QueryErrors as several:
                     self.problems.extend(several.errors)
                 except errors.TocsinError as problem:
@@ -117,7 +119,7 @@ class Inference:
             case rx.Apply():
                 for argument in node.arguments:
                     self.type_of(argument)
-                return types.given_type(node.function.gives)
+                return given_type(node.function.gives)
             case rx.ListOf():
                 items = list(node.items)
                 return types.array_of(self._common(node.where, items, [self.type_of(each) for each in items], "list"))
@@ -197,7 +199,7 @@ class Inference:
 
     def _negative(self, node: ex.Negative, found: DataType) -> DataType:
         if found.is_null or found.is_number or found.kind is Kind.INTERVAL:
-            return found
+            return found.computed
         self.problems.append(mismatches.no_arithmetic(node, "-", (node.operand, found)))
         return types.NULL
 
@@ -213,7 +215,7 @@ class Inference:
         found = [self.type_of(each) for each in operands]
         common = self._common(node.where, operands, found, "avg")
         if common.is_null or common.is_number or common.is_time:
-            return types.DOUBLE if common.is_number else common
+            return types.DOUBLE if common.is_number else types.TIMESTAMP if common.kind is Kind.DATE else common
         self.problems.append(mismatches.no_mean(node, common))
         return types.NULL
 
@@ -255,12 +257,13 @@ class Inference:
             self._compare(node, *node.arguments)
         if function.gives is Gives.SAME and len(found) > 1:
             return self._common(node.where, list(node.arguments), found, node.function)
-        return result_type(function.gives, found)
+        if node.function == "round":
+            return rounded_type(node, found[0])
+        return found[0].computed if node.function == "abs" else result_type(function.gives, found)
 
     def _aggregate(self, node: ex.Aggregate) -> DataType:
         if node.monoid is not None and node.argument is not None:
-            found = self.type_of(node.argument)
-            return found if node.monoid.gives is None else types.given_type(node.monoid.gives)
+            return aggregate_type(node, self.type_of(node.argument))
         function = AGGREGATES.get(node.function)
         if function is None:
             self.problems.append(
@@ -277,103 +280,4 @@ class Inference:
         if not accepts(function.takes, found):
             self.problems.append(mismatches.wrong_argument(function, node.argument, found, function.takes))
             return types.NULL
-        return result_type(function.gives, [found])
-
-
-def accepts(wanted: Takes, given: DataType) -> bool:
-    """Whether a parameter takes a value of a type.
-
-    Examples
-    --------
-    >>> [accepts(wanted, types.DOUBLE) for wanted in (Takes.NUMBER, Takes.STRING, Takes.ANYTHING)]
-    [True, False, True]
-    """
-    if given.is_null:
-        return True
-    match wanted:
-        case Takes.NUMBER:
-            return given.is_number
-        case Takes.MAGNITUDE:
-            return given.is_number or given.kind is Kind.INTERVAL
-        case Takes.INTEGER:
-            return given.kind is Kind.INTEGER
-        case Takes.STRING:
-            return given.kind is Kind.STRING
-        case Takes.VALUE | Takes.ORDERED:
-            return given.is_ordered
-        case Takes.ANYTHING:
-            return True
-        case _:
-            assert_never(wanted)
-
-
-def result_type(gives: Gives, found: list[DataType]) -> DataType:
-    """What a function gives for arguments of these types."""
-    match gives:
-        case Gives.INTEGER:
-            return types.INTEGER
-        case Gives.DOUBLE:
-            return types.DOUBLE
-        case Gives.STRING:
-            return types.STRING
-        case Gives.WHOLE:
-            return types.DECIMAL if found[0].kind is Kind.DECIMAL else types.INTEGER
-        case Gives.ARRAY:
-            return types.array_of(found[0])
-        case Gives.NUMBER:
-            return common_type(found) or types.NULL
-        case Gives.SAME | Gives.FIRST:
-            return found[0]
-        case _:
-            assert_never(gives)
-
-
-def arithmetic_type(op: str, left: DataType, right: DataType) -> DataType | None:
-    """The type of `left op right`; None when there is no such arithmetic.
-
-    A day counts as its first instant in UTC. An interval written in the query counts microseconds beside a
-    number; a difference of time stamps does not, where it is more likely that a unit was forgotten.
-
-    Examples
-    --------
-    >>> print(arithmetic_type("+", types.TIMESTAMP, types.INTERVAL))
-    timestamp
-    >>> print(arithmetic_type("-", types.INTEGER, types.WRITTEN_INTERVAL))
-    bigint
-    >>> arithmetic_type("+", types.STRING, types.STRING) is None
-    True
-    """
-    if op == "||":
-        return types.STRING if {left.kind, right.kind} <= {Kind.STRING, Kind.NULL} else None
-    if left.is_null or right.is_null:
-        other = right if left.is_null else left
-        usable = other.is_null or other.is_number or other.is_time or other.kind is Kind.INTERVAL
-        return (types.DOUBLE if op == "/" and other.is_number else other) if usable else None
-    if left.is_number and right.is_number:
-        return types.DOUBLE if op == "/" else common_type([left, right])
-    if left.is_time or right.is_time:
-        return _time_type(op, left, right)
-    if Kind.INTERVAL in (left.kind, right.kind):
-        return _interval_type(op, left, right)
-    return None
-
-
-def _time_type(op: str, left: DataType, right: DataType) -> DataType | None:
-    if left.is_time and right.is_time:
-        return types.INTERVAL if op == "-" else None
-    moved = right if left.is_time else left
-    allowed = op == "+" or (op == "-" and left.is_time)
-    return types.TIMESTAMP if allowed and moved.kind is Kind.INTERVAL else None
-
-
-def _interval_type(op: str, left: DataType, right: DataType) -> DataType | None:
-    if left.kind is right.kind:
-        if op == "/":
-            return types.DOUBLE
-        return common_type([left, right]) if op in ("+", "-") else None
-    interval, number = (left, right) if left.kind is Kind.INTERVAL else (right, left)
-    if not number.is_number:
-        return None
-    if op == "*" or (op == "/" and left is interval):
-        return interval
-    return number if op in ("+", "-") and interval.is_written else None
+        return aggregate_type(node, found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Protocol
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -13,7 +12,6 @@ from tocsin.analysis.variables import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_CO
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.source import Where
 
 
 @dataclass(frozen=True)
@@ -31,38 +29,7 @@ class Outputs:
 ONLY_COUNT = (alg.Returned("count", ex.Aggregate("count", None)),)
 
 
-class Clauses(Protocol):
-    """What the queries of all languages have, as far as outputs are concerned."""
-
-    @property
-    def output(self) -> ast.Output:
-        """Which matches are reported."""
-
-    @property
-    def returns(self) -> tuple[ast.Column, ...]:
-        """RETURN."""
-
-    @property
-    def group_by(self) -> tuple[ex.Expression, ...]:
-        """GROUP BY."""
-
-    @property
-    def having(self) -> ex.Expression | None:
-        """HAVING."""
-
-    @property
-    def every(self) -> ast.Window | None:
-        """EVERY."""
-
-    @property
-    def timeouts(self) -> bool:
-        """Whether time-outs are rows too."""
-
-    def place(self, clause: str) -> Where:
-        """Where a clause is written, or else the whole query."""
-
-
-def translate_outputs(query: Clauses, references: References) -> Outputs:
+def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
     """The output clauses, checked; problems go to `references.problems`."""
     problems = references.problems
     if query.output is ast.Output.COUNT:
@@ -117,7 +84,7 @@ def translate_outputs(query: Clauses, references: References) -> Outputs:
     return Outputs(returns, group_by, having, over_all, every_us, warnings)
 
 
-def _every(query: Clauses, *, over_all: bool, problems: list[errors.TocsinError]) -> int | None:
+def _every(query: ast.Clauses, *, over_all: bool, problems: list[errors.TocsinError]) -> int | None:
     """The length of the windows that aggregates are told for."""
     if query.every is None:
         return None
@@ -144,7 +111,7 @@ def _names(columns: tuple[ast.Column, ...], resolved: list[ex.Expression]) -> li
     ]
 
 
-def _taken(query: Clauses, *, over_all: bool) -> frozenset[str]:
+def _taken(query: ast.Clauses, *, over_all: bool) -> frozenset[str]:
     """The columns that a result has whatever RETURN names."""
     if over_all:
         return WINDOW_COLUMNS if query.every is not None else frozenset()

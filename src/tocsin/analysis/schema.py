@@ -18,7 +18,7 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.holdings import Binder, Held, differing
 from tocsin.analysis.inference import Environment, Inference
-from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.analysis.types import DataType, Kind, column_type, common_type
 from tocsin.language import expressions as ex
 from tocsin.source import CallSite, Place, Where
 
@@ -102,6 +102,21 @@ def bind(
     return bound
 
 
+def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list[DataType]:
+    """The exact types of values that are computed for each match of a bound query.
+
+    Raises
+    ------
+    QueryBindingError
+        The one thing that is wrong, or a `QueryErrors` with all of them.
+    """
+    binder = _Binder.of(bound)
+    inference = binder._inference()
+    found = [binder._returned(expression, inference) for expression in expressions]
+    errors.raise_all(in_order(binder.problems))
+    return found
+
+
 def in_order(problems: Iterable[errors.TocsinError]) -> list[errors.TocsinError]:
     """Each problem once, by its place in the text; those without a place come last."""
 
@@ -127,19 +142,33 @@ class _Binder:
     time: str | Mapping[str, str]
     problems: list[errors.TocsinError] = field(default_factory=list)
 
+    @staticmethod
+    def of(bound: BoundQuery) -> _Binder:
+        """The binder of a query that was bound before."""
+        found = _Binder(bound.query, {}, bound.time)
+        found.schemas, found.held = dict(bound.schemas), bound.held
+        pattern = found._pattern()
+        found.variables = alg.variables_of(pattern)
+        found.binder = Binder(found.schemas, found.problems, is_strict(pattern))
+        return found
+
+    def _pattern(self) -> alg.Node:
+        pattern = self.query.pattern
+        while isinstance(pattern, alg.Emit):  # its conditions speak of the events it is made of
+            pattern = pattern.part
+        return pattern
+
     def bound(self) -> BoundQuery:
         pattern = self.query.pattern
         self.places = _places(pattern)
         self.schemas: dict[str, Schema] = {}
         for name in alg.event_types(pattern):
             self._add_schema(name)
-        while isinstance(pattern, alg.Emit):  # its conditions speak of the events it is made of
-            pattern = pattern.part
+        pattern = self._pattern()
         self.variables = alg.variables_of(pattern)
         time, time_type = self._time()
         self._partition()
-        is_strict = not any(is_of_acel(node) for node in pattern.walk())
-        self.binder = Binder(self.schemas, self.problems, is_strict)
+        self.binder = Binder(self.schemas, self.problems, is_strict(pattern))
         self.held = self.binder.held(pattern)
         for node in self.query.pattern.walk():
             self._node(node)
@@ -173,11 +202,12 @@ class _Binder:
     def _event(self, name: str) -> DataType:
         """A whole variable: a struct with the attributes of all its types; an array when it is iterated."""
         kind = self.variables.get(name)
-        fields: dict[str, DataType] = {}
-        for schema in self.held.get(name, ()):
+        held = self.held.get(name, ())
+        fields: dict[str, list[DataType]] = {}
+        for schema in held:
             for attribute, found in schema.attributes.items():
-                fields.setdefault(attribute, found)
-        event = types.struct_of(fields.items())
+                fields.setdefault(attribute, []).append(found)
+        event = types.struct_of((attribute, column_type(kinds) or kinds[0]) for attribute, kinds in fields.items())
         return types.array_of(event) if kind is not None and kind.iterated else event
 
     # --- time and partition ---
@@ -278,11 +308,17 @@ class _Binder:
 
     def _returned(self, expression: ex.Expression, inference: Inference) -> DataType:
         found = inference.type_of(expression)
-        if isinstance(expression, ex.Attribute) and expression.index is ex.Each.PLAIN:
-            kind = self.variables.get(expression.variable)
-            if kind is not None and kind.iterated:
-                return types.array_of(found)
-        return found
+        if not isinstance(expression, ex.Attribute):
+            return found
+        found = found if found.is_null else self.binder.exact(expression, self.held)
+        kind = self.variables.get(expression.variable)
+        is_array = expression.index is ex.Each.PLAIN and kind is not None and kind.iterated
+        return types.array_of(found) if is_array else found
+
+
+def is_strict(pattern: alg.Node) -> bool:
+    """Whether every type that a variable may hold must have an attribute: not in ACEL."""
+    return not any(is_of_acel(node) for node in pattern.walk())
 
 
 def _places(pattern: alg.Node) -> dict[str, Where]:

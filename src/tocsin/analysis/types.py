@@ -1,17 +1,16 @@
-"""Types of values: what conditions may do with an attribute, read from the names Spark gives its types.
+"""Types of values: the family that conditions go by, and the exact type that results have.
 
-Coarser than Spark's own: the width of a number and the zone of a time stamp change no rule, so that they are
-not compared; widths are kept for the size report.
+Two types are equal when they belong to the same family: the width of a number, the digits of a decimal and the zone of
+a timestamp change no rule. They are kept, uncompared, because result columns and the size report need them. A type that
+an engine gave carries the engine's own type object (`native`); a type that was inferred has none, and engines derive
+one from its family, digits and zone.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-
-from tocsin import errors
 
 
 class Kind(Enum):
@@ -32,6 +31,10 @@ class Kind(Enum):
     OTHER = "of another type"
 
 
+MOST_DIGITS = 38
+DEFAULT_SCALE = 18  # Spark's, where nothing declares how many digits are behind the point
+LEAST_SCALE = 6  # digits behind the point that Spark keeps when a result has more than 38
+INTEGER_DIGITS = {1: 3, 2: 5, 4: 10, 8: 20}  # of the decimals that Spark makes of integers, by their width in bytes
 NUMBERS = frozenset({Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL})
 TIMES = frozenset({Kind.TIMESTAMP, Kind.DATE})
 ORDERED = NUMBERS | TIMES | {Kind.BOOLEAN, Kind.STRING, Kind.INTERVAL, Kind.BINARY}
@@ -52,10 +55,16 @@ class DataType:
     text
         Spark's name of a type that conditions cannot look into.
     width_bytes
-        How much memory a value takes, about; not compared.
+        How much memory a value takes, about.
     is_written
-        Of an interval: written in the query (`5 SECONDS`), not a difference of time stamps; beside a number
-        it counts microseconds. Not compared.
+        Of an interval: written in the query (`5 SECONDS`), not a difference of timestamps; beside a number
+        it counts microseconds.
+    digits
+        Of a decimal: how many digits it has in all, and how many behind the point; None where they are not known.
+    is_local
+        Of a timestamp: whether it has no time zone.
+    native, name
+        The engine's own type and its name; None for an inferred type.
     """
 
     kind: Kind
@@ -64,6 +73,10 @@ class DataType:
     text: str = ""
     width_bytes: int = field(default=8, compare=False)
     is_written: bool = field(default=False, compare=False, repr=False)
+    digits: tuple[int, int] | None = field(default=None, compare=False, repr=False)
+    is_local: bool = field(default=False, compare=False, repr=False)
+    native: object = field(default=None, compare=False, repr=False)
+    name: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_number(self) -> bool:
@@ -85,11 +98,75 @@ class DataType:
         """Whether two of its values can be compared."""
         return self.kind in ORDERED or self.is_null
 
+    @property
+    def exact(self) -> str:
+        """The engine's name of the type, or ours for an inferred one."""
+        return str(self) if self.name is None else self.name
+
+    def is_exactly(self, other: DataType) -> bool:
+        """Whether two types are equal in width, digits and zone too.
+
+        Examples
+        --------
+        >>> from tocsin.analysis.type_names import from_spark_name
+        >>> int_, bigint = from_spark_name("int"), from_spark_name("bigint")
+        >>> int_ == bigint, int_.is_exactly(bigint)
+        (True, False)
+        """
+        if self.native is not None or other.native is not None:
+            return self.native == other.native
+        sizes = (self.width_bytes, self.digits, self.is_local) == (other.width_bytes, other.digits, other.is_local)
+        return self == other and sizes
+
+    @property
+    def widened(self) -> DataType:
+        """The type that holds sums of these numbers; other types as they are.
+
+        Examples
+        --------
+        >>> from tocsin.analysis.type_names import from_spark_name
+        >>> from_spark_name("decimal(10,2)").widened.digits, from_spark_name("int").widened.width_bytes
+        ((38, 2), 8)
+        """
+        match self.kind:
+            case Kind.INTEGER:
+                return INTEGER
+            case Kind.DOUBLE:
+                return DOUBLE
+            case Kind.DECIMAL:
+                return decimal_of(MOST_DIGITS, self.decimal_digits[1])
+            case _:
+                return self
+
+    @property
+    def decimal_digits(self) -> tuple[int, int]:
+        """The digits of a number as a decimal."""
+        if self.kind is Kind.INTEGER:
+            return INTEGER_DIGITS[self.width_bytes], 0
+        return (MOST_DIGITS, DEFAULT_SCALE) if self.digits is None else self.digits
+
+    @property
+    def evaluated(self) -> DataType:
+        """The type of an attribute inside an expression: a float computes as a double, an interval in microseconds."""
+        match self.kind:
+            case Kind.DOUBLE:
+                return DOUBLE
+            case Kind.INTERVAL:
+                return WRITTEN_INTERVAL if self.is_written else INTERVAL
+            case _:
+                return self
+
+    @property
+    def computed(self) -> DataType:
+        """The type of a result of arithmetic: integers are 64 bits wide."""
+        return INTEGER if self.kind is Kind.INTEGER else self.evaluated
+
     def describe(self) -> str:
         """The type in a sentence: "`a.x` is a string".
 
         Examples
         --------
+        >>> from tocsin.analysis.type_names import from_spark_name
         >>> from_spark_name("bigint").describe(), from_spark_name("map<string,int>").describe()
         ('an integer', 'of type map<string,int>')
         """
@@ -100,6 +177,7 @@ class DataType:
 
         Examples
         --------
+        >>> from tocsin.analysis.type_names import from_spark_name
         >>> print(from_spark_name("struct<lat:double,tags:array<varchar(9)>>"))
         struct<lat:double,tags:array<string>>
         """
@@ -127,7 +205,9 @@ STRING = DataType(Kind.STRING, width_bytes=32)
 TIMESTAMP = DataType(Kind.TIMESTAMP)
 DATE = DataType(Kind.DATE, width_bytes=4)
 INTERVAL = DataType(Kind.INTERVAL)
+SHORT_INTEGER = DataType(Kind.INTEGER, width_bytes=4)
 WRITTEN_INTERVAL = DataType(Kind.INTERVAL, is_written=True)
+LOCAL_TIMESTAMP = DataType(Kind.TIMESTAMP, is_local=True)
 BINARY = DataType(Kind.BINARY, width_bytes=64)
 
 
@@ -142,167 +222,9 @@ def array_of(element: DataType) -> DataType:
     return DataType(Kind.ARRAY, element=element, width_bytes=8 + 4 * element.width_bytes)
 
 
-def _integer(width: int) -> DataType:
-    return DataType(Kind.INTEGER, width_bytes=width)
-
-
-_REAL = DataType(Kind.DOUBLE, width_bytes=4)
-SIMPLE: dict[str, DataType] = {
-    "boolean": BOOLEAN,
-    "tinyint": _integer(1),
-    "byte": _integer(1),
-    "smallint": _integer(2),
-    "short": _integer(2),
-    "int": _integer(4),
-    "integer": _integer(4),
-    "bigint": INTEGER,
-    "long": INTEGER,
-    "float": _REAL,
-    "real": _REAL,
-    "double": DOUBLE,
-    "decimal": DECIMAL,
-    "dec": DECIMAL,
-    "numeric": DECIMAL,
-    "string": STRING,
-    "char": STRING,
-    "varchar": STRING,
-    "timestamp": TIMESTAMP,
-    "timestamp_ltz": TIMESTAMP,
-    "timestamp_ntz": TIMESTAMP,
-    "date": DATE,
-    "binary": BINARY,
-    "void": NULL,
-    "null": NULL,
-}
-
-
-def from_spark_name(text: str) -> DataType:
-    """The type Spark calls so (`simpleString`, or as in DDL).
-
-    Examples
-    --------
-    >>> from_spark_name("decimal(10,2)").kind, from_spark_name("timestamp_ntz").kind
-    (<Kind.DECIMAL: 'a decimal'>, <Kind.TIMESTAMP: 'a timestamp'>)
-    >>> from_spark_name("struct<lat:double,lon:double>").fields[0][0]
-    'lat'
-
-    Raises
-    ------
-    InvalidOptionError
-        When the text is not the name of a type.
-    """
-    reader = _Reader(text)
-    found = reader.type()
-    if reader.at < len(text):
-        raise reader.refusal()
-    return found
-
-
-def given_type(text: str) -> DataType:
-    """The type that a user's function or aggregate says it gives.
-
-    Raises
-    ------
-    InvalidOptionError
-        When the text is not the name of a type that values can be made of.
-
-    Examples
-    --------
-    >>> given_type("doubel")
-    Traceback (most recent call last):
-    ...
-    tocsin.errors.InvalidOptionError: [INVALID_OPTION] `gives='doubel'` is not the name of a type.
-    Hint: did you mean `double`? Use Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….
-    """
-    found = from_spark_name(text)
-    if found.kind is Kind.OTHER:
-        close = errors.nearest(text, SIMPLE)
-        raise errors.InvalidOptionError(
-            f"`gives={text!r}` is not the name of a type.",
-            hint=(f"did you mean `{close}`? Use" if close else "use")
-            + " Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….",
-        )
-    return found
-
-
-_INTERVAL = re.compile(r"interval(\s+(day|hour|minute|second)(\s+to\s+\w+)?)?")
-_HEAD = re.compile(r"[^<>(),:]*")
-_ARGUMENTS = re.compile(r"\([^()]*\)")
-_QUOTED = re.compile(r"\s*`((?:[^`]|``)*)`\s*")
-_NAME = re.compile(r"[^:<>]*")
-
-
-class _Reader:
-    """Reads one type from its text, from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-
-    def refusal(self) -> errors.InvalidOptionError:
-        return errors.InvalidOptionError(
-            f"`{self.text}` is not the name of a type.",
-            hint="use Spark's names: bigint, double, string, timestamp, decimal(10,2), struct<x:int>, ….",
-        )
-
-    def type(self) -> DataType:
-        start = self.at
-        head = " ".join(self._take(_HEAD).lower().split()).removesuffix(" not null")
-        if self._peek() == "(":
-            self._take(_ARGUMENTS)
-            self._take(_HEAD)  # `varchar(10) collate …`, `decimal(3,1) not null`
-        word = head.partition(" ")[0]
-        if word == "struct" and self._peek() == "<":
-            return struct_of(self._fields())
-        if word in ("array", "map") and self._peek() == "<":
-            inner = self._list()
-            if word == "array" and len(inner) == 1:
-                return array_of(inner[0])
-        elif word in SIMPLE:
-            return SIMPLE[word]
-        elif _INTERVAL.fullmatch(head):
-            return INTERVAL
-        elif not re.fullmatch(r"[\w ]+", head):
-            raise self.refusal()
-        return DataType(Kind.OTHER, text=self.text[start : self.at].strip(), width_bytes=64)
-
-    def _fields(self) -> list[tuple[str, DataType]]:
-        fields: list[tuple[str, DataType]] = []
-        self._expect("<")
-        while self._peek() != ">":
-            quoted = _QUOTED.match(self.text, self.at)
-            name = self._take(_QUOTED).strip()[1:-1].replace("``", "`") if quoted else self._take(_NAME).strip()
-            self._expect(":")
-            fields.append((name, self.type()))
-            if self._peek() != ">":
-                self._expect(",")
-        self._expect(">")
-        return fields
-
-    def _list(self) -> list[DataType]:
-        found: list[DataType] = []
-        self._expect("<")
-        while self._peek() != ">":
-            found.append(self.type())
-            if self._peek() != ">":
-                self._expect(",")
-        self._expect(">")
-        return found
-
-    def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.at)
-        if found is None:
-            raise self.refusal()
-        self.at = found.end()
-        return found.group()
-
-    def _peek(self) -> str:
-        return self.text[self.at : self.at + 1]
-
-    def _expect(self, character: str) -> None:
-        if self._peek() != character:
-            raise self.refusal()
-        self.at += 1
+def decimal_of(digits: int, scale: int) -> DataType:
+    """A decimal with so many digits, of which `scale` are behind the point."""
+    return DataType(Kind.DECIMAL, width_bytes=16, digits=(digits, scale))
 
 
 # --- two types together ---------------------------------------------------------------------------
@@ -335,14 +257,69 @@ def common_type(types: Iterable[DataType]) -> DataType | None:
     known = [each for each in types if not each.is_null]
     if not known:
         return NULL
+    if all(each.is_exactly(known[0]) for each in known[1:]):
+        return known[0]
     kinds = {each.kind for each in known}
     if kinds <= NUMBERS:
-        return next(each for each in (DOUBLE, DECIMAL, INTEGER) if each.kind in kinds)
+        return _common_number(known)
     if kinds <= TIMES:
-        return TIMESTAMP if Kind.TIMESTAMP in kinds else DATE
+        if Kind.TIMESTAMP not in kinds:
+            return DATE
+        return LOCAL_TIMESTAMP if all(each.is_local for each in known) else TIMESTAMP
     if kinds <= NUMBERS | {Kind.INTERVAL}:
         if kinds == {Kind.INTERVAL}:
             return WRITTEN_INTERVAL if all(each.is_written for each in known) else INTERVAL
         written = all(each.is_written for each in known if each.kind is Kind.INTERVAL)
         return common_type([each for each in known if each.is_number]) if written else None
     return known[0] if all(each == known[0] for each in known) else None
+
+
+def _common_number(known: Sequence[DataType]) -> DataType:
+    """The widest of several numbers; decimals keep all digits on both sides of the point while 38 hold them."""
+    kinds = {each.kind for each in known}
+    if Kind.DOUBLE in kinds:
+        return DOUBLE
+    if Kind.DECIMAL not in kinds:
+        return max(known, key=lambda each: each.width_bytes)
+    digits = [each.decimal_digits for each in known]
+    scale = max(behind for _, behind in digits)
+    return bounded_decimal(max(size - behind for size, behind in digits) + scale, scale)
+
+
+def bounded_decimal(digits: int, scale: int) -> DataType:
+    """A decimal with so many digits; beyond 38 it loses digits behind the point, down to six, as Spark has it.
+
+    Examples
+    --------
+    >>> bounded_decimal(20, 4).digits, bounded_decimal(45, 10).digits
+    ((20, 4), (38, 6))
+    """
+    if digits <= MOST_DIGITS:
+        return decimal_of(digits, scale)
+    return decimal_of(MOST_DIGITS, max(MOST_DIGITS - (digits - scale), min(scale, LEAST_SCALE)))
+
+
+def column_type(types: Iterable[DataType]) -> DataType | None:
+    """The exact type of a column that holds an attribute of several kinds of events, or None.
+
+    Types that are exactly equal stay; other integers become `bigint`, other numbers `double`.
+
+    Examples
+    --------
+    >>> from tocsin.analysis.type_names import from_spark_name
+    >>> column_type([from_spark_name("int"), from_spark_name("smallint")]).width_bytes, column_type([STRING, INTEGER])
+    (8, None)
+    """
+    known = [each for each in types if not each.is_null]
+    if not known:
+        return NULL
+    if all(each.is_exactly(known[0]) for each in known[1:]):
+        return known[0]
+    kinds = {each.kind for each in known}
+    if kinds <= NUMBERS:
+        return INTEGER if kinds == {Kind.INTEGER} else DOUBLE
+    if kinds == {Kind.STRING}:
+        return STRING
+    is_same = len(kinds) == 1 and all(each == known[0] and each.is_local == known[0].is_local for each in known)
+    inferred = [each for each in known if each.native is None]
+    return known[0] if is_same and inferred else None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tocsin.automata.construct import automaton, refusal
-from tocsin.automata.evaluate import Reading
-from tocsin.automata.length import most_events
-from tocsin.automata.model import Automaton
+from tocsin.automata.model import Automaton, most_events
 
-__all__ = ["Automaton", "Reading", "automaton", "most_events", "refusal"]
+__all__ = ["Automaton", "automaton", "most_events", "refusal"]

@@ -96,6 +96,11 @@ class Draft:
     steps: tuple[Step, ...]
     may_be_empty: bool = False
 
+    @property
+    def edges(self) -> list[tuple[int, int]]:
+        """The states that each step leads from and to."""
+        return [(step.source, step.target) for step in self.steps]
+
     def mapped(self, change: Callable[[Step], Step | None]) -> Draft:
         """Each step changed, or left out."""
         return replace(self, steps=tuple(new for step in self.steps if (new := change(step)) is not None))
@@ -104,6 +109,20 @@ class Draft:
         """Each step with one more condition."""
         kept = (step.needing(condition) for step, condition in zip(self.steps, conditions, strict=True))
         return replace(self, steps=tuple(step for step in kept if step is not None))
+
+
+def reached(sources: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
+    """The states that some states lead to, these included."""
+    following: dict[int, set[int]] = {}
+    for source, target in edges:
+        following.setdefault(source, set()).add(target)
+    found = set(sources)
+    waiting = list(found)
+    while waiting:
+        new = following.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
 
 
 class Scope:

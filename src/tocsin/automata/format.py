@@ -1,4 +1,4 @@
-"""Automata as text and as Mermaid diagrams. Equal automata have equal texts.
+"""Automata as text. Equal automata have equal texts.
 
 A transition is written `guard | updates / outputs`; one that does nothing and asks nothing is `any event`. An update
 whose register starts anew is written with `:=`, one that folds a value into it with the name of the aggregate.
@@ -54,26 +54,9 @@ def _role(state: int, automaton: Automaton) -> str:
     return " (end)" if state in automaton.finals else ""
 
 
-def to_mermaid(automaton: Automaton) -> str:
-    """A flowchart for Mermaid."""
-    lines = ["flowchart LR"]
-    states = range(automaton.number_of_states)
-    lines += [f"  s{state}((({state})))" if state in automaton.finals else f"  s{state}(({state}))" for state in states]
-    for one in automaton.transitions:
-        text = "<br>".join(_escaped(part) for part in label(one, automaton))
-        lines.append(f'  s{one.source} -->|"{text}"| s{one.target}')
-    return "\n".join(lines)
-
-
-def _escaped(text: str) -> str:
-    for character, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("|", "#124;")):
-        text = text.replace(character, entity)
-    return text
-
-
-def label(transition: Transition, automaton: Automaton | None = None) -> list[str]:
-    """What a transition asks, updates and gives, in up to three parts; the tests of an automaton are written out."""
-    asks = [f"t{need}" if automaton is None else describe(automaton.tests[need]) for need in transition.needs]
+def label(transition: Transition) -> list[str]:
+    """What a transition asks, updates and gives, in up to three parts; tests are given by number."""
+    asks = [f"t{need}" for need in transition.needs]
     asks += [describe(conjunct) for conjunct in ex.conjuncts(transition.guard)]
     parts = [" and ".join(asks) or "any event"]
     if transition.updates:

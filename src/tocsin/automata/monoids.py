@@ -20,23 +20,12 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from tocsin.automata.values import order
 from tocsin.errors import NumberTooLargeError
+from tocsin.expressions.objects import is_equal, is_less
 from tocsin.language.monoids import Monoid
 
 # These are given NULLs like any other value.
 TAKE_NULLS = frozenset({"count", "first", "last", "count distinct"})
-# What an element consists of: the columns of an array of registers, where it has a fixed size.
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "count": ("count",),
-    "sum": ("sum",),
-    "avg": ("sum", "count"),
-    "min": ("value",),
-    "max": ("value",),
-    "range": ("min", "max"),
-    "first": ("value",),
-    "last": ("value",),
-}
 
 
 def _pairs(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -83,16 +72,16 @@ NO_SUM = (0, Fraction(0), 0.0, 0, 0)
 # --- extremes: nothing yet, or one value ----------------------------------------------------------
 
 
-def _extreme(sign: int) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]:
+def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]:
     def combine(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
         if not left or not right:
             return left or right
-        return right if (order(right[0], left[0]) or 0) * sign > 0 else left
+        return right if is_better(right[0], left[0]) else left
 
     return combine
 
 
-_least, _greatest = _extreme(-1), _extreme(1)
+_least, _greatest = _extreme(is_less), _extreme(lambda one, other: is_less(other, one))
 
 
 def _only(element: tuple[Any, ...]) -> Any:
@@ -163,4 +152,4 @@ def distinct(monoid: Monoid) -> Monoid:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    return order(one, other) == 0 or (one is None and other is None)
+    return one is other if one is None or other is None else is_equal(one, other)

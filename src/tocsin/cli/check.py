@@ -1,99 +1,101 @@
-"""`tocsin check` and `tocsin explain`: what is known of a pattern before it runs."""
+"""`tocsin check` and `tocsin explain`: check a pattern or rules, and explain their plan, before anything runs."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+import tocsin
 from tocsin import errors
-from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
-from tocsin.algebra.units import check_unit
+from tocsin.algebra.programs import Program
 from tocsin.api import EXPLAIN_MODES
-from tocsin.cli import files, terminal
-from tocsin.cli.programs import compiled_rules, is_program, show
-from tocsin.cli.run import compiled, input_frames
-from tocsin.explain.check import Demands, reported
+from tocsin.cli import files, options, terminal
+from tocsin.cli.queries import compiled, program_of
 from tocsin.options import OPTIONS, check_option
-from tocsin.reports import CheckReport
 
 CHECK_FORMATS = ("text", "json")
-TIME, TYPE_COLUMN = OPTIONS["time"].default, OPTIONS["type"].default
-
-
-def _without_effect(option: str, why: str) -> errors.InvalidOptionError:
-    return errors.InvalidOptionError(f"`{option}` has no effect {why}.", hint="leave it out.")
+NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
+NO_FUNCTION = "on a pattern: it declares a function that rules call"
 
 
 def check(
-    file: str,
-    *,
-    inputs: list[str],
-    schemas: list[str],
-    rates: list[str],
-    time: str,
-    time_unit: str | None,
-    type_column: str,
-    tie: list[str],
-    lateness: str | None,
-    streaming: bool,
-    max_state: str | None,
-    live_keys: int | None,
-    format: str,
-    language: str | None,
-    functions: list[str],
+    file: options.PatternFile,
+    input: options.Inputs = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option("--schema", "-s", metavar="TYPE=SCHEMA", help="`attr type, attr type`, or a JSON file."),
+    ] = None,
+    rate: options.Rates = None,
+    time: options.Time = "ts",
+    time_unit: options.TimeUnit = None,
+    type_column: options.TypeColumn = "type",
+    tie: options.Tie = None,
+    lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
+    streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
+    max_state: options.MaxState = None,
+    live_keys: options.LiveKeys = None,
+    format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    function: options.Functions = None,
+    language: options.Language = None,
 ) -> None:
-    """Check a pattern against schemas, or against the columns of files, and print the report."""
-    if format not in CHECK_FORMATS:
+    r"""Check a pattern: all errors at once; then distances, lifetimes, keys and the size of its state.
+
+    Names and structure only:
+
+        tocsin check takeover.sase
+
+    Against schemas, without Spark; each may also be a JSON file:
+
+        tocsin check takeover.sase --schema "Login=ts timestamp, user string" \
+                                   --schema Transfer=transfer.json
+
+    How much would it remember on a live stream?
+
+        tocsin check takeover.sase --input events.parquet --streaming \
+                                   --rate Login=100/s --rate Transfer=20/s
+
+    Fail when the state may need more memory than a limit:
+
+        tocsin check fraud.parte --rate Transfer=10/ms --max-state 4GB
+    """
+    given = dict(locals())
+    how = options.keywords(given, tocsin.Pattern.check)
+    options.check_choice("format", format, CHECK_FORMATS)
+    texts = options.named_values(schema, "--schema", "'Login=ts timestamp, user string'")
+    described = {name: read_schema(name, text) for name, text in texts.items()}
+    inputs = files.Inputs.of(input) if input else None
+    if type_column != OPTIONS["type"].default and (inputs is None or not inputs.is_single):
+        raise options.without_effect("--type-column", "without a single `--input`: it names the type column of one")
+    if options.is_program(given) and inputs is not None:
         raise errors.InvalidOptionError(
-            f"There is no format `{format}`.", hint=errors.did_you_mean(format, CHECK_FORMATS, "formats")
+            "Rules declare the types of their events: `--input` says nothing to them yet.",
+            hint="compare them with the columns of a file by `--schema`.",
         )
-    given: dict[str, Any] = {
-        name: read_schema(name, text)
-        for name, text in files.named_values(schemas, "--schema", "'Login=ts timestamp, user string'").items()
-    }
-    if type_column != TYPE_COLUMN and (len(inputs) != 1 or not isinstance(files.input_paths(inputs), str)):
-        raise _without_effect("--type-column", "without a single `--input`: it names the type column of one")
-    per_type = files.named_values(rates, "--rate", "Login=100/s") or None
-    demands = Demands(per_type, lateness, streaming, max_state, live_keys)
-    if is_program(file, language):
-        if inputs:
-            raise errors.InvalidOptionError(
-                "Rules declare the types of their events: `--input` says nothing to them yet.",
-                hint="compare them with the columns of a file by `--schema`.",
-            )
-        show(
-            compiled_rules(file, functions).check(
-                given or None, time=time, tie=tie, time_unit=time_unit, **vars(demands)
-            ),
-            format,
-        )
+    if function and not options.is_program(given):
+        raise options.without_effect("--function", NO_FUNCTION)
+
+    def known(program: Program) -> Any:
+        return described if inputs is None else _joined(described, inputs.load(program, described))
+
+    schemas = known if inputs or described else None
+    query = compiled(given, schemas=schemas)
+    found: Any = None if schemas is None else schemas(program_of(query))
+    report = query.check(found, **how)
+    if format == "json":
+        print(json.dumps(report.to_dict(), indent=2))
         return
-    if functions:
-        raise _without_effect("--function", "on a pattern: it declares a function that rules call")
-
-    def known(query: alg.Query) -> Any:
-        return _described(given, input_frames(query, inputs)) if inputs else given
-
-    is_known = bool(inputs or given)
-    pattern = compiled(file, language, known if is_known else None, time=time, type_column=type_column)
-    report: CheckReport
-    if not is_known:
-        check_unit(time_unit)
-        query = ordered_by_ties(pattern.query) if tie else pattern.query
-        report = reported(StructureReport, query, demands, (), [], clock=time, warnings=pattern.warnings)
-        if format == "text":
-            terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
-    else:
-        columns: dict[str, Any] = {"time": time, "tie": tie, "type": type_column, "time_unit": time_unit}
-        report = pattern.check(known(pattern.query), **columns, **vars(demands))
-    show(report, format)
+    if schemas is None and isinstance(query, tocsin.Pattern):
+        terminal.out().print(f"{NOTHING_GIVEN}\n", markup=False)
+    terminal.out().print(str(report), markup=False)
 
 
-def _described(schemas: Mapping[str, Any], frames: Any) -> Any:
+def _joined(schemas: Mapping[str, Any], frames: Any) -> Any:
     """The schemas of event types and those of files; each type is described once."""
     twice = next((name for name in schemas if not isinstance(frames, dict) or name in frames), None)
     if twice is not None:
@@ -103,65 +105,47 @@ def _described(schemas: Mapping[str, Any], frames: Any) -> Any:
     return frames if not schemas else {**schemas, **frames}
 
 
-NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
-
-
-class StructureReport(CheckReport):
-    """What is known of a pattern without the schemas of its events: all but the types of its result."""
-
-    def __str__(self) -> str:
-        """The report in sections, without the first, which tells the types of the result."""
-        return super().__str__().partition("\n\n")[2]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report for tools; the columns are not known."""
-        return super().to_dict() | {"columns": None}
-
-
 def explain(
-    file: str,
-    *,
-    inputs: list[str],
-    mode: str,
-    time: str,
-    time_unit: str | None,
-    type_column: str,
-    tie: list[str],
-    strategy: str,
-    language: str | None,
-    functions: list[str],
+    file: options.PatternFile,
+    input: options.Inputs = None,
+    mode: Annotated[
+        str, typer.Option("--mode", help="Spark's plan: simple, extended, codegen, cost, formatted.")
+    ] = "simple",
+    time: options.Time = "ts",
+    time_unit: options.TimeUnit = None,
+    type_column: options.TypeColumn = "type",
+    tie: options.Tie = None,
+    strategy: options.Strategy = "auto",
+    function: options.Functions = None,
+    language: options.Language = None,
 ) -> None:
-    """Print how a pattern is understood and planned."""
-    if is_program(file, language):
-        for name, is_given in {
-            "--input": bool(inputs),
-            "--mode": mode != EXPLAIN_MODES[0],
-            "--time": time != TIME,
-            "--time-unit": time_unit is not None,
-            "--type-column": type_column != TYPE_COLUMN,
-            "--tie": bool(tie),
-            "--strategy": strategy != "auto",
-        }.items():
-            if is_given:
-                raise _without_effect(name, "on a program, which is explained without inputs")
-        terminal.out().print(str(compiled_rules(file, functions).explain()), markup=False)
-        return
+    """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
+
+    Without data:
+
+        tocsin explain takeover.sase
+
+    With Spark's plan:
+
+        tocsin explain takeover.sase --input events.parquet --mode formatted
+    """
+    given = dict(locals())
+    if options.is_program(given):
+        for name, parameter in inspect.signature(explain).parameters.items():
+            if name not in ("file", "function", "language") and given[name] != parameter.default:
+                flag = f"--{name.replace('_', '-')}"
+                raise options.without_effect(flag, "on a program, which is explained without inputs")
+    elif function:
+        raise options.without_effect("--function", NO_FUNCTION)
     check_option("strategy", strategy)
-    if functions:
-        raise _without_effect("--function", "on a pattern: it declares a function that rules call")
-    if mode not in EXPLAIN_MODES:
-        raise errors.InvalidOptionError(
-            f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
-        )
-
-    def known(query: alg.Query) -> Any:
-        return input_frames(query, inputs)
-
-    pattern = compiled(file, language, known if inputs else None, time=time, type_column=type_column)
-    frames = known(pattern.query) if inputs else None
-    columns: dict[str, Any] = {"time": time, "tie": tie or None, "type": type_column, "time_unit": time_unit}
-    report = pattern.explain(frames, mode=mode, strategy=strategy, **columns)
-    terminal.out().print(str(report), markup=False)
+    options.check_choice("mode", mode, EXPLAIN_MODES)
+    inputs = files.Inputs.of(input) if input else None
+    schemas = None if inputs is None else inputs.load
+    query = compiled(given, schemas=schemas)
+    how = options.keywords(given, query.explain)
+    if isinstance(query, tocsin.Pattern):
+        how["inputs"] = None if inputs is None else inputs.load(program_of(query))
+    terminal.out().print(str(query.explain(**how)), markup=False)
 
 
 # --- schemas --------------------------------------------------------------------------------------
@@ -193,7 +177,7 @@ def read_schema(event_type: str, text: str) -> Mapping[str, str]:
     return attributes
 
 
-# The types of more than one word, and what DDL says of a column after its type.
+# The types of more than one word, and the rest of a column in DDL.
 ONE_TYPE = re.compile(
     r"(?:interval (?:year|month|day|hour|minute|second)(?: to \w+)?|double precision"
     r"|timestamp with(?:out| local)? time zone|\w+)(?: collate \w+)?(?: not null)?(?: comment .*)?",
@@ -207,7 +191,7 @@ def _check_one_type(event_type: str, attribute: str, kind: str) -> None:
     while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", words)) != words:
         words = shorter
     words = " ".join(words.split())
-    # Brackets that remain are not closed; the library tells.
+    # Brackets that remain are not closed: the library refuses them.
     if not ONE_TYPE.fullmatch(words) and not re.search(r"[<>()]", words):
         raise errors.InvalidOptionError(
             f"`{kind}` in the schema of `{event_type}` is not the type of `{attribute}`: is a comma missing?",
@@ -216,7 +200,7 @@ def _check_one_type(event_type: str, attribute: str, kind: str) -> None:
 
 
 def _with_commas(attribute: str, kind: str) -> str:
-    """What may have been meant: names and types in turn, when they come in pairs."""
+    """A schema that may have been meant: names and types in turn, when they come in pairs."""
     words = [attribute, *kind.split()]
     if len(words) % 2 or re.search(r"[<>()]", kind):
         return "ts timestamp, user string"

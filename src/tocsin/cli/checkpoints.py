@@ -1,14 +1,15 @@
-"""The checkpoint of a live stream: where Spark keeps how far it is, and what a restart has to take over from it."""
+"""The checkpoint of a live stream: refuse a damaged one, and restart with the settings and columns that it has."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tocsin.cli import files
+from tocsin.cli.session import faults, sentence
 from tocsin.errors import OutputNotWritableError, StateMismatchError
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -17,7 +18,7 @@ STORES = {
     "default": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
-# What Spark says of a checkpoint that it cannot read: of its logs, and of the state in it.
+# In messages of Spark on a checkpoint that it cannot read: its logs, and the state in it.
 UNUSABLE = (
     "CANNOT_LOAD_STATE_STORE",
     "STATE_STORE",
@@ -34,10 +35,9 @@ NEW_ONE = (
     "start with a new checkpoint directory; matches that began before are then not found. "
     "A copy of this one from before the damage works too."
 )
-LOGS = ("offsets", "commits")
 
 
-def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str) -> None:
+def check_checkpoint(path: str, out: str | None, inputs: Collection[str]) -> None:
     """Refuse a checkpoint that cannot be written, or an output that belongs to another one, before Spark starts."""
     try:
         files.check_output(path, "append", inputs)
@@ -45,14 +45,16 @@ def check_checkpoint(path: str, out: str | None, inputs: Mapping[str, str] | str
         raise OutputNotWritableError(
             f"The checkpoint cannot be kept there. {error.message}", hint="choose a directory you may write to."
         ) from None
-    if not files.is_remote(path):
-        tidy(files.local(path))
-        damage = damage_in(files.local(path))
-        if damage is not None:
-            raise unusable(path, damage)
-    if out is None or files.is_remote(out) or files.is_remote(path):
+    if files.is_remote(path):
         return
-    where, checkpoint = files.local(out), files.local(path)
+    checkpoint = files.local(path)
+    tidy(checkpoint)
+    damage = damage_in(checkpoint)
+    if damage is not None:
+        raise unusable(path, damage)
+    if out is None or files.is_remote(out):
+        return
+    where = files.local(out)
     if files.overlap(where, checkpoint):
         raise OutputNotWritableError(
             f"The output `{out}` and the checkpoint `{path}` lie in each other.", hint="choose separate directories."
@@ -83,17 +85,10 @@ def damage_in(checkpoint: Path) -> str | None:
 
     Spark itself stops at such a file too, often without its name: an empty line of JSON, a stream that ends.
     """
-    files_of_logs = (file for log in (*LOGS, "sources/*") for file in sorted(checkpoint.glob(f"{log}/[0-9]*")))
-    states = (
-        file
-        for ending in ("delta", "snapshot", "changelog", "zip")
-        for file in sorted(checkpoint.glob(f"state/**/*.{ending}"))
-    )
-    every = [(checkpoint / "metadata", _metadata), *((file, _log) for file in files_of_logs)]
-    for file, fault_in in [*every, *((file, _state) for file in states)]:
-        if file.is_file():
+    for place, fault_in in {"metadata": _fault_in_json, **LOGS, **STATES}.items():
+        for file in sorted(checkpoint.glob(place)):
             try:
-                fault = fault_in(file.read_bytes())
+                fault = fault_in(file)
             except OSError as problem:
                 fault = f"cannot be read ({problem.strerror})"
             if fault is not None:
@@ -101,50 +96,53 @@ def damage_in(checkpoint: Path) -> str | None:
     return None
 
 
-def _metadata(written: bytes) -> str | None:
-    return _json([written])
+def _fault_in_state(file: Path) -> str | None:
+    return None if file.stat().st_size else "is empty"
 
 
-def _log(written: bytes) -> str | None:
-    """Of a version and lines of JSON; Spark writes `-` for a source without an offset."""
-    version, *lines = written.split(b"\n")
-    if not written:
-        return "is empty"
-    if not re.fullmatch(rb"v\d+", version.strip()):
+def _fault_in_log(file: Path) -> str | None:
+    """A log has a version and lines of JSON; Spark writes `-` for a source without an offset."""
+    version, *lines = file.read_bytes().split(b"\n")
+    if version and not re.fullmatch(rb"v\d+", version.strip()):
         return "does not begin with a version, as Spark's logs do"
-    return _json([line for line in lines if line.strip() not in (b"", b"-")])
+    return _fault_in(line for line in lines if line.strip() not in (b"", b"-"))
 
 
-def _state(written: bytes) -> str | None:
-    return None if written else "is empty"
+def _fault_in_json(file: Path) -> str | None:
+    return _fault_in(filter(None, [file.read_bytes()]))
 
 
-def _json(lines: list[bytes]) -> str | None:
-    if not any(line.strip() for line in lines):
-        return "is empty" if not lines or not lines[0] else "has no content"
-    for line in lines:
-        try:
-            json.loads(line)
-        except ValueError:
-            return "is not JSON: it was cut or overwritten"
-    return None
+def _fault_in(texts: Iterable[bytes]) -> str | None:
+    found = list(texts)
+    try:
+        for text in found:
+            json.loads(text)
+    except ValueError:
+        return "is not JSON: it was cut or overwritten"
+    return None if found else "is empty"
+
+
+LOGS = dict.fromkeys(("offsets/[0-9]*", "commits/[0-9]*", "sources/*/[0-9]*"), _fault_in_log)
+STATES = {f"state/**/*.{ending}": _fault_in_state for ending in ("delta", "snapshot", "changelog", "zip")}
 
 
 def settings_of(path: str) -> dict[str, str]:
-    """What Spark has fixed with a checkpoint of this machine, and a restart cannot change; nothing when it is new."""
+    """Settings that a checkpoint of this machine has fixed, and a restart cannot change; none when it is new."""
     logs = [] if files.is_remote(path) else list((files.local(path) / "offsets").glob("[0-9]*"))
     if not logs:
         return {}
     latest = max(logs, key=lambda each: int(each.name) if each.name.isdigit() else -1)
     try:
-        said = json.loads(latest.read_text(encoding="utf-8").splitlines()[1])["conf"]
+        found = json.loads(latest.read_text(encoding="utf-8").splitlines()[1])["conf"]
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         raise unusable(path, f"`{latest.relative_to(Path(files.local(path)))}` cannot be read.") from None
-    return {name: str(said[name]) for name in (PARTITIONS, PROVIDER) if name in said}
+    return {name: str(found[name]) for name in (PARTITIONS, PROVIDER) if name in found}
 
 
 def schemas_in(path: str) -> dict[str, str]:
     """The columns of the inputs that a checkpoint was made with, and a restart takes again; none when it is new."""
+    if files.is_remote(path):
+        return {}
     try:
         found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
         return {str(name): str(ddl) for name, ddl in found.items()}
@@ -155,7 +153,9 @@ def schemas_in(path: str) -> dict[str, str]:
 
 
 def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
-    """Keep the columns of the inputs: what is found in files later may differ."""
+    """Keep the columns of the inputs, on this machine: what is found in files later may differ."""
+    if files.is_remote(path):
+        return
     where = files.local(path)
     where.mkdir(parents=True, exist_ok=True)
     made = where / f".{SCHEMAS}"
@@ -165,24 +165,22 @@ def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
 
 @contextmanager
 def using(path: str) -> Iterator[None]:
-    """A fault of Spark that is the checkpoint's, told as such."""
-    with files.spark_errors() as fault:
+    """A fault of Spark that is the checkpoint's is reported as such."""
+    try:
         yield
-    if fault.error is None:
-        return
-    text = str(fault.error)
-    if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
-        raise unusable(path, _named(files.sentence(fault.error), text, path)) from fault.error
-    raise fault.error
+    except faults() as error:
+        text = str(error)
+        if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
+            raise unusable(path, _named(sentence(error), text, path)) from error
+        raise
 
 
-def _named(sentence: str, text: str, path: str) -> str:
-    """What Spark says, with the file of the checkpoint that its report names somewhere, if the sentence does not."""
-    place = path if files.is_remote(path) else str(files.local(path).resolve())
-    found = re.search(rf"{re.escape(place)}/([\w./-]*\w)", text)
-    if found is None or found[1] in sentence:
-        return sentence
-    return f"its file `{found[1]}` cannot be read. Spark says: {sentence}"
+def _named(line: str, text: str, path: str) -> str:
+    """Spark's sentence, with the file of the checkpoint that its report names, if the sentence does not."""
+    found = re.search(rf"{re.escape(files.absolute(path))}/([\w./-]*\w)", text)
+    if found is None or found[1] in line:
+        return line
+    return f"its file `{found[1]}` cannot be read. Spark says: {line}"
 
 
 def unusable(path: str, why: str) -> StateMismatchError:

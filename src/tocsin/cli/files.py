@@ -1,25 +1,26 @@
-"""Files in and out: patterns, inputs of three formats, and results that replace what was there only when complete."""
+"""Files in and out: inputs of three formats, and results that replace what was there only when complete."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
+from tocsin.algebra.programs import Program, sources
 from tocsin.cli import terminal
-from tocsin.language.grammars import LONGEST_TEXT
+from tocsin.cli.options import named_values
+from tocsin.cli.session import reading, start
+from tocsin.plan.constructs import counts_other_types
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 FORMATS = {
     ".parquet": "parquet",
@@ -29,7 +30,6 @@ FORMATS = {
     ".ndjson": "json",
 }
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy")
-LANGUAGES = {".sase": "sase", ".acel": "acel", ".parte": "parte"}
 MODES = ("error", "overwrite", "append")
 # Left to itself Spark writes milliseconds.
 WRITTEN_TIMES = {
@@ -52,94 +52,100 @@ READ: dict[str, dict[str, Any]] = {
     },
 }
 NESTED = ("struct", "array", "map", "variant")
+# Spark forgets files that are older than the newest by more than this; a late one would never be read.
+FOR_EVER = "36500d"
+BROKEN = "_corrupt_record"  # the column that Spark infers where a line is broken
+SINGLE = ""  # the name of an input whose rows name their type
 
 
-def read_pattern(file: str, language: str | None) -> tuple[str, str, str]:
-    """The text of a pattern file, what messages call it, and its language."""
-    if file == "-":
-        return _text_of(sys.stdin.buffer, "stdin"), "<stdin>", language or "sase"
-    path = Path(file)
-    try:
-        with path.open("rb") as content:
-            text = _text_of(content, f"the pattern file `{file}`")
-    except OSError as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        near = errors.nearest(path.name, _neighbours(path)) if is_missing else None
-        raise errors.InputNotReadableError(
-            f"The pattern file `{file}` cannot be read: {error.strerror}.",
-            hint=f"did you mean `{path.with_name(near)}`?" if near else "give the path of a text file, or `-`.",
-        ) from None
-    return text, file, language or LANGUAGES.get(path.suffix, "sase")
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a command: a path for each event type, or one path under the name `SINGLE`."""
 
+    paths: Mapping[str, str]
 
-def _text_of(file: BinaryIO, name: str) -> str:
-    """Text in UTF-8, with or without the mark that some editors put in front of it."""
-    content = file.read(LONGEST_TEXT * 4 + 1)  # UTF-8 takes at most four bytes per character
-    if len(content) > LONGEST_TEXT * 4:
-        raise errors.TextTooLongError(
-            f"{name[0].upper()}{name[1:]} has more than the {LONGEST_TEXT:,} characters that a text may have.",
-            hint="split it into several queries, or keep large lists in a table.",
-        )
-    try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise errors.InputNotReadableError(
-            f"{name[0].upper()}{name[1:]} is not UTF-8 text: line {line} holds the byte 0x{content[error.start]:02x}.",
-            hint="save it as UTF-8; `iconv -f latin1 -t utf-8` converts older texts.",
-        ) from None
-
-
-def _neighbours(path: Path) -> list[str]:
-    try:
-        return [each.name for each in path.parent.iterdir()]
-    except OSError:
-        return []
-
-
-def named_values(given: Sequence[str], option: str, example: str) -> dict[str, str]:
-    """`TYPE=VALUE` options as a dictionary."""
-    named: dict[str, str] = {}
-    for text in given:
-        name, found, value = text.partition("=")
-        if not found or not name or not value:
+    @classmethod
+    def of(cls, given: Sequence[str] | None) -> Inputs:
+        """From the values of `--input`."""
+        if not given:
             raise errors.InvalidOptionError(
-                f"`{option} {text}` does not say which event type it is for.", hint=f"write `{option} {example}`."
+                "There is no input to match.",
+                hint="add `--input Login=logins.parquet`, once per event type, or `--input events.csv` with a type "
+                "column.",
             )
-        if name in named:
-            raise errors.InvalidOptionError(
-                f"`{option}` is given twice for the event type `{name}`.", hint="give one path; it may be a directory."
-            )
-        named[name] = value
-    return named
+        # A path may hold an equals sign (`day=2026-01-01/part.parquet`), but a type is a name.
+        name, equals, _ = given[0].partition("=")
+        if len(given) == 1 and not (equals and name.isidentifier()):
+            return cls({SINGLE: given[0]})
+        return cls(named_values(given, "--input", "Login=logins.parquet"))
 
+    @property
+    def is_single(self) -> bool:
+        """Whether one input has the events of all types."""
+        return SINGLE in self.paths
 
-def input_paths(given: Sequence[str]) -> dict[str, str] | str:
-    """The inputs of `--input`: one path for all types, or a path per type."""
-    if not given:
-        raise errors.InvalidOptionError(
-            "There is no input to match.",
-            hint="add `--input Login=logins.parquet`, once per event type, or `--input events.csv` with a type column.",
+    def require(self, program: Program, described: Collection[str] = ()) -> None:
+        """Refuse a program that reads types of which there is no input, before Spark starts."""
+        known = {*self.paths, *described}
+        missing = [] if self.is_single else [name for name in sources(program) if name not in known]
+        errors.raise_all(
+            [
+                errors.UnknownEventTypeError(
+                    f"The query reads events of `{name}`, and no `--input` has them.",
+                    hint=errors.did_you_mean(name, self.paths, "inputs") + f" Add `--input {name}=PATH`.",
+                )
+                for name in missing
+            ]
         )
-    # A path may hold an equals sign (`day=2026-01-01/part.parquet`), but a type is a name.
-    if len(given) == 1 and not given[0].partition("=")[0].isidentifier():
-        return given[0]
-    if len(given) == 1 and "=" not in given[0]:
-        return given[0]
-    return named_values(given, "--input", "Login=logins.parquet")
+
+    def frames(self, program: Program, read: Callable[[str, str], DataFrame]) -> DataFrame | dict[str, DataFrame]:
+        """The inputs that a program reads, each read by its name and path."""
+        if self.is_single:
+            return read(SINGLE, self.paths[SINGLE])
+        # Neighbors may be events of every input, named by the pattern or not (R17); else they need not be read.
+        reads_all = any(counts_other_types(rule.query) for rule in program.rules)
+        return {name: read(name, path) for name, path in self.paths.items() if reads_all or name in program.read}
+
+    def check(self) -> None:
+        """Refuse a path that is not there, before Spark starts."""
+        for path in self.paths.values():
+            check_exists(path)
+
+    def load(self, program: Program, described: Collection[str] = ()) -> DataFrame | dict[str, DataFrame]:
+        """Check the inputs, start Spark, and read what a program reads of them."""
+        self.check()
+        self.require(program, described)
+        steps = terminal.Steps()
+        with steps.step("Starting Spark"):
+            spark = start()
+        with steps.step("Reading"):
+            return self.frames(program, lambda _, path: read(spark, path))
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is on a file system only Spark knows."""
+    """Whether only Spark can read the file system of a path."""
     return "://" in path and not path.startswith("file://")
 
 
 def local(path: str) -> Path:
     """A path of this machine."""
     return Path(path.removeprefix("file://"))
+
+
+def absolute(path: str) -> str:
+    """A path that a query finds from any working directory."""
+    return path if is_remote(path) else str(local(path).resolve())
+
+
+def neighbors(path: Path) -> list[str]:
+    """The names beside a path."""
+    try:
+        return [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return []
 
 
 def check_exists(path: str) -> None:
@@ -152,12 +158,28 @@ def check_exists(path: str) -> None:
     except OSError as error:  # a directory on the way that may not be entered
         raise errors.InputNotReadableError(f"`{path}` cannot be read: {error.strerror}.") from None
     if not is_there:
-        near = errors.nearest(where.name, _neighbours(where))
+        near = errors.nearest(where.name, neighbors(where))
         raise errors.InputNotReadableError(
             f"There is no file or directory `{path}`.",
             hint=f"did you mean `{where.with_name(near)}`?" if near else "check the path of `--input`.",
         )
     format_of(path)
+
+
+def check_folder(path: str, format: str | None) -> None:
+    """Refuse what is no folder of files, before Spark starts. It may be empty when the format is given."""
+    if is_remote(path):
+        if format is None:
+            format_of(path)
+        return
+    where = local(path)
+    if where.is_file():
+        raise errors.InputNotReadableError(
+            f"`{path}` is a file, and a stream reads a folder to which files are added.",
+            hint="give the folder, or read the file with `tocsin run`.",
+        )
+    if not where.exists() or format is None:
+        check_exists(path)
 
 
 def format_of(path: str) -> str:
@@ -197,101 +219,25 @@ def read(spark: SparkSession, path: str) -> DataFrame:
         return spark.read.format(kind).options(**READ[kind], mode="FAILFAST").load(path)
 
 
-OF_WORKERS = (
-    errors.TooManyMatchesError,
-    errors.TooMuchSearchError,
-    errors.TooMuchMemoryError,
-    errors.NumberTooLargeError,
-    errors.UserFunctionError,
-    errors.NotTimeClusteredError,
-    errors.StateMismatchError,
-    errors.LateEventsError,
-)
-# What Spark says of a file that it cannot read, and of a place it cannot write to.
-UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
-UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
+def read_stream(
+    spark: SparkSession, path: str, *, schema: str | None, format: str | None, most_files: int | None
+) -> DataFrame:
+    """A stream of the files of a folder. A broken line is a row without a time: it is counted, and stops nothing."""
+    kind, place = format or format_of(path), absolute(path)
+    reader = spark.readStream.format(kind).options(**READ[kind], mode="PERMISSIVE", maxFileAge=FOR_EVER)
+    if most_files is not None:
+        reader = reader.option("maxFilesPerTrigger", most_files)
+    with reading(path):
+        if schema is None:
+            # A column of NULLs alone has no known type: better no column than a wrong type.
+            sample = spark.read.format(kind).options(**READ[kind], dropFieldIfAllNull=True).load(place)
+            schema = ddl_of(dict(sample.drop(BROKEN).dtypes))
+        return reader.schema(schema).load(place)
 
 
-@contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Any fault of Spark while it looks at a file is the file's."""
-    with spark_errors() as fault:
-        yield
-    if fault.error is not None:
-        raise _unreadable([path], fault.error) from fault.error
-
-
-@contextmanager
-def running(paths: Sequence[str], writes: str | None = None) -> Iterator[None]:
-    """A fault of Spark while a job runs, told as one of the input, of the output or of the job."""
-    with spark_errors() as fault:
-        yield
-    error = fault.error
-    if error is None:
-        return
-    text = str(error)
-    # Raised on a worker, of which only the text is left.
-    for kind in OF_WORKERS:
-        told = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
-        if told is not None:
-            hint = terminal.as_flags(told[2].replace('`late="fail"`', "`--strict`"))
-            raise kind(told[1], hint=hint) from error
-    if any(word in text for word in UNREADABLE):
-        raise _unreadable(paths, error) from error
-    if writes is not None and any(word in text for word in UNWRITABLE):
-        raise errors.OutputNotWritableError(
-            f"The result cannot be written to `{writes}`: {sentence(error)}", hint="nothing was changed there."
-        ) from error
-    raise errors.MatchFailedError(f"Spark could not finish: {sentence(error)}") from error
-
-
-@dataclass
-class Fault:
-    """What Spark raised, if it raised."""
-
-    error: Exception | None = None
-
-
-@contextmanager
-def spark_errors() -> Iterator[Fault]:
-    """Catches what Spark raises, from Python and from the JVM."""
-    fault = Fault()
-    try:
-        yield fault
-    except Exception as error:
-        if not is_sparks(error):
-            raise
-        fault.error = error
-
-
-def is_sparks(error: Exception) -> bool:
-    """Whether an exception comes from Spark: its Python side and its bridge to the JVM have no common base."""
-    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
-
-
-def _unreadable(paths: Sequence[str], error: Exception) -> errors.InputNotReadableError:
-    # A job reads several files; Spark names the broken one in its message.
-    guilty = [path for path in paths if Path(path).name in str(error)] or list(paths)
-    hints = {
-        "csv": "every line must have the columns of the first one.",
-        "json": "every line must be one object, from `{` to `}`.",
-    }
-    return errors.InputNotReadableError(
-        f"{' or '.join(f'`{path}`' for path in guilty)} cannot be read: {sentence(error)}",
-        hint=hints.get(format_of(guilty[0])),
-    )
-
-
-def sentence(error: Exception) -> str:
-    """What Spark says for people: the first line, without the names of classes and conditions before it."""
-    text = str(getattr(error, "java_exception", None) or error).strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = lines[0].rpartition("terminated with exception: ")[2] if lines else type(error).__name__
-    if "Python Proxy" in first:  # raised while a micro-batch was written: what happened stands further down
-        deeper = re.search(r"\[(?!STREAM_FAILED)[A-Z_.]{8,}\] [^\n]+", text) or re.search(r"\w+: [^\n]+\Z", text)
-        first = deeper[0] if deeper else "a micro-batch failed."
-    first = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", first)
-    return first if first.endswith((".", "!")) else f"{first}."
+def ddl_of(columns: Mapping[str, str]) -> str:
+    """Columns and their types, as text."""
+    return ", ".join(f"{in_backquotes(name)} {kind}" for name, kind in columns.items())
 
 
 def in_backquotes(name: str) -> str:
@@ -302,13 +248,7 @@ def in_backquotes(name: str) -> str:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def check_mode(mode: str) -> None:
-    """Refuse a mode that is none."""
-    if mode not in MODES:
-        raise errors.InvalidOptionError(f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, MODES, "modes"))
-
-
-def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
+def check_output(path: str, mode: str, inputs: Collection[str]) -> None:
     """Refuse an output that cannot be written, or would be lost, before Spark starts."""
     if is_remote(path):
         return
@@ -318,7 +258,7 @@ def check_output(path: str, mode: str, inputs: Mapping[str, str] | str) -> None:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Tells what the file system refuses."""
+    """Report what the file system refuses."""
     try:
         yield
     except OSError as error:
@@ -328,8 +268,8 @@ def _writing(path: str) -> Iterator[None]:
         ) from error
 
 
-def _check_local_output(path: str, where: Path, mode: str, inputs: Mapping[str, str] | str) -> None:
-    for read_from in [inputs] if isinstance(inputs, str) else inputs.values():
+def _check_local_output(path: str, where: Path, mode: str, inputs: Collection[str]) -> None:
+    for read_from in inputs:
         if not is_remote(read_from) and overlap(where, local(read_from)):
             raise errors.OutputNotWritableError(
                 f"The output `{path}` is also an input.", hint="write the matches somewhere else."
@@ -359,7 +299,7 @@ def _check_local_output(path: str, where: Path, mode: str, inputs: Mapping[str, 
         raise errors.OutputNotWritableError(
             f"`{parent}` cannot be written to.", hint="choose a directory you may write to."
         )
-    # Permissions do not tell all: a disk may be full, and some file systems let nobody make a directory.
+    # Permissions are not enough: a disk may be full, and some file systems have no new directories.
     Path(tempfile.mkdtemp(prefix=".tocsin-", dir=parent)).rmdir()
 
 
@@ -400,22 +340,23 @@ def replacing(path: str, mode: str) -> Iterator[str]:
 
 def save(frame: DataFrame, path: str, kind: str, mode: str) -> None:
     """Write a DataFrame to a place."""
-    from pyspark.sql import functions as F
-
-    if kind == "csv":
-        # CSV has no nested columns: events become JSON text.
-        frame = frame.select(
-            *(
-                F.to_json(F.col(in_backquotes(name)), WRITTEN_TIMES).alias(name)
-                if dtype.startswith(NESTED)
-                else F.col(in_backquotes(name))
-                for name, dtype in frame.dtypes
-            )
-        )
-    writer = frame.write.mode(mode)
+    writer = (flat(frame) if kind == "csv" else frame).write.mode(mode)
     if kind != "parquet":
         writer = writer.options(**WRITTEN_TIMES)
     if kind == "csv":
         # Quotes are doubled, as other readers of CSV expect; Spark would write a backslash.
         writer = writer.option("header", "true").option("escape", '"')
     writer.format(kind).save(path)
+
+
+def flat(frame: DataFrame, *, as_text: bool = False) -> DataFrame:
+    """Nested columns as JSON text, for CSV; the others too `as_text`, in the session's zone, for a table."""
+    from pyspark.sql import functions as F
+
+    def column(name: str, dtype: str) -> Column:
+        value = F.col(in_backquotes(name))
+        if dtype.startswith(NESTED):
+            return F.to_json(value, WRITTEN_TIMES).alias(name)
+        return value.cast("string").alias(name) if as_text else value
+
+    return frame.select(*(column(name, dtype) for name, dtype in frame.dtypes))

@@ -2,169 +2,180 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
 
 import tocsin
-from tocsin.algebra import nodes as alg
-from tocsin.algebra.units import check_unit
-from tocsin.cli import files, terminal
-from tocsin.cli.programs import is_program
-from tocsin.cli.run_rules import run_rules
-from tocsin.cli.session import start, task_progress
-from tocsin.errors import (
-    InvalidOptionError,
-    QueryBindingError,
-    TocsinWarning,
-    UnknownEventTypeError,
-    did_you_mean,
-    raise_all,
-)
-from tocsin.explain.check import problems_with_schemas
+from tocsin.cli import files, options, terminal
+from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
+from tocsin.cli.session import faults, running, start, task_progress
+from tocsin.engines import program_run
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import MOST_TASK_MEMORY, OPTIONS, check_option
-from tocsin.physical.claims import counts_other_types, unsupported
+from tocsin.options import MOST_TASK_MEMORY, Options
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation, SparkSession
+    from pyspark.sql import DataFrame, Observation
+    from rich.table import Table
+
+    from tocsin.physical.programs.run import Run
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
-RATE = "Login=100/s"  # how one is written
+SUMMARY = "summary.json"
 
 
-@dataclass(frozen=True)
-class Counted:
-    """What was read and found; None where Spark saw that it need not read."""
+def run(
+    file: options.PatternFile,
+    input: options.Inputs = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the matches go; without it, see the first.")
+    ] = None,
+    time: options.Time = "ts",
+    time_unit: options.TimeUnit = None,
+    format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
+    mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
+    type_column: options.TypeColumn = "type",
+    tie: options.Tie = None,
+    id: options.Id = None,
+    strategy: options.Strategy = "auto",
+    rate: options.Rates = None,
+    max_matches_per_start: options.MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: options.MaxTaskMemory = MOST_TASK_MEMORY,
+    table: options.Tables = None,
+    language: options.Language = None,
+) -> None:
+    r"""Find the matches of a pattern, or of all rules of a program, in files.
 
-    events: int | None
-    without_time: int | None
-    matches: int | None
+    See the first matches:
 
-    def sentence(self) -> str:
-        """For people."""
-        read = "events read" if self.events is None else f"{terminal.several(self.events, 'event')} read"
-        bad = f", {self.without_time:,} of them without a time" if self.without_time else ""
-        return f"{read}{bad}; {terminal.several(self.matches or 0, 'match', 'matches')}."
+        tocsin run takeover.sase --input Login=logins.csv --input Transfer=sent.csv
 
+    Write all of them, from one file whose column `kind` names the event type:
 
-@dataclass
-class Job:
-    """A match to be run: its frame, and the counters that the same job fills."""
+        tocsin run takeover.sase --input all.csv --type-column kind --out matches
 
-    matches: DataFrame
-    inputs: list[Observation]
-    output: Observation
+    All rules of a program in one run, each with a folder of its own, as has each template that they emit:
 
-    def counted(self) -> Counted:
-        """The counters, when the job has run."""
-        read = [_metrics(observation) for observation in self.inputs]
-        events = [metrics["events"] for metrics in read if metrics is not None]
-        without = [metrics["without_time"] for metrics in read if metrics is not None]
-        found = _metrics(self.output)
-        return Counted(
-            sum(events) if len(events) == len(read) else None,
-            sum(without) if len(without) == len(read) else None,
-            found["matches"] if found is not None else None,
-        )
+        tocsin run bank.parte --input all.csv --table known=known.csv --out found
 
+    Let the matches of one event, and of one task, be more than usual:
 
-def _metrics(observation: Observation) -> Mapping[str, int] | None:
-    try:
-        return observation.get
-    except Exception as error:
-        if not files.is_sparks(error):
-            raise
-        return None  # the optimizer saw that this part of the plan gives no row
+        tocsin run takeover.sase --input events.parquet --out matches \
+                                 --max-matches-per-start 1000000 --max-task-memory 2GB
 
-
-def job(
-    spark: SparkSession,
-    pattern: tocsin.Pattern,
-    paths: Mapping[str, str] | str,
-    *,
-    time: str,
-    type_column: str,
-    tie: list[str],
-    id: str | None,
-    strategy: str = "auto",
-    rates: Mapping[str, str] | None = None,
-    most: int = MOST_MATCHES_PER_START,
-    memory: str = MOST_TASK_MEMORY,
-    time_unit: str | None = None,
-) -> Job:
-    """Read the inputs and plan the match; nothing runs yet but what Spark needs to know the columns."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    counters: list[Observation] = []
-
-    def counted(frame: DataFrame) -> DataFrame:
-        if time not in frame.columns:
-            return frame  # the library says so better
-        counters.append(Observation(f"input {len(counters)}"))
-        missing = F.count_if(F.col(files.in_backquotes(time)).isNull())
-        return frame.observe(counters[-1], F.count(F.lit(1)).alias("events"), missing.alias("without_time"))
-
-    inputs: DataFrame | dict[str, DataFrame]
-    if isinstance(paths, str):
-        inputs = counted(files.read(spark, paths))
-    else:
-        needed = alg.event_types(pattern.query.pattern)
-        # Neighbours may be events of every input, named by the pattern or not (R17); else they need not be read.
-        wanted = paths if counts_other_types(pattern.query) else needed
-        inputs = {name: counted(files.read(spark, paths[name])) for name in wanted}
-    options: dict[str, Any] = {"time": time, "time_unit": time_unit, "type": type_column, "tie": tie or None, "id": id}
-    options |= {"strategy": strategy, "rates": rates, "max_matches_per_start": most, "max_task_memory": memory}
-    with terminal.showing_warnings():
-        matches = pattern.match(inputs, **options)
-    output = Observation("matches")
-    return Job(matches.observe(output, F.count(F.lit(1)).alias("matches")), counters, output)
-
-
-def check_types(query: alg.Query, paths: Mapping[str, str] | str) -> None:
-    """Refuse a pattern whose types have no input, before Spark starts."""
-    if isinstance(paths, str):
-        return
-    raise_all(
-        [
-            UnknownEventTypeError(
-                f"The pattern names the event type `{name}`, and no `--input` has it.",
-                hint=did_you_mean(name, paths, "inputs") + f" Add `--input {name}=PATH`.",
-            )
-            for name in alg.event_types(query.pattern)
-            if name not in paths
-        ]
-    )
-
-
-def input_frames(query: alg.Query, inputs: list[str]) -> DataFrame | dict[str, DataFrame]:
-    """The inputs as DataFrames: one, or one for each type."""
-    paths = files.input_paths(inputs)
-    for path in [paths] if isinstance(paths, str) else paths.values():
-        files.check_exists(path)
-    check_types(query, paths)
+    A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
+    """
+    given = dict(locals())
+    how = options.match_options(given)
+    options.check_choice("format", format, OUTPUT_FORMATS)
+    options.check_choice("mode", mode, files.MODES)
+    tables = table_paths(given)
+    inputs = files.Inputs.of(input)
+    # Everything that can be refused is refused before Spark starts, but for what needs the rows of a table.
+    query = None if tables else runnable(given, inputs, {}, inputs.load)
+    inputs.check()
+    if out is not None:
+        files.check_output(out, mode, inputs.paths.values())
     steps = terminal.Steps()
     with steps.step("Starting Spark"):
         spark = start()
-    with steps.step("Reading"):
-        if isinstance(paths, str):
-            return files.read(spark, paths)
-        return {name: files.read(spark, path) for name, path in paths.items()}
+    progress, counters = task_progress(spark), Counters(time)
+    with steps.step("Reading", progress):
+        query = query or runnable(given, inputs, read_tables(spark, tables), inputs.load)
+        is_counted = isinstance(query, tocsin.Pattern)
+
+        def read(_: str, path: str) -> DataFrame:
+            frame = files.read(spark, path)
+            return counters.read(frame) if is_counted else frame
+
+        frames = inputs.frames(program_of(query), read)
+        with terminal.showing_warnings():
+            found = query.match(frames, **how)
+    with steps.step("Matching", progress), running(inputs.paths.values(), writes=out):
+        if isinstance(query, tocsin.Rules):
+            emitting = program_run(query.program, frames, Options(**how))
+            shown, lines = _of_rules(emitting, found, out, format, mode)
+        else:
+            shown, lines = _of_pattern(counters, counters.found(found), out, format, mode)
+    if shown is not None:
+        terminal.out().print(shown)
+    for line in lines:
+        terminal.err().print(line)
 
 
-def as_text(frame: DataFrame) -> DataFrame:
-    """Every column as text, in the session's zone: what a table shows."""
-    from pyspark.sql import functions as F
+# --- patterns -------------------------------------------------------------------------------------
 
-    def text(name: str, dtype: str) -> Column:
-        column = F.col(files.in_backquotes(name))
-        nested = dtype.startswith(files.NESTED)
-        return F.to_json(column, files.WRITTEN_TIMES) if nested else column.cast("string")
 
-    return frame.select(*(text(name, dtype).alias(name) for name, dtype in frame.dtypes))
+class Counters:
+    """Counts events and matches in the job that reads and finds them.
+
+    Parameters
+    ----------
+    time
+        The time column of the inputs.
+    """
+
+    def __init__(self, time: str) -> None:
+        self.time = time
+        self.inputs: list[Observation] = []
+        self.output: Observation | None = None
+
+    def read(self, frame: DataFrame) -> DataFrame:
+        """An input whose events are counted."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        if self.time not in frame.columns:
+            return frame  # `match` refuses it
+        self.inputs.append(Observation(f"input {len(self.inputs)}"))
+        missing = F.count_if(F.col(files.in_backquotes(self.time)).isNull())
+        return frame.observe(self.inputs[-1], F.count(F.lit(1)).alias("events"), missing.alias("without_time"))
+
+    def found(self, frame: DataFrame) -> DataFrame:
+        """Matches that are counted."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        self.output = Observation("matches")
+        return frame.observe(self.output, F.count(F.lit(1)).alias("matches"))
+
+    @property
+    def matches(self) -> int:
+        """The number of matches, when the job has run."""
+        return (_metrics(self.output) or {"matches": 0})["matches"]
+
+    def sentence(self) -> str:
+        """The numbers for people."""
+        read = [_metrics(each) for each in self.inputs]
+        known = [each for each in read if each is not None]
+        events, bad = (sum(each[name] for each in known) for name in ("events", "without_time"))
+        counted = f"{terminal.several(events, 'event')} read" if len(known) == len(read) else "events read"
+        without = f", {bad:,} of them without a time" if bad and len(known) == len(read) else ""
+        return f"{counted}{without}; {terminal.several(self.matches, 'match', 'matches')}."
+
+
+def _metrics(observation: Observation | None) -> Mapping[str, int] | None:
+    try:
+        return None if observation is None else observation.get
+    except faults():
+        return None  # the optimizer saw that this part of the plan gives no row
+
+
+def _of_pattern(
+    counters: Counters, found: DataFrame, out: str | None, format: str, mode: str
+) -> tuple[Table | None, list[str]]:
+    """Write the matches, or show the earliest. This runs the job."""
+    if out is not None:
+        files.write(found, out, format, mode)
+        return None, [counters.sentence(), f"Written to {out} as {format}."]
+    rows = first_matches(found)
+    part = f"The first {len(rows)} of {counters.matches:,}; write all of them with --out PATH."
+    lines = [part, counters.sentence()] if counters.matches > len(rows) else [counters.sentence()]
+    return terminal.rows_table(found.columns, rows), lines
 
 
 def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str | None]]:
@@ -173,133 +184,66 @@ def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str |
 
     # Ordered, and not just limited, so that no part of the input stays unread. Rows over all matches have no interval.
     order = ("start", "end", "match_id") if matches.columns[:1] == ["match_id"] else matches.columns
-    earliest = as_text(matches.orderBy(*(F.col(files.in_backquotes(name)) for name in order)).limit(rows))
-    return [[_shortened(name, row[name]) for name in earliest.columns] for row in earliest.collect()]
+    earliest = matches.orderBy(*(F.col(files.in_backquotes(name)) for name in order)).limit(rows)
+
+    def shortened(name: str, cell: str | None) -> str | None:
+        return f"{cell[:8]}…" if name == "match_id" and cell is not None else cell
+
+    found = files.flat(earliest, as_text=True).collect()
+    return [[shortened(name, row[name]) for name in matches.columns] for row in found]
 
 
-def _shortened(name: str, cell: str | None) -> str | None:
-    return f"{cell[:8]}…" if name == "match_id" and cell is not None else cell
+# --- programs -------------------------------------------------------------------------------------
 
 
-def run(
-    file: str,
-    *,
-    inputs: list[str],
-    out: str | None,
-    time: str,
-    format: str,
-    mode: str,
-    type_column: str,
-    tie: list[str],
-    id: str | None,
-    language: str | None,
-    strategy: str = "auto",
-    rates: list[str] | None = None,
-    most: int = MOST_MATCHES_PER_START,
-    memory: str = MOST_TASK_MEMORY,
-    tables: list[str] | None = None,
-    time_unit: str | None = None,
-) -> None:
-    """Everything that can be refused is refused before Spark starts."""
-    if format not in OUTPUT_FORMATS:
-        raise InvalidOptionError(
-            f"There is no format `{format}`.", hint=did_you_mean(format, OUTPUT_FORMATS, "formats")
-        )
-    files.check_mode(mode)
-    check_option("strategy", strategy)
-    check_unit(time_unit)
-    if most < 1:
-        raise InvalidOptionError(
-            f"`--max-matches-per-start {most}` allows no match.", hint="write a number from 1 on, or leave it out."
-        )
-    OPTIONS["max_task_memory"].check("--max-task-memory", memory)
-    per_type = files.named_values(rates or [], "--rate", RATE) or None
-    if is_program(file, language):
-        run_rules(
-            file,
-            inputs=inputs,
-            tables=tables or [],
-            out=out,
-            time=time,
-            format=format,
-            mode=mode,
-            type_column=type_column,
-            tie=tie,
-            id=id,
-            strategy=strategy,
-            rates=per_type,
-            most=most,
-            memory=memory,
-            time_unit=time_unit,
-        )
-        return
-    if tables:
-        raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
-    pattern = compiled(file, language, lambda query: input_frames(query, inputs), time=time, type_column=type_column)
-    refusal = unsupported(pattern.query)
-    if refusal is not None:
-        raise refusal
-    paths = files.input_paths(inputs)
-    for path in [paths] if isinstance(paths, str) else paths.values():
-        files.check_exists(path)
-    check_types(pattern.query, paths)
-    if out is not None:
-        files.check_output(out, mode, paths)
-    steps = terminal.Steps()
-    with steps.step("Starting Spark"):
-        spark = start()
-    progress = task_progress(spark)
-    all_paths = [paths] if isinstance(paths, str) else list(paths.values())
-    with steps.step("Reading", progress):
-        planned = job(
-            spark,
-            pattern,
-            paths,
-            time=time,
-            type_column=type_column,
-            tie=tie,
-            id=id,
-            strategy=strategy,
-            rates=per_type,
-            most=most,
-            memory=memory,
-            time_unit=time_unit,
-        )
-    with steps.step("Matching", progress), files.running(all_paths, writes=out):
-        if out is None:
-            rows = first_matches(planned.matches)
-        else:
-            files.write(planned.matches, out, format, mode)
-    counted = planned.counted()
+def _of_rules(
+    run: Run[DataFrame], found: DataFrame, out: str | None, format: str, mode: str
+) -> tuple[Table | None, list[str]]:
+    """Count the matches of every rule, and write them and what they emit. This runs the job."""
+    # Kept while it is written in several places, and given up after that: the session is the command's own.
+    found.persist()
+    try:
+        known = {row["rule"]: int(row["count"]) for row in found.groupBy("rule").count().collect()}
+        counts = {rule.name: known.get(rule.name, 0) for rule in run.program.in_order}
+        if out is not None:
+            _write(run, found, counts, out, format, mode)
+    finally:
+        found.unpersist()
+    shown = terminal.rows_table(["rule", "matches"], [[name, f"{number:,}"] for name, number in counts.items()])
     if out is None:
-        terminal.out().print(terminal.rows_table(planned.matches.columns, rows))
-        if counted.matches is not None and counted.matches > len(rows):
-            terminal.err().print(f"The first {len(rows)} of {counted.matches:,}; write all of them with --out PATH.")
-    terminal.err().print(counted.sentence())
-    if out is not None:
-        terminal.err().print(f"Written to {out} as {format}.")
+        return shown, ["Write the matches and the events that rules emit with --out PATH."]
+    return shown, [f"Written to {out} as {format}: rules/, events/ and {SUMMARY}."]
 
 
-def compiled(
-    file: str,
-    language: str | None,
-    schemas: Callable[[alg.Query], Any] | None = None,
-    *,
-    time: str = "ts",
-    type_column: str = "type",
-) -> tocsin.Pattern:
-    """The pattern of a file; its warnings are shown, not raised.
+def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out: str, format: str, mode: str) -> None:
+    from pyspark.sql import functions as F
 
-    Where its names are wrong and `schemas` are there to be found, the error lists wrong attributes too.
+    from tocsin.physical.programs.emitted import emitted_in
+
+    how = mode if mode == "append" else "error"
+    with files.replacing(out, mode) as place:
+        for name in counts:
+            own = found.where(F.col("rule") == name).select(
+                "match_id", "start", "end", f"{files.in_backquotes(name)}.*"
+            )
+            files.save(own, f"{place}/rules/{folder_name(name)}", format, how)
+        written: dict[str, int] = {}
+        for name in run.program.emitted:
+            events = emitted_in(run, found, name)
+            files.save(events, f"{place}/events/{folder_name(name)}", format, how)
+            written[name] = events.count()
+        if not files.is_remote(place):
+            summary = {"rules": dict(counts), "events": written}
+            files.local(place).joinpath(SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+def folder_name(name: str) -> str:
+    """A folder for a rule or template whose name may hold anything, such as `../..`.
+
+    Examples
+    --------
+    >>> folder_name("Refund"), folder_name("two words"), folder_name("../up")
+    ('Refund', 'two words', '..%2Fup')
     """
-    text, name, language = files.read_pattern(file, language)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TocsinWarning)
-        try:
-            pattern = tocsin.pattern(text, language=language, name=name)
-        except QueryBindingError:
-            if schemas is not None:
-                raise_all(problems_with_schemas(text, language, name, schemas, time=time, type=type_column))
-            raise
-    terminal.warn(pattern.warnings)
-    return pattern
+    quoted = quote(name, safe=" ", errors="replace") if not name.isidentifier() else name
+    return quoted if quoted.strip(". ") else quoted.replace(".", "%2E").replace(" ", "%20")

@@ -1,4 +1,7 @@
-"""The Spark session of the command line: local, quiet, off the network. The library itself never makes one."""
+"""The Spark session of the command line: local, quiet, off the network; and what it raises, in words for people.
+
+The library itself never makes a session.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tocsin import errors
+from tocsin.cli.options import as_flags
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
-# Below the root. What Homebrew installs is neither on the PATH nor with the other homes of macOS.
+# Below the root. Homebrew installs it neither on the PATH nor with the other homes of macOS.
 USUAL_HOMES = (
     "usr/lib/jvm/*",
     "usr/java/*",
@@ -75,7 +79,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def start() -> SparkSession:
-    """A local session on all cores, in UTC, that says nothing.
+    """A local session on all cores, in UTC, that logs nothing.
 
     An existing session of this process is used as it is.
     """
@@ -115,7 +119,7 @@ def start() -> SparkSession:
 
 @contextmanager
 def _stderr_to_file() -> Iterator[Path]:
-    """The JVM inherits stderr when it starts, and keeps it: what it says there from now on goes to a file."""
+    """The JVM inherits stderr when it starts, and keeps it: its output goes to a file from now on."""
     handle, name = tempfile.mkstemp(prefix="tocsin-spark-", suffix=".log")
     sys.stderr.flush()
     try:
@@ -131,12 +135,12 @@ def _stderr_to_file() -> Iterator[Path]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(handle)
-        # The JVM still writes to it, but nobody will read it: let it go with the process.
+        # The JVM still writes to it, unread: it goes with the process.
         Path(name).unlink(missing_ok=True)
 
 
 def task_progress(spark: SparkSession) -> Callable[[], str]:
-    """A function that tells how many tasks of the running stages are done."""
+    """A function that returns how many tasks of the running stages are done, in words."""
     tracker = spark.sparkContext.statusTracker()
 
     def progress() -> str:
@@ -146,3 +150,83 @@ def task_progress(spark: SparkSession) -> Callable[[], str]:
         return f"{sum(stage.numCompletedTasks for stage in known)} of {total} tasks" if total else ""
 
     return progress
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+# Raised on workers, of which only the text comes back.
+OF_WORKERS = (
+    errors.TooManyMatchesError,
+    errors.TooMuchSearchError,
+    errors.TooMuchMemoryError,
+    errors.NumberTooLargeError,
+    errors.UserFunctionError,
+    errors.NotTimeClusteredError,
+    errors.StateMismatchError,
+    errors.LateEventsError,
+)
+# In messages of Spark on a file that it cannot read, and on a place that it cannot write to.
+UNREADABLE = ("MALFORMED_RECORD", "FAILED_READ_FILE", "CANNOT_READ_FILE", "INVALID_PARQUET", "is not a Parquet file")
+UNWRITABLE = ("Permission denied", "No space left", "TASK_WRITE_FAILED", "Mkdirs failed", "Read-only file system")
+LINES = {
+    ".csv": "every line must have the columns of the first one.",
+    ".json": "every line must be one object, from `{` to `}`.",
+}
+
+
+def faults() -> tuple[type[Exception], ...]:
+    """The exceptions of Spark: of its Python side, and of its bridge to the JVM."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Any fault of Spark while it looks at a file is the file's."""
+    try:
+        yield
+    except faults() as error:
+        raise _unreadable([path], error) from error
+
+
+@contextmanager
+def running(paths: Collection[str], writes: str | None = None) -> Iterator[None]:
+    """A fault of Spark while a job runs is reported as one of the input, of the output or of the job."""
+    try:
+        yield
+    except faults() as error:
+        text = str(error)
+        for kind in OF_WORKERS:
+            found = re.search(rf"\[{kind.condition}\] (.*)\nHint: (.*)", text)
+            if found is not None:
+                raise kind(found[1], hint=as_flags(found[2].replace('`late="fail"`', "`--strict`"))) from error
+        if any(word in text for word in UNREADABLE):
+            raise _unreadable(paths, error) from error
+        if writes is not None and any(word in text for word in UNWRITABLE):
+            raise errors.OutputNotWritableError(
+                f"The result cannot be written to `{writes}`: {sentence(error)}", hint="nothing was changed there."
+            ) from error
+        raise errors.MatchFailedError(f"Spark could not finish: {sentence(error)}") from error
+
+
+def _unreadable(paths: Collection[str], error: Exception) -> errors.InputNotReadableError:
+    # A job reads several files; Spark names the broken one in its message.
+    guilty = [path for path in paths if Path(path).name in str(error)] or list(paths)
+    return errors.InputNotReadableError(
+        f"{' or '.join(f'`{path}`' for path in guilty)} cannot be read: {sentence(error)}",
+        hint=next((hint for ending, hint in LINES.items() if ending in f"{guilty} {error}"), None),
+    )
+
+
+def sentence(error: Exception) -> str:
+    """Spark's message for people: the first line, without the names of classes and conditions before it."""
+    text = str(getattr(error, "java_exception", None) or error).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = lines[0].rpartition("terminated with exception: ")[2] if lines else type(error).__name__
+    if "Python Proxy" in first:  # raised while a micro-batch was written: what happened stands further down
+        deeper = re.search(r"\[(?!STREAM_FAILED)[A-Z_.]{8,}\] [^\n]+", text) or re.search(r"\w+: [^\n]+\Z", text)
+        first = deeper[0] if deeper else "a micro-batch failed."
+    first = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[\w.]+\] )?", "", first)
+    return first if first.endswith((".", "!")) else f"{first}."

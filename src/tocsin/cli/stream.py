@@ -8,279 +8,271 @@ import signal
 import tempfile
 import threading
 import time as clock
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import tocsin
 from tocsin import sinks
-from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import sources
+from tocsin.algebra.programs import Program
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.cli import checkpoints, files, live_inputs, terminal
-from tocsin.cli.programs import compiled_rules, is_program
-from tocsin.cli.run import RATE, check_types, compiled
-from tocsin.cli.run_rules import checked_rules, table_rows
-from tocsin.cli.session import start
+from tocsin.cli import checkpoints, files, options, terminal
+from tocsin.cli.check import read_schema
+from tocsin.cli.queries import Query, program_of, read_tables, runnable, table_paths
+from tocsin.cli.session import faults, running, start
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import FAIL, MOST_TASK_MEMORY, OPTIONS, check_option, microseconds
-from tocsin.physical.claims import counts_other_types
-from tocsin.physical.streaming.claims import refused_on_streams
+from tocsin.options import MOST_TASK_MEMORY, microseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from tocsin.cli.watching import Watch
+    from tocsin.cli.watch import Watch
 
 STREAM_FORMATS = ("parquet", "json")
 CONSOLE = "-"
-PATIENCE_S = 10.0  # for what Spark tells of the last micro-batch
+PATIENCE_S = 10.0  # for the report of the last micro-batch
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of `tocsin stream`; see its help."""
+def stream(
+    file: options.PatternFile,
+    input: options.Inputs = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", "-c", metavar="DIR", help="Checkpoint directory; a restart resumes from it."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where the matches go; without it, or `-`, see them as JSON."),
+    ] = None,
+    format: Annotated[str, typer.Option("--format", "-f", help="parquet or json.")] = "parquet",
+    late: Annotated[
+        str | None, typer.Option("--late", metavar="DIR", help="Where events go that came too late.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop when an event comes too late.")] = False,
+    lateness: Annotated[str, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = "0 seconds",
+    once: Annotated[bool, typer.Option("--once", help="Take what is there, and stop.")] = False,
+    trigger: Annotated[str, typer.Option("--trigger", help="How often to look for new files.")] = "1 second",
+    emit: Annotated[
+        str, typer.Option("--emit", help="auto: as soon as nothing can change a match; watermark: in order of time.")
+    ] = "auto",
+    heartbeat: Annotated[
+        bool, typer.Option("--heartbeat", help="Let wall-clock time advance the watermark of idle inputs.")
+    ] = False,
+    idle_timeout: Annotated[
+        str | None, typer.Option("--idle-timeout", help="Stop waiting for an idle input after this long: `1 minute`.")
+    ] = None,
+    time: options.Time = "ts",
+    time_unit: options.TimeUnit = None,
+    type_column: options.TypeColumn = "type",
+    tie: options.Tie = None,
+    id: options.Id = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema", "-s", metavar="TYPE=SCHEMA", help="The columns, where they cannot be read from files yet."
+        ),
+    ] = None,
+    input_format: Annotated[
+        str | None, typer.Option("--input-format", help="parquet, csv or json, for folders that are still empty.")
+    ] = None,
+    max_files: Annotated[
+        int | None, typer.Option("--max-files", help="How many files of an input a micro-batch may take.")
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option("--shards", help="How many parts keys are spread over; by default one per core.")
+    ] = None,
+    state_store: Annotated[
+        str | None, typer.Option("--state-store", help="default (in memory) or rocksdb (on disk).")
+    ] = None,
+    strategy: options.LiveStrategy = "auto",
+    rate: options.Rates = None,
+    max_state: options.MaxState = None,
+    live_keys: options.LiveKeys = None,
+    max_matches_per_start: options.MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: options.MaxTaskMemory = MOST_TASK_MEMORY,
+    table: options.Tables = None,
+    language: options.Language = None,
+) -> None:
+    r"""Match folders to which files are added, until you stop it with Ctrl-C.
 
-    file: str
-    inputs: list[str]
-    checkpoint: str | None = None
-    out: str | None = None
-    format: str = "parquet"
-    late: str | None = None
-    strict: bool = False
-    schemas: list[str] = field(default_factory=list)
-    input_format: str | None = None
-    max_files: int | None = None
-    time: str = "ts"
-    time_unit: str | None = None
-    type_column: str = "type"
-    tie: list[str] = field(default_factory=list)
-    id: str | None = None
-    lateness: str = "0 seconds"
-    emit: str = "auto"
-    idle_timeout: str | None = None
-    heartbeat: bool = False
-    once: bool = False
-    trigger: str = "1 second"
-    shards: int | None = None
-    state_store: str | None = None
-    rates: list[str] = field(default_factory=list)
-    max_state: str | None = None
-    live_keys: int | None = None
-    tables: list[str] = field(default_factory=list)
-    strategy: str = "auto"
-    most: int = MOST_MATCHES_PER_START
-    memory: str = MOST_TASK_MEMORY
-    language: str | None = None
+    See matches as they are found:
 
-    @property
-    def shows(self) -> bool:
-        """Whether matches are printed and not written."""
-        return self.out in (None, CONSOLE)
+        tocsin stream takeover.sase --input Login=logins/ --input Transfer=sent/ --lateness "1 minute"
 
+    Write them, each once, also across restarts and crashes; late events go beside them:
 
-def stream(asked: Asked) -> None:
-    """Everything that can be refused is refused before Spark starts, but for what needs the columns of files."""
-    _check(asked)
-    # What fails in a micro-batch is told once, and clearly; the bridge to the JVM would show its stack too.
+        tocsin stream takeover.sase --input events/ --lateness "1 minute" \
+                                    --checkpoint checkpoint/ --out matches/ --late late/
+
+    Take what has come since the last time, and stop, as from cron:
+
+        tocsin stream takeover.sase --input events/ --checkpoint checkpoint/ --out matches/ --once
+
+    Warn when a source sends more than was declared, and refuse to start with too little memory:
+
+        tocsin stream takeover.sase --input events/ --rate Login=100/s --rate Transfer=20/s --max-state 1GB
+
+    Files should be moved into a folder when they are complete. A line that cannot be read is counted as an event
+    without a time; it stops nothing.
+    """
+    given = dict(locals())
+    how = options.match_options(given)
+    out = None if out == CONSOLE else out
+    _check(given, out)
+    # A failed micro-batch is reported once, in one sentence; the bridge to the JVM would log its stack too.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    paths = files.input_paths(asked.inputs)
-    every = [paths] if isinstance(paths, str) else list(paths.values())
-    for path in every:
-        live_inputs.check_folder(path, asked.input_format)
-    schemas = live_inputs.schemas_of(asked.schemas, paths)
-    given_tables = files.named_values(asked.tables, "--table", "registered=recipients.csv")
-    for path in given_tables.values():
-        files.check_exists(path)
-    kept = asked.checkpoint if asked.checkpoint is not None and not files.is_remote(asked.checkpoint) else None
+    inputs = files.Inputs.of(input)
+    for path in inputs.paths.values():
+        files.check_folder(path, input_format)
+    columns = _columns(schema, inputs)
+    tables = table_paths(given)
+    for place in filter(None, (out, late)):
+        files.check_output(place, "append", inputs.paths.values())
+    if checkpoint is not None:
+        checkpoints.check_checkpoint(checkpoint, out, inputs.paths.values())
+        columns = {**checkpoints.schemas_in(checkpoint), **columns}
+    settings = _settings(shards, state_store, checkpoint)
 
-    def known(query: alg.Query) -> DataFrame | dict[str, DataFrame]:
-        check_types(query, paths)
-        before = {} if kept is None else checkpoints.schemas_in(kept)
-        return _inputs(start(), asked, paths, {**before, **schemas}, list(alg.event_types(query.pattern)))
+    def load(program: Program) -> DataFrame | dict[str, DataFrame]:
+        def read(name: str, path: str) -> DataFrame:
+            declared = columns.get(name)
+            return files.read_stream(start(), path, schema=declared, format=input_format, most_files=max_files)
 
-    query = _compiled(asked, paths, None if given_tables else {}, known)
-    out = None if asked.shows else asked.out
-    for place in filter(None, (out, asked.late)):
-        files.check_output(place, "append", paths)
-    if asked.checkpoint is not None:
-        checkpoints.check_checkpoint(asked.checkpoint, out, paths)
-    fixed = {} if kept is None else checkpoints.settings_of(kept)
-    schemas = schemas if kept is None else {**checkpoints.schemas_in(kept), **schemas}
-    settings = _settings(asked, fixed)
+        inputs.require(program)
+        return inputs.frames(program, read)
+
+    # Everything that can be refused is refused before Spark starts, but for what needs the columns of files.
+    query = None if tables else runnable(given, inputs, {}, load, is_live=True)
     steps = terminal.Steps()
     with steps.step("Starting Spark"):
         spark = start()
     with ExitStack() as stack:
         stack.enter_context(_configured(spark, settings))
         with steps.step("Reading"):
-            if query is None:
-                rows = {name: table_rows(spark, at) for name, at in given_tables.items()}
-                query = _compiled(asked, paths, rows, known)
-                assert query is not None
-            inputs = _inputs(spark, asked, paths, schemas, _wanted(query, paths))
-            first = inputs if not isinstance(inputs, dict) else next(iter(inputs.values()))
-            _require_room(query, asked, inputs)
+            query = query or runnable(given, inputs, read_tables(spark, tables), load, is_live=True)
+            frames = load(program_of(query))
+            by_name = frames if isinstance(frames, dict) else {files.SINGLE: frames}
+            first = next(iter(by_name.values()))
+            _require_room(query, frames, options.keywords(given, query.check))
+            how["heartbeats"] = _heartbeats(spark, time, first, time_unit) if heartbeat else None
             with terminal.showing_warnings():
-                matches = query.match(inputs, **_options(asked, spark, first))
-            if not asked.shows:
-                sinks.check_columns(
-                    matches, hint="call it something else: `RETURN … AS …`, or another name of the rule."
-                )
-        from tocsin.cli.watching import Watch
+                matches = query.match(frames, **how)
+            if out is not None:
+                hint = "call it something else: `RETURN … AS …`, or another name of the rule."
+                sinks.check_columns(matches, hint=hint)
+        checkpoint = checkpoint or stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-checkpoint-"))
+        checkpoints.keep_schemas(checkpoint, {name: files.ddl_of(dict(one.dtypes)) for name, one in by_name.items()})
+        from tocsin.cli.watch import Watch
 
-        watch = Watch(
-            has_clock_times=dict(first.dtypes).get(asked.time, "").startswith("timestamp"),
-            rates=files.named_values(asked.rates, "--rate", RATE) or None,
-            unit=Unit(asked.time_unit or MICROSECONDS.name),
-        )
-        checkpoint = asked.checkpoint or stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-checkpoint-"))
-        if not files.is_remote(checkpoint):
-            frames = inputs if isinstance(inputs, dict) else {"": inputs}
-            checkpoints.keep_schemas(checkpoint, {name: live_inputs.ddl_of(one) for name, one in frames.items()})
-        with files.running(every, writes=out), checkpoints.using(checkpoint):
-            _run(spark, matches, asked, checkpoint, watch)
+        is_clock = dict(first.dtypes).get(time, "").startswith("timestamp")
+        watch = Watch(has_clock_times=is_clock, rates=how["rates"], unit=Unit(time_unit or MICROSECONDS.name))
+        writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", files.absolute(checkpoint))
+        every = f"{microseconds(trigger) // 1000} milliseconds"
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
+        with running(inputs.paths.values(), writes=out), checkpoints.using(checkpoint):
+            _run(spark, writer.foreachBatch(_sink(out, late, format)).start, watch)
     terminal.err().print(watch.summary())
     if out is not None:
-        terminal.err().print(f"Written to {out} as {asked.format}.")
+        terminal.err().print(f"Written to {out} as {format}.")
 
 
-# --- what is asked --------------------------------------------------------------------------------
+# --- before it starts -----------------------------------------------------------------------------
 
 
-def _check(asked: Asked) -> None:
-    """Refuse options that do not go together."""
-    for given, known, what in (
-        (asked.format, STREAM_FORMATS, "format"),
-        (asked.state_store or "default", checkpoints.STORES, "state store"),
-    ):
-        if given not in known:
-            raise InvalidOptionError(f"There is no {what} `{given}`.", hint=did_you_mean(given, known, f"{what}s"))
-    if asked.checkpoint is None and not asked.shows:
-        raise InvalidOptionError(
+def _check(given: Mapping[str, Any], out: str | None) -> None:
+    """Refuse values that an option cannot have, and options that do not go together."""
+    options.check_choice("format", given["format"], STREAM_FORMATS)
+    options.check_choice("state store", given["state_store"] or "default", checkpoints.STORES)
+    options.check_choice("input format", given["input_format"] or "csv", files.READ)
+    microseconds(given["trigger"])
+    late, once = given["late"] is not None, given["once"]
+    by_wall_clock = "`{}` follows the wall clock, and `--once` stops when all is read."
+    for is_wrong, message, hint in (
+        (
+            out is not None and given["checkpoint"] is None,
             "There is no checkpoint, and `--out` writes what has to be written once.",
-            hint="add `--checkpoint DIR`: Spark keeps there how far it is, and a restart goes on from there.",
-        )
-    if asked.late is not None and asked.shows:
-        raise InvalidOptionError("`--late` writes beside the matches.", hint="add `--out DIR` and `--checkpoint DIR`.")
-    if asked.late is not None and asked.strict:
-        raise InvalidOptionError(
-            "`--late` keeps events that came too late, and `--strict` stops there.", hint="give one of them."
-        )
-    if asked.once and (asked.heartbeat or asked.idle_timeout is not None):
-        name = "--heartbeat" if asked.heartbeat else "--idle-timeout"
-        raise InvalidOptionError(
-            f"`{name}` goes by the clock on the wall, and `--once` stops when all is read.", hint="give one of them."
-        )
-    for name, number in (
-        ("shards", asked.shards),
-        ("max-files", asked.max_files),
-        ("max-matches-per-start", asked.most),
-    ):
-        if number is not None and number < 1:
-            raise InvalidOptionError(f"`--{name} {number}` is no number from 1 on.", hint="leave it out.")
-    check_option("strategy", asked.strategy)
-    if asked.strategy == "join":
-        raise InvalidOptionError(
+            "add `--checkpoint DIR`: a restart resumes from it.",
+        ),
+        (late and out is None, "`--late` writes beside the matches.", "add `--out DIR` and `--checkpoint DIR`."),
+        (
+            late and given["strict"],
+            "`--late` keeps events that came too late, and `--strict` stops there.",
+            "give one of them.",
+        ),
+        (once and given["heartbeat"], by_wall_clock.format("--heartbeat"), "give one of them."),
+        (once and given["idle_timeout"] is not None, by_wall_clock.format("--idle-timeout"), "give one of them."),
+        (
+            given["max_files"] is not None and given["max_files"] < 1,
+            f"`--max-files {given['max_files']}` is not a positive integer.",
+            "leave it out.",
+        ),
+        (
+            given["strategy"] == "join",
             "`--strategy join` leaves the state to Spark, and there is nothing to watch.",
-            hint='leave it out; in Python, `match(…, strategy="join")` runs joins of streams.',
-        )
-    OPTIONS["max_task_memory"].check("--max-task-memory", asked.memory)
-    microseconds(asked.trigger)
-    microseconds(asked.lateness)
+            'leave it out; in Python, `match(…, strategy="join")` runs joins of streams.',
+        ),
+    ):
+        if is_wrong:
+            raise InvalidOptionError(message, hint=hint)
 
 
-def _compiled(
-    asked: Asked,
-    paths: Mapping[str, str] | str,
-    tables: Mapping[str, Any] | None,
-    schemas: Callable[[alg.Query], Any],
-) -> tocsin.Pattern | tocsin.Rules | None:
-    """The pattern or program, unless it cannot run; None while the tables that a program asks are not read."""
-    if is_program(asked.file, asked.language):
-        return None if tables is None else checked_rules(compiled_rules(asked.file, [], tables=tables), paths)
-    if asked.tables:
-        raise InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
-    pattern = compiled(asked.file, asked.language, schemas, time=asked.time, type_column=asked.type_column)
-    refusal = refused_on_streams(pattern.query, asked.strategy)
-    if refusal is not None:
-        raise refusal
-    check_types(pattern.query, paths)
-    return pattern
-
-
-def _settings(asked: Asked, fixed: Mapping[str, str]) -> dict[str, str]:
-    """The session's settings: those that the checkpoint was made with, and else as asked."""
-    wanted = {checkpoints.PARTITIONS: str(asked.shards or os.cpu_count() or 2)}
-    if asked.state_store is not None or not fixed:
-        wanted[checkpoints.PROVIDER] = checkpoints.STORES[asked.state_store or "default"]
-    names = {checkpoints.PARTITIONS: asked.shards, checkpoints.PROVIDER: asked.state_store}
-    for name, given in names.items():
-        if given is not None and name in fixed and fixed[name] != wanted[name]:
-            option = "--shards" if name == checkpoints.PARTITIONS else "--state-store"
+def _columns(given: Sequence[str] | None, inputs: files.Inputs) -> dict[str, str]:
+    """The columns that `--schema` declares, as DDL, by the name of the input."""
+    if inputs.is_single:
+        if given and len(given) > 1:
+            raise InvalidOptionError("There is one input, and `--schema` is given twice.", hint="give one schema.")
+        named = {files.SINGLE: given[0]} if given else {}
+    else:
+        named = options.named_values(given, "--schema", "'Login=ts timestamp, user string'")
+    for name in named:
+        if name not in inputs.paths:
             raise InvalidOptionError(
-                f"`{option} {given}` differs from what the checkpoint `{asked.checkpoint}` was made with.",
+                f"`--schema` names `{name}`, which has no `--input`.", hint=did_you_mean(name, inputs.paths, "inputs")
+            )
+    return {name: files.ddl_of(read_schema(name or "the input", text)) for name, text in named.items()}
+
+
+def _settings(shards: int | None, state_store: str | None, checkpoint: str | None) -> dict[str, str]:
+    """The session's settings: those that the checkpoint was made with, and else as given."""
+    fixed = {} if checkpoint is None else checkpoints.settings_of(checkpoint)
+    wanted = {checkpoints.PARTITIONS: str(shards or os.cpu_count() or 2)}
+    if state_store is not None or not fixed:
+        wanted[checkpoints.PROVIDER] = checkpoints.STORES[state_store or "default"]
+    names = {checkpoints.PARTITIONS: ("--shards", shards), checkpoints.PROVIDER: ("--state-store", state_store)}
+    for name, (option, given) in names.items():
+        if given is not None and fixed.get(name, wanted[name]) != wanted[name]:
+            raise InvalidOptionError(
+                f"`{option} {given}` differs from what the checkpoint `{checkpoint}` was made with.",
                 hint="leave it out, or start with a new checkpoint directory.",
             )
     return {**wanted, **fixed}
 
 
-def _wanted(query: tocsin.Pattern | tocsin.Rules, paths: Mapping[str, str] | str) -> list[str]:
-    """The types whose inputs are read."""
-    if isinstance(query, tocsin.Rules):
-        return [name for name in paths if name in query.program.read or name in sources(query.program)]
-    # Neighbours may be events of every input, named by the pattern or not (R17); else they need not be read.
-    return list(paths) if counts_other_types(query.query) else list(alg.event_types(query.query.pattern))
+def _require_room(query: Query, frames: Any, demands: Mapping[str, Any]) -> None:
+    """Refuse what has no bound, or may keep more than there is room for; of rules, when rates or a limit are given."""
+    if isinstance(query, tocsin.Pattern):
+        query.check(frames, **demands, streaming=True)
+    elif demands["rates"] or demands["max_state"] is not None:
+        query.check(None, **demands, streaming=True)
 
 
-def _inputs(
-    spark: SparkSession, asked: Asked, paths: Mapping[str, str] | str, schemas: Mapping[str, str], wanted: list[str]
-) -> DataFrame | dict[str, DataFrame]:
-    def read(name: str, path: str) -> DataFrame:
-        return live_inputs.read_stream(
-            spark, path, schema=schemas.get(name), format=asked.input_format, most_files=asked.max_files
-        )
+def _heartbeats(spark: SparkSession, time: str, like: DataFrame, time_unit: str | None) -> DataFrame:
+    """Wall-clock time, every second, as the time column of an input."""
+    from pyspark.sql import functions as F
 
-    return read("", paths) if isinstance(paths, str) else {name: read(name, paths[name]) for name in wanted}
-
-
-def _require_room(query: tocsin.Pattern | tocsin.Rules, asked: Asked, inputs: Any) -> None:
-    """Refuse what has no bound, or may keep more than there is room for."""
-    rates = files.named_values(asked.rates, "--rate", RATE) or None
-    demands: dict[str, Any] = {"max_state": asked.max_state, "live_keys": asked.live_keys, "lateness": asked.lateness}
-    columns: dict[str, Any] = {"time": asked.time, "tie": asked.tie, "type": asked.type_column}
-    if isinstance(query, tocsin.Rules):
-        if rates or asked.max_state is not None:
-            query.check(None, rates, **columns, time_unit=asked.time_unit, streaming=True, **demands)
-        return
-    query.check(inputs, rates, **columns, time_unit=asked.time_unit, streaming=True, **demands)
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    kind = dict(like.dtypes).get(time)
+    tick = Unit(time_unit or MICROSECONDS.name).microseconds
+    whole = F.expr(f"(unix_micros(timestamp) * {tick.denominator}L) DIV {tick.numerator}L")
+    now = whole if kind in ("bigint", "int") else F.col("timestamp").cast(kind or "timestamp")
+    return ticks.select(now.alias(time))
 
 
-def _options(asked: Asked, spark: SparkSession, first: DataFrame) -> dict[str, Any]:
-    """What `match` is asked for."""
-    return {
-        "time": asked.time,
-        "time_unit": asked.time_unit,
-        "type": asked.type_column,
-        "tie": asked.tie or None,
-        "id": asked.id,
-        "lateness": asked.lateness,
-        "idle_timeout": asked.idle_timeout,
-        "heartbeats": live_inputs.beats(spark, asked.time, first, asked.time_unit) if asked.heartbeat else None,
-        "late": FAIL if asked.strict else asked.late is not None,
-        "shards": asked.shards,
-        "rates": files.named_values(asked.rates, "--rate", RATE) or None,
-        "emit": asked.emit,
-        "strategy": asked.strategy,
-        "max_matches_per_start": asked.most,
-        "max_task_memory": asked.memory,
-    }
-
-
-# --- running --------------------------------------------------------------------------------------
+# --- while it runs --------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -292,23 +284,19 @@ def _configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
     try:
         yield
     finally:
-        with files.spark_errors():  # a signal to all processes may have ended the JVM
+        with suppress(*faults()):  # a signal to all processes may have ended the JVM
             for name, old in before.items():
                 spark.conf.set(name, str(old))
 
 
-def _run(spark: SparkSession, matches: DataFrame, asked: Asked, checkpoint: str, watch: Watch) -> None:
-    """Run the query until it ends or is asked to, and show what it tells."""
-    listener = tocsin.TocsinListener(watch.told, on_warning=watch.warn)
+def _run(spark: SparkSession, begin: Callable[[], StreamingQuery], watch: Watch) -> None:
+    """Run the query until it ends or is stopped, and show its progress."""
+    listener = tocsin.TocsinListener(watch.add, on_warning=watch.warn)
     spark.streams.addListener(listener)
-    place = checkpoint if files.is_remote(checkpoint) else str(files.local(checkpoint).resolve())
-    every_ms = microseconds(asked.trigger) // 1000
-    trigger: dict[str, Any] = {"availableNow": True} if asked.once else {"processingTime": f"{every_ms} milliseconds"}
     try:
-        with watch.shown(), _asked_to_stop() as stop:
-            writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", place)
-            query = writer.foreachBatch(_sink(asked)).trigger(**trigger).start()
-            with files.spark_errors() as fault:
+        with watch.live(), _signals() as stop:
+            query = begin()
+            try:
                 while query.isActive and not stop.wait(0.2):
                     pass
                 failure = None if stop.is_set() else query.exception()
@@ -316,25 +304,21 @@ def _run(spark: SparkSession, matches: DataFrame, asked: Asked, checkpoint: str,
                 _wait_for_last(query, watch)
                 if failure is not None:
                     raise failure
-            # A supervisor signals all processes: the JVM may be gone before it can be asked to stop.
-            if fault.error is not None and not stop.is_set():
-                raise fault.error
+            except faults():
+                # A supervisor signals all processes: the JVM may be gone before it can stop the query.
+                if not stop.is_set():
+                    raise
     finally:
-        with files.spark_errors():
+        with suppress(*faults()):
             spark.streams.removeListener(listener)
 
 
-def _sink(asked: Asked) -> Callable[[DataFrame, int], None]:
-    if asked.shows:
+def _sink(out: str | None, late: str | None, format: str) -> Callable[[DataFrame, int], None]:
+    if out is None:
         return _print
-    assert asked.out is not None
-    options = files.WRITTEN_TIMES if asked.format == "json" else {}
-    late = None if asked.late is None else _absolute(asked.late)
-    return sinks.once(_absolute(asked.out), format=asked.format, late=late, **options)
-
-
-def _absolute(path: str) -> str:
-    return path if files.is_remote(path) else str(files.local(path).resolve())
+    times = files.WRITTEN_TIMES if format == "json" else {}
+    beside = None if late is None else files.absolute(late)
+    return sinks.once(files.absolute(out), format=format, late=beside, **times)
 
 
 def _print(frame: DataFrame, batch: int) -> None:
@@ -346,12 +330,10 @@ def _print(frame: DataFrame, batch: int) -> None:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
+def _signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C and a supervisor's SIGTERM set: to stop is how a stream ends, and no failure."""
     stop = threading.Event()
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    for each in before:
-        signal.signal(each, lambda *_: stop.set())
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -360,7 +342,7 @@ def _asked_to_stop() -> Iterator[threading.Event]:
 
 
 def _wait_for_last(query: StreamingQuery, watch: Watch) -> None:
-    """Listeners hear of a micro-batch a little later than the query knows it."""
+    """Wait for the listener, which is called a little after a micro-batch has ended."""
     last = query.lastProgress
     patience = clock.monotonic() + PATIENCE_S
     while last is not None and (watch.last is None or watch.last.batch < last["batchId"]):

@@ -1,13 +1,12 @@
-"""How the command line speaks: results on stdout, everything else on stderr, colour only where it is wanted.
+"""Output of the command line: results on stdout, everything else on stderr, color only on terminals.
 
-rich leaves colour out when `NO_COLOR` is set or the output is not a terminal.
+rich leaves color out when `NO_COLOR` is set or the output is not a terminal.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 import warnings
@@ -18,10 +17,12 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tocsin.cli.options import as_flags
 from tocsin.errors import (
     InvalidOptionError,
     MissingColumnError,
@@ -30,7 +31,6 @@ from tocsin.errors import (
     TocsinError,
     TocsinWarning,
 )
-from tocsin.options import OPTIONS
 
 P = ParamSpec("P")
 
@@ -73,40 +73,16 @@ TIMES_OF_FILES = (
     "`2026-01-31T08:00:00.123456Z` (a blank for the T is fine, seconds and zone may be missing, no zone is UTC). "
     "Choose the column with `--time`."
 )
-# Options of `match` that have another name on the command line, or none.
-OTHER_FLAGS = {"type": "--type-column", "rates": "--rate", "heartbeats": "--heartbeat"}
-OF_PYTHON = ("engine", "form", "statistics")
-FLAGS = {
-    name: OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
-    for name in (*OPTIONS, "max_state", "live_keys")
-    if name not in OF_PYTHON
-}
 
 
 def _in_words_of_the_shell(error: TocsinError) -> None:
-    """The library advises people who write Python; those at a prompt have files and options."""
+    """Replace advice on Python by advice on files and options of the command line."""
     for each in error.errors if isinstance(error, QueryErrors) else (error,):
         if isinstance(each, TimeTypeError):
             each.hint = TIMES_OF_FILES
         elif isinstance(each, MissingColumnError | InvalidOptionError):
             each.message = as_flags(each.message)
             each.hint = None if each.hint is None else as_flags(each.hint)
-
-
-def as_flags(text: str) -> str:
-    """A text in which options of Python are those of the shell.
-
-    Examples
-    --------
-    >>> print(as_flags('`shards=7` has no effect with `strategy="join"`. Choose one with `tie= and id=`.'))
-    `--shards 7` has no effect with `--strategy join`. Choose one with `--tie` and `--id`.
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, value = found[1], found[2].strip("'\"")
-        return found[0] if name not in FLAGS else f"`{FLAGS[name]}{' ' * bool(value)}{value}`"
-
-    return re.sub(r"`(\w+)=([^`]*)`", flag, text.replace("`tie= and id=`", "`tie=` and `id=`"))
 
 
 def _report(error: TocsinError) -> None:
@@ -155,7 +131,7 @@ class Steps:
 
     @contextmanager
     def step(self, words: str, progress: Callable[[], str] | None = None) -> Iterator[None]:
-        """Show what is going on; `progress` is asked for more words now and then."""
+        """Show the step while it runs, with what `progress` returns now and then."""
         began = time.perf_counter()
         if err().is_terminal:
             with _live(words, progress):
@@ -194,15 +170,9 @@ def _live(words: str, progress: Callable[[], str] | None) -> Iterator[None]:
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> Table:
     """A table of text; NULL is shown dim."""
-    table = Table(header_style="bold", box=_box())
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in row))
     return table
-
-
-def _box() -> Any:
-    from rich import box
-
-    return box.SIMPLE_HEAD

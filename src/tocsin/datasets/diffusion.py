@@ -5,7 +5,7 @@ quarter of the groups is on common routes, a quarter below 100 €; the others a
 dissertation that rules come from (§7.4), seeded. Two weeks are 14 milliseconds here, and no millisecond has more than
 ten transfers, spread over two sources.
 
-What the dissertation leaves open is chosen so: groups begin in the first ten seconds, whatever their number, so that
+Choices that the dissertation leaves open: groups begin in the first ten seconds, whatever their number, so that
 they seldom overlap and the largest workload needs a seventh of the allowed rate; outgoing transfers come 0 to 13
 milliseconds after the incoming one, so that every group lies within the window. A transfer that finds its millisecond
 full is drawn again, a group as a whole and with a new start.
@@ -49,7 +49,7 @@ class Trace:
 
 
 def is_common_route(originator: int, destination: int) -> bool:
-    """Whether money usually goes this way: an account tells by its number, and all accounts of a group agree.
+    """Whether money usually goes this way: by the number of an account, alike for all accounts of a group.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def trace(groups: int, unrelated: int, *, seed: int, amounts: tuple[int, int] = 
     unrelated
         Single transfers on accounts of their own.
     seed
-        What chance begins with.
+        The seed of the random numbers.
     amounts
         The least and the largest amount that a true case, or one on a common route, sends on at a time.
 
@@ -134,7 +134,7 @@ def one_after_another(traces: Sequence[Trace]) -> Trace:
         )
         at += 1000 * (LAST_START_MS + 2 * WINDOW_MS)
         ids += len(columns["id"])
-        # Even, so that numbers still tell common routes.
+        # Even, so that the numbers still mark common routes.
         accounts += 2 * (int(max(columns["destination"], default=0)) // 2 + 1)
     names = traces[0].transfers
     joined = Columns({name: np.concatenate([one[name] for one in moved]) for name in names})

@@ -40,7 +40,7 @@ class Months:
     transfers
         `ts` in microseconds, `id`, `originator`, `destination`, `amount`, in order of time.
     claims
-        `ts`, `transaction_id`: transfers that somebody says were a mistake.
+        `ts`, `transaction_id`: transfers that are claimed to be a mistake.
     routes
         `originator`, `destination`: the known routes, each once.
     cases
@@ -71,7 +71,7 @@ def months(transfers: int, *, days: int = 60, seed: int = 1, cases: int | None =
     days
         How long the stream is; planned cases need more than 29.
     seed
-        What chance begins with.
+        The seed of the random numbers.
     cases
         Planned cases of each scenario; by default one for 10,000 transfers, and at least 8.
 
@@ -220,7 +220,7 @@ class Planner:
         return ts + int(self.chance.integers(1, WINDOW_DAYS * DAY_US))
 
     def _pass_through(self, mule: int, flaw: int | None) -> list[int]:
-        """What comes in goes out; flaws: not all of it, too late, below 100 €."""
+        """All that comes in goes out; flaws: not all of it, too late, below 100 €."""
         ts, amount = self._begin(), int(self.chance.integers(150, 5000)) if flaw != 2 else 99
         incoming = self._add(ts, self._account(), mule, amount)
         at = ts + WINDOW_DAYS * DAY_US + 1 if flaw == 1 else self._later(ts)

@@ -6,12 +6,13 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.units import check_unit
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.clocks import check_clock
 from tocsin.analysis.compile import compiled
@@ -23,17 +24,17 @@ from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.schema import bind, in_order
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import network
-from tocsin.analysis.types import DataType, common_type, from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType, common_type
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.explain.schemas import schemas_of
 from tocsin.optimizer.rules import Facts
 from tocsin.optimizer.rules.infer_window import infer_window
 from tocsin.options import check_live_keys, check_rates, microseconds
-from tocsin.physical.claims import refused_by_kernels, unsupported
 from tocsin.physical.wording import missing, unordered
+from tocsin.plan.strategies import KERNEL, unsupported
 from tocsin.reports import CheckReport
 
-R = TypeVar("R", bound=CheckReport)
 SMALLER = "shorten the window, or declare rates per key with `live_keys=` (`--live-keys`)."
 
 
@@ -60,8 +61,14 @@ def checked(
     ties: Sequence[str] = (),
     time_unit: str | None = None,
 ) -> CheckReport:
-    """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any."""
+    """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any.
+
+    Without schemas (None), the report has all but the columns of the result.
+    """
     query = ordered_by_ties(query) if ties else query
+    if schemas is None:
+        check_unit(time_unit)
+        return reported(query, demands, None, [], clock=clock, warnings=warnings)
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
     problems = [*tie_problems(ties, given, alg.event_types(query.pattern))]
     columns: tuple[tuple[str, str], ...] = ()
@@ -75,7 +82,6 @@ def checked(
         columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
         is_integer, known = bound.has_integer_time, bound.schemas
     return reported(
-        CheckReport,
         query,
         demands,
         columns,
@@ -143,17 +149,16 @@ def problems_with_schemas(
 
 
 def reported(
-    kind: type[R],
     query: alg.Query,
     demands: Demands,
-    columns: tuple[tuple[str, str], ...],
+    columns: tuple[tuple[str, str], ...] | None,
     problems: list[errors.TocsinError],
     *,
     clock: str,
     warnings: tuple[errors.TocsinWarning, ...],
     is_integer: bool = False,
     schemas: Mapping[str, Schema] | None = None,
-) -> R:
+) -> CheckReport:
     """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before.
 
     Raises
@@ -178,7 +183,7 @@ def reported(
     assert distances is not None
     lives = lifetimes(query, distances)
     rates = parse_rates(demands.rates)
-    runs_as_automaton = refused_by_kernels(query) is not None
+    runs_as_automaton = KERNEL.refuses(query) is not None
     kept = query if is_formula(query) else infer_window(query, Facts(time=clock, integer_time=is_integer))
     sizes = size_report(
         query,
@@ -192,7 +197,7 @@ def reported(
     if limit is not None:
         require_within(limit, sizes.shared, SMALLER)
     refusal = unsupported(query)
-    return kind(
+    return CheckReport(
         columns=columns,
         network=distances,
         lifetimes=lives,

@@ -10,22 +10,14 @@ from tocsin.analysis.temporal import Network, network
 from tocsin.optimizer.choose import choose
 from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
-from tocsin.physical.claims import (
-    claims,
-    refusals,
-    refused_by_aggregates,
-    refused_by_automata,
-    unsupported,
-)
-from tocsin.physical.joins.describe import describe
-from tocsin.physical.joins.plan import plan
-from tocsin.physical.sliced.describe import describe_aggregate_query, describe_query, describe_runs_query
+from tocsin.plan.joins.build import plan
+from tocsin.plan.joins.describe import describe
 from tocsin.plan.prepare import rewritten
+from tocsin.plan.strategies import STRATEGIES, unsupported, weighed
+from tocsin.plan.strategies.join import Join
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
-
-JOINS = ("join", "sliding-window")
 
 
 def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
@@ -34,8 +26,8 @@ def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
     if prepared.inputs.is_streaming:
-        return {"Rules": rules_text(prepared.fired), "Stream": prepared.describe_stream()}
-    parts = planner_sections(prepared.fired, prepared.options.known, prepared.choice)
+        return {"Rules": rules_text(prepared.plan.rule.rewrites), "Stream": prepared.describe_stream()}
+    parts = planner_sections(prepared.plan.rule.rewrites, prepared.options.known, prepared.choice)
     parts["Strategy"] += f"\n{prepared.describe()}"
     return parts
 
@@ -53,23 +45,20 @@ def plan_without_inputs(
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
     query, fired = rewritten(query, clock)
     distances = network(query, clock)
-    choice = choose(query, distances, claims(query, strategy), statistics, strategy=strategy, time=clock)
+    choice = choose(query, distances, weighed(query, strategy), statistics, strategy=strategy, time=clock)
     parts = planner_sections(fired, statistics, choice)
-    if choice.strategy in JOINS and refusals(query)[choice.strategy] is None:
+    chosen = STRATEGIES.get(choice.strategy or "")
+    if isinstance(chosen, Join) and chosen.refuses(query) is None:
         joins = plan(
             query,
             distances.closure,
             order=lambda names: choice.join_orders.get(frozenset(names), ()),
-            prefilter=choice.prefilter if choice.strategy == "join" else None,
-            sliding=choice.strategy == "sliding-window",
+            prefilter=None if chosen.is_sliding else choice.prefilter,
+            sliding=chosen.is_sliding,
         )
         parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
-    if choice.strategy == "kernel":
-        parts["Strategy"] += f"\n{describe_query(query, choice.slice_us if statistics else None)}"
-    if choice.strategy == "automaton" and refused_by_automata(query) is None:
-        parts["Strategy"] += f"\n{describe_runs_query(query, choice.slice_us if statistics else None)}"
-    if choice.strategy == "aggregate" and refused_by_aggregates(query) is None:
-        parts["Strategy"] += f"\n{describe_aggregate_query(query)}"
+    elif chosen is not None and (text := chosen.describe_query(query, choice.slice_us if statistics else None)):
+        parts["Strategy"] += f"\n{text}"
     return parts
 
 

@@ -30,13 +30,13 @@ from tocsin.analysis.rules.state import ProgramState, program_state, rule_sizes
 from tocsin.analysis.schema import TIME_KINDS
 from tocsin.analysis.sizes import SizeReport
 from tocsin.analysis.temporal import Network, network
-from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType
 from tocsin.explain.check import tie_problems
 from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, microseconds
-from tocsin.physical.programs.claims import refusals
-from tocsin.physical.streaming.claims import refused_rule
+from tocsin.physical.programs.claims import refusals, refused_on_streams
 from tocsin.reports import sections
 
 
@@ -135,7 +135,7 @@ def engines_text(program: Program) -> str:
     """Which rules run where; a rule above one that does not run does not run either."""
     refused, elsewhere = refusals(program, "spark"), refusals(program, "local")
     running = (rule for rule in program.rules if rule.name not in refused)
-    live = {rule.name: reason for rule in running if (reason := refused_rule(rule, program.emitted)) is not None}
+    live = {rule.name: reason for rule in running if (reason := refused_on_streams(rule, program.emitted)) is not None}
     if not elsewhere and not live:
         return "Spark, local and reference run every rule, Spark also on streams."
     lines = [

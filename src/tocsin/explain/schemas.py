@@ -17,11 +17,11 @@ def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, 
 
     if is_dataframe(given) or is_schema(given):
         from tocsin.physical.inputs import require_type_column
-        from tocsin.physical.schemas import attributes_of, checked
+        from tocsin.physical.spark_types import checked, types_in
 
         schema = checked(given, "the input")
         require_type_column(type_column, schema)
-        return dict.fromkeys(types, attributes_of(schema))
+        return dict.fromkeys(types, types_in(schema))
     if not isinstance(given, Mapping):
         raise errors.InvalidInputError(
             f"`schemas` is a {type(given).__name__}, neither a DataFrame nor a mapping from event type to schema.",
@@ -53,9 +53,9 @@ def _attributes(name: Any, given: Any) -> Mapping[str, Any]:
                 )
         return given
     if is_dataframe(given) or is_schema(given):
-        from tocsin.physical.schemas import attributes_of, checked
+        from tocsin.physical.spark_types import checked, types_in
 
-        return attributes_of(checked(given, f"the input of `{name}`"))
+        return types_in(checked(given, f"the input of `{name}`"))
     raise errors.InvalidInputError(
         f"A schema is a DataFrame, a StructType or a mapping from attribute to type, not a {type(given).__name__}.",
         hint=SCHEMA_HINT,

@@ -17,6 +17,7 @@ import logging
 import math
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -26,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from tocsin.errors import NumberTooLargeError
+from tocsin.expressions import numeric
 from tocsin.kernels import kept
-from tocsin.kernels.expressions import numeric, prefixes
+from tocsin.kernels.expressions import prefixes
 from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers
-from tocsin.kernels.search.function import DEEP, DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends import limbs
 from tocsin.kernels.trends.sums import NO_KEY
 
@@ -39,17 +40,21 @@ log = logging.getLogger(__name__)
 # and plain Python's time for one row. The first and third take some times as long, but every later task has them, and
 # what is compiled every later process on this machine.
 IMPORTING, READING, COMPILING, PER_ROW = 0.2, 0.1, 0.5, 1e-5
+# A task of so many rows is compiled at once.
+FEW_ROWS = 20_000
 _spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
 _ready: set[str] = set()  # texts that this process has compiled
 CONSTANTS = {
     "np": np,
     "LEAST": helpers.LEAST,
     "MOST": helpers.MOST,
-    "DONE": DONE,
-    "FULL": FULL,
-    "DEEP": DEEP,
-    "TOO_MANY": TOO_MANY,
-    "TOO_LONG": TOO_LONG,
+    "DONE": helpers.DONE,
+    "FULL": helpers.FULL,
+    "DEEP": helpers.DEEP,
+    "GROW": helpers.GROW,
+    "WIDE": helpers.WIDE,
+    "TOO_MANY": helpers.TOO_MANY,
+    "TOO_LONG": helpers.TOO_LONG,
     "NOTHING": limbs.NOTHING,
     "NO_KEY": NO_KEY,
 }
@@ -73,20 +78,54 @@ def plain(text: str) -> Search:
     return namespace["search"]  # type: ignore[no-any-return]
 
 
-def called(search: Search, *arguments: Any) -> tuple[int, ...]:
-    """What a generated function returns.
+class Call:
+    """Calls of a generated function over the rows of one task, each where the one before stopped.
 
-    Raises
-    ------
-    NumberTooLargeError
-        When an aggregate over the events of a match needs more than 64 bits (D24).
+    Plain Python runs the first ones where that is cheaper. `rents` is whether a compiled function may take over: a
+    caller bounds the work of a plain call then, and asks `buys` after each.
+
+    Parameters
+    ----------
+    text
+        The function.
+    rows
+        How many rows the task has.
+    jit
+        Whether to compile; None: when it pays.
     """
-    try:
-        return tuple(map(int, search(*arguments)))
-    except OverflowError as problem:
-        if str(problem) not in ("SUM", "RANGE"):
-            raise
-        raise NumberTooLargeError.of_match(str(problem)) from None
+
+    def __init__(self, text: str, rows: int, jit: bool | None) -> None:
+        self.text = text
+        is_large = rows >= FEW_ROWS or is_worth_compiling(text, rows)
+        self.is_plain = jit is False or (jit is None and not is_large)
+        self.rents = self.is_plain and jit is None
+
+    def __call__(self, *arguments: Any) -> tuple[int, int, int, int]:
+        """What the function returns: a status and three numbers.
+
+        Raises
+        ------
+        NumberTooLargeError
+            When an aggregate over the events of a match needs more than 64 bits (D24).
+        """
+        search = plain(self.text) if self.is_plain else fast(self.text)
+        began = time.perf_counter()
+        try:
+            status, one, two, three = map(int, search(*arguments))
+        except OverflowError as problem:
+            if str(problem) not in ("SUM", "RANGE"):
+                raise
+            raise NumberTooLargeError.of_match(str(problem)) from None
+        if self.is_plain:
+            note_plain(self.text, time.perf_counter() - began)
+        return status, one, two, three
+
+    def buys(self, *, is_long: bool = False) -> bool:
+        """Whether the compiled function takes over now: because that pays, or because a plain call was too long."""
+        if not self.rents or not (is_long or is_worth_compiling(self.text, 0)):
+            return False
+        self.is_plain = self.rents = False
+        return True
 
 
 def is_worth_compiling(text: str, rows: int) -> bool:

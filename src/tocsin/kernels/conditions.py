@@ -17,8 +17,8 @@ from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType
 from tocsin.errors import TypeMismatchError
+from tocsin.expressions.of_rules import alone
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
-from tocsin.kernels.expressions.of_rules import alone
 from tocsin.kernels.expressions.slots import Families, Test, prepare
 from tocsin.kernels.hidden import aggregates_only, of_range
 from tocsin.kernels.interchange import in_order, interchangeable

@@ -7,7 +7,7 @@ keeps the first. Otherwise all are found, and a filter keeps the first of each s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,7 +20,6 @@ from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-Change = Callable[[ex.Expression], ex.Expression]
 
 
 def interchangeable(query: alg.Query) -> tuple[tuple[str, ...], ...]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numba
 
+from tocsin.expressions import numeric
 from tocsin.kernels.compile import CONSTANTS
-from tocsin.kernels.expressions import numeric, prefixes
+from tocsin.kernels.expressions import prefixes
 from tocsin.kernels.kept import KeptFunction
 from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers

@@ -9,8 +9,8 @@ from typing import Any, assert_never
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.expressions.interpret import holds
-from tocsin.kernels.expressions.of_rules import alone
+from tocsin.expressions.interpret import holds
+from tocsin.expressions.of_rules import alone
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import groups_of

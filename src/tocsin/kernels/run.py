@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,16 +17,14 @@ from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import picked
 from tocsin.kernels.model import Bag, Integers, Mask, Matches
 from tocsin.kernels.search.frame import Setting
-from tocsin.kernels.search.function import DEEP, DONE, DOUBLES, FULL, TOO_LONG, TOO_MANY, Function, function, value_name
-from tocsin.kernels.search.helpers import LEAST
+from tocsin.kernels.search.function import DOUBLES, Function, function, value_name
+from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
 from tocsin.kernels.search.program import Program, Table
 from tocsin.optimizer.choose import MOST_MEMORY
 
 # How many matches one call may give, and how long matches may be, at first.
 ROOM, LITTLE_ROOM, LEAST_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 4, 1 << 6
-# Fewer candidates than this are searched by plain Python while numba would still be compiling (see `compile`); a search
-# that turns out to be long is begun again with the compiled function.
-FEW_ROWS = 20_000
+# A plain call that turns out to be longer than this is begun again with the compiled function.
 FEW_MATCHES, FEW_STEPS = 2_000, 100_000
 # A start that finds nothing may still try exponentially many partial matches: these take a second or less.
 MOST_STEPS, STEPS_PER_MATCH = 64_000_000, 64
@@ -95,14 +92,12 @@ class Runner:
         given = [needs, arrays["own_low"], arrays["own_high"], *(arrays[name] for name in made.parameters)]
         given += [np.empty(len(arrays[like]) * width, np.int64) for like, width in made.works.values()]
         rows = sum(map(len, lists.rows.values()))
-        is_large = rows >= FEW_ROWS or compile.is_worth_compiling(made.text, rows)
-        is_small = self.jit is False or (self.jit is None and not is_large)
-        search = compile.plain(made.text) if is_small else compile.fast(made.text)
+        call = compile.Call(made.text, rows, self.jit)
         most = (limit, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
         few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
-        allowed = few if is_small and self.jit is None else most
+        allowed = few if call.rents else most
         much = min(ROOM, max(self.memory // (limits.COPIES * 8 * len(made.outputs)), LEAST_ROOM))
-        room = np.full(len(needs), min(LITTLE_ROOM, much) if is_small else much)
+        room = np.full(len(needs), min(LITTLE_ROOM, much) if call.is_plain else much)
         depth = DEPTH
         group, begin, status = 0, 0, -1
         while status != DONE:
@@ -110,10 +105,7 @@ class Runner:
             outputs = self._outputs(made, room)
             if unfinished is not None:
                 outputs["out_group"].fill(-1)
-            began = time.perf_counter()
-            status, group, begin, count = compile.called(
-                search, lists.groups, group, begin, *allowed, *given, *stacks, *outputs.values()
-            )
+            status, group, begin, count = call(lists.groups, group, begin, *allowed, *given, *stacks, *outputs.values())
             is_over = status in (TOO_MANY, TOO_LONG) and allowed[status == TOO_LONG] == most[status == TOO_LONG]
             if unfinished is not None and (is_over or (status == FULL and not count)):
                 unfinished(_written(outputs))
@@ -121,11 +113,8 @@ class Runner:
                 raise limits.too_many_matches(most[0], self.iterated, self.setting.policy)
             if is_over:
                 raise limits.too_many_steps(most[1], self.iterated)
-            if is_small:
-                compile.note_plain(made.text, time.perf_counter() - began)
-                if status in (TOO_MANY, TOO_LONG) or (self.jit is None and compile.is_worth_compiling(made.text, 0)):
-                    search, allowed, is_small = compile.fast(made.text), most, False
-                    room = np.maximum(room, much)
+            if call.buys(is_long=status in (TOO_MANY, TOO_LONG)):
+                allowed, room = most, np.maximum(room, much)
             depth *= 2 if status == DEEP else 1
             if status == FULL and not count:
                 # A start that was counted to its end needs so much; another one at least that.

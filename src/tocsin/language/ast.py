@@ -12,26 +12,24 @@ from enum import Enum
 from typing import assert_never
 
 from tocsin.language.expressions import Expression
-from tocsin.source import Source, Where
+from tocsin.source import Source, Where, Written
 
 
 @dataclass(frozen=True)
-class Quantifier:
+class Quantifier(Written):
     """How often an element repeats; `most` None means as often as the window holds."""
 
     least: int
     most: int | None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Written):
     """`T v`, `T+ v`, `T{2,3} v`; without a name the type's name is the variable (R35)."""
 
     type: str
     name: str | None = None
     quantifier: Quantifier | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def variable(self) -> str:
@@ -48,21 +46,19 @@ class Operator(Enum):
 
 
 @dataclass(frozen=True)
-class Composite:
+class Composite(Written):
     """`SEQ(…)`, `AND(…)`, `OR(…)`, possibly repeated."""
 
     operator: Operator
     parts: tuple[Element, ...]
     quantifier: Quantifier | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Negation:
+class Negation(Written):
     """`NOT T v`; of anything else the analyser refuses it (R36)."""
 
     operand: Element
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 Element = Event | Composite | Negation
@@ -88,12 +84,11 @@ class Skip(Enum):
 
 
 @dataclass(frozen=True)
-class AfterMatch:
+class AfterMatch(Written):
     """`AFTER MATCH …`; `variable` goes with TO_FIRST and TO_LAST only."""
 
     skip: Skip = Skip.REUSE
     variable: str | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 class Output(Enum):
@@ -124,40 +119,36 @@ class Output(Enum):
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Written):
     """`WITHIN W` or `WITHIN (W, slide)`; the slide changes nothing (R37)."""
 
     size_us: int
     slide_us: int | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(Written):
     """One item of RETURN."""
 
     expression: Expression
     alias: str | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Key:
+class Key(Written):
     """One attribute of PARTITION BY."""
 
     attribute: str
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class Query:
-    """A whole query; clauses left out have their default.
+@dataclass(frozen=True, kw_only=True)
+class Clauses(Written):
+    """The clauses around a pattern or formula; those left out have their default. Not every language has all.
 
     `where_clause` is the condition of WHERE; `where`, as on every node, is the place in the text. `places` are those of
     the clauses, by the name of their field.
     """
 
-    pattern: Element
     partition_by: tuple[Key, ...] = ()
     where_clause: Expression | None = None
     within: Window | None = None
@@ -169,13 +160,19 @@ class Query:
     having: Expression | None = None
     every: Window | None = None
     timeouts: bool = False
-    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
-    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
+    source: Source | None = field(default=None, compare=False, repr=False)
 
     def place(self, clause: str) -> Where:
         """Where a clause is written, or else the whole query."""
         return self.places.get(clause, self.where)
+
+
+@dataclass(frozen=True)
+class Query(Clauses):
+    """A pattern of SASE+ with its clauses."""
+
+    pattern: Element
 
 
 def events_in(element: Element) -> Iterator[Event]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tocsin.source import Where
+from tocsin.source import Where, Written
 
 if TYPE_CHECKING:
     from tocsin.language.monoids import Monoid
@@ -23,10 +23,8 @@ E = TypeVar("E", bound="Expression")
 
 
 @dataclass(frozen=True)
-class Expression:
-    """A node; `where` is the place it was written, for messages only."""
-
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+class Expression(Written):
+    """A node of a condition or value."""
 
     def children(self) -> Iterator[Expression]:
         """The operands, from left to right."""

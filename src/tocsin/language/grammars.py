@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
+from typing import Any
 
-from lark import Lark, Token, Tree
+from lark import Lark, Token, Transformer, Tree
+from lark.exceptions import UnexpectedInput, VisitError
 
 from tocsin.errors import QuerySyntaxError, TextTooLongError
 from tocsin.source import Place, Source
@@ -30,6 +33,31 @@ def grammar(language: str, start: str = "query") -> Lark:
         lexer="contextual",
         propagate_positions=True,
     )
+
+
+def read(
+    source: Source,
+    parser: Lark,
+    start: str,
+    builder: Transformer[Token, Any],
+    explain: Callable[[Source, Lark, str], QuerySyntaxError],
+) -> Any:
+    """The tree that a builder makes of a text.
+
+    Raises
+    ------
+    QuerySyntaxError
+        When the grammar does not accept the text as `start` (then made by `explain`), or the builder refuses it.
+    """
+    try:
+        tree = parser.parse(source.text, start=start)
+    except UnexpectedInput:
+        raise explain(source, parser, start) from None
+    refuse_deep_nesting(tree, source)
+    try:
+        return builder.transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
 
 
 def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:

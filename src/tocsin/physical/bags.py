@@ -198,7 +198,7 @@ class Values:
     def _sum(self, known: Column, dtype: T.DataType | None) -> Value:
         total = self._total(known, dtype)
         if self.kind in (Kind.DOUBLE, Kind.DECIMAL):
-            return Value(total, self.kind)
+            return decimal_sum(Value(total, self.kind), dtype)
         # The sum is exact, so that one on the way may well be beyond 64 bits.
         return Value(fitting(total.try_cast("bigint"), "sum"), Kind.INTEGER)
 
@@ -207,7 +207,7 @@ class Values:
             return _double_sum(known)
         wide = WIDE_INTEGER
         if self.kind is Kind.DECIMAL:
-            scale = dtype.scale if isinstance(dtype, T.DecimalType) else UNKNOWN_SCALE
+            scale = scale_of(dtype)
             # With 38 digits Spark would give up one after the point when it adds.
             wide = f"decimal(37,{scale})"
         return F.aggregate(
@@ -227,6 +227,18 @@ class Values:
         # Not `pow`, whose last digit depends on the machine.
         squares = F.zip_with(known, means, lambda value, m: (value.cast("double") - m) * (value.cast("double") - m))
         return F.sqrt(F.try_divide(_double_sum(squares), count.cast("double")))
+
+
+def scale_of(dtype: T.DataType | None) -> int:
+    """How many digits behind the point a decimal has."""
+    return dtype.scale if isinstance(dtype, T.DecimalType) else UNKNOWN_SCALE
+
+
+def decimal_sum(total: Value, dtype: T.DataType | None) -> Value:
+    """A sum in the type that sums of decimals have; other sums as they are."""
+    if total.kind is not Kind.DECIMAL:
+        return total
+    return Value(total.column.cast(f"decimal(38,{scale_of(dtype)})"), total.kind)
 
 
 def fitting(whole: Column, function: str) -> Column:

@@ -20,7 +20,7 @@ from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.physical import functions, instants, tables
-from tocsin.physical.bags import Bag, Binding
+from tocsin.physical.bags import Bag, Binding, decimal_sum
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, literal, meet, null, value_of, whole
@@ -167,7 +167,9 @@ class Compiler:
             return Value(binding.size, Kind.INTEGER)
         argument = node.argument
         if isinstance(binding, Binding):
-            return _fold(node.function, binding.only_if_bound(self.value(argument)))
+            folded = _fold(node.function, binding.only_if_bound(self.value(argument)))
+            dtype = self.typed(argument)[1] if isinstance(argument, ex.Attribute) else None
+            return decimal_sum(folded, dtype) if node.function == "sum" else folded
         dtype = binding.type_of(argument.path) if isinstance(argument, ex.Attribute) else None
         values = binding.values(lambda event: Compiler({name: event}).value(argument))
         return values.fold(node.function, distinct=node.distinct, dtype=dtype)

@@ -12,15 +12,15 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit
 from tocsin.analysis.schema import BoundQuery
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
 from tocsin.kernels.runs.compact import Graph, matches_in, of_another_pattern, unpacked
 from tocsin.kernels.runs.kernel import run_kernel, tables_of
 from tocsin.language import expressions as ex
-from tocsin.physical.claims import refused_by_automata
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import task_of
+from tocsin.plan.strategies import AUTOMATON
 
 COLUMNS = ("start", "end", "matches", "starts", "events", "graph")
 HINT = 'leave out `form="compact"`.'
@@ -35,7 +35,7 @@ def refused_compact(
             f"Compact rows are made by an automaton, and not by the strategy `{strategy}`.",
             hint=f"leave out `strategy=`; or {HINT}",
         )
-    refusal = refused_by_automata(query, engine)
+    refusal = AUTOMATON.refuses(query, engine=engine)
     if refusal is not None:
         return errors.OptionRefusedError(refusal.message, where=refusal.where, hint=HINT)
     if query.over_all_matches or query.having is not None:

@@ -23,15 +23,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
 from tocsin.analysis.inference import type_of as inferred
 from tocsin.analysis.types import DataType
-from tocsin.kernels.expressions import interpret
-from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.expressions import interpret
+from tocsin.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.compat import make_ready_for_python, schema_of
-from tocsin.physical.schemas import type_of
-from tocsin.physical.shapes import SparkTypes, arrow_type
 from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
+from tocsin.physical.spark_types import arrow_type, to_spark, type_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 
@@ -168,7 +167,7 @@ def computed(
         if value is None:
             dtypes.append(schema[name].dataType)
         else:
-            dtypes.append(SparkTypes({}).fixed(inferred(value, Environment(typed)), _declared(value)))
+            dtypes.append(to_spark(inferred(value, Environment(typed))))
     make_ready_for_python(frame)
     fields = [T.StructField(name, dtype) for (name, _), dtype in zip(values, dtypes, strict=True)]
     work = Values(tuple(values), tuple(map(arrow_type, dtypes)), tuple(texts), made.collected)
@@ -177,17 +176,6 @@ def computed(
         return found
     kept = reduce(or_, (F.col(name).isNotNull() for name in always), F.col(KEPT))
     return select(where(found, kept), *(F.col(name) for name, _ in values[:-1]))
-
-
-def _declared(value: ex.Expression) -> str | None:
-    """The type of a value as the user has declared it."""
-    match value:
-        case rx.Apply():
-            return value.function.gives
-        case ex.Aggregate(monoid=monoid) if monoid is not None:
-            return monoid.gives
-        case _:
-            return None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tocsin.kernels.expressions import interpret
+from tocsin.expressions import interpret
 from tocsin.kernels.trends.answers import Totals
 from tocsin.kernels.trends.asked import asked_in, keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend

@@ -19,7 +19,7 @@ from tocsin.language import expressions as ex
 from tocsin.optimizer.crossed import Attributes, crossed_keys
 from tocsin.optimizer.spine import map_nodes
 from tocsin.physical.inputs import Inputs, Stream
-from tocsin.physical.schemas import attributes_of
+from tocsin.physical.spark_types import types_in
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import where, with_columns
@@ -38,7 +38,7 @@ def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inpu
         name: _sent(stream, [names for names in roles if names in _used(bound.query, chosen, name)], roles)
         for name, stream in inputs.streams.items()
     }
-    schemas = {name: attributes_of(stream.schema) for name, stream in streams.items()}
+    schemas = {name: types_in(stream.schema) for name, stream in streams.items()}
     return rebound(bound, query, schemas), replace(inputs, streams=streams)
 
 

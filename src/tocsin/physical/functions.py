@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from tocsin import errors
-from tocsin.kernels.expressions.of_rules import constant_integer
+from tocsin.expressions.of_rules import constant_integer
 from tocsin.language import expressions as ex
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F

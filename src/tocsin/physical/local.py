@@ -16,40 +16,28 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis import durations
+from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.clocks import unit_of
-from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import Kind
-from tocsin.kernels.kernel import kernel
 from tocsin.kernels.limits import check_memory
-from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.plan import trend
 from tocsin.options import Options
-from tocsin.physical.aggregates import aggregated
-from tocsin.physical.claims import (
-    ADDS_OTHERS,
-    cannot_count,
-    refused_by_aggregates,
-    refused_by_automata,
-    refused_by_kernels,
-    refused_by_trends,
-    unsupported,
-)
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import rows_over_all
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
-from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result, grouped
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.wording import missing, unordered, untimed
+from tocsin.plan.constructs import LOCALLY
 from tocsin.plan.prepare import prepare
+from tocsin.plan.strategies import STRATEGIES, TREND, searching, unsupported
+from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
 
 
 def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> pa.Table:
@@ -70,16 +58,17 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     strategy, time, ties, id = options.strategy, options.time, options.ties, options.id
     is_compact = options.form == "compact"
     query = ordered_by_ties(query) if ties else query
-    refusal = _refused(query, strategy)
+    # What depends on the window that distances imply is refused once the query is rewritten.
+    is_alone = strategy in ("automaton", "kernel", "trend")
+    refusal = STRATEGIES[strategy].refuses(query, engine=LOCALLY) if is_alone else unsupported(query, LOCALLY)
     if refusal is None and is_compact:
-        refusal = refused_compact(query, "locally", strategy)
+        refusal = refused_compact(query, LOCALLY, strategy)
     if refusal is not None:
         raise refusal
     named = alg.event_types(query.pattern)
     events = events_of(named, inputs, time, options.type)
     by_type = {group.type: group for group in events}
-    schemas = {name: by_type[name].table.schema for name in named}
-    types = {name: attribute_types(schema) for name, schema in schemas.items()}
+    types = {name: types_in(by_type[name].table.schema) for name in named}
     unit = unit_of(options.time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
     query = unit.query(query)
     with durations.counting(unit.microseconds):
@@ -88,21 +77,20 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     # A graph enumerates the matches of the query as it is written.
     bound = replace(rule.bound, query=query) if is_compact else rule.bound
     query = bound.query
-    if strategy == "aggregate" and (refusal := refused_by_aggregates(query, "locally")) is not None:
-        raise refusal
+    if strategy not in ("auto", "trend"):
+        STRATEGIES[strategy].requires(query, engine=LOCALLY)
     require_columns({name: by_type[name].table for name in named}, ties, id)
     clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
     if is_compact:
         return compact_table(bound, events, ties, unit)
-    if strategy in ("auto", "trend") and refused_by_trends(query) is None:
+    if strategy in ("auto", "trend") and TREND.refuses(query) is None:
         counting = trend(bound)
         if counting is not None:
             return grouped(bound, rows_over_all(counting, events, ties), clock)
         if strategy == "trend":
             raise cannot_count(query, ADDS_OTHERS)
-    search = _search(bound, strategy)
-    looks = Walk(ArrowTypes(schemas)).looks(query.pattern)
-    attributes = {name: attributes_of(looks[name]) for name in query.variables}
+    search = searching(query, strategy).search(bound)
+    attributes = {name: attributes_of(bound.held[name]) for name in query.variables}
     needs = brought(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
@@ -127,19 +115,6 @@ def kept_batches(batches: Iterable[pa.RecordBatch], memory: int) -> list[pa.Reco
     return found
 
 
-def _refused(query: alg.Query, strategy: str) -> errors.UnsupportedError | None:
-    """Why a strategy does not run a query, or None; `aggregate` needs the window that distances give."""
-    match strategy:
-        case "automaton":
-            return refused_by_automata(query, "locally")
-        case "kernel":
-            return refused_by_kernels(query, "locally")
-        case "trend":
-            return refused_by_trends(query)
-        case _:
-            return unsupported(query, "locally")
-
-
 def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str | None) -> None:
     """Refuse columns that the tables of event types do not have, and tie columns without an order."""
     for kind, table in tables.items():
@@ -150,13 +125,6 @@ def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str
             dtype = table.schema.field(name).type
             if pa.types.is_nested(dtype):
                 raise unordered("tie", name, str(dtype))
-
-
-def _search(bound: BoundQuery, strategy: str) -> Search:
-    if strategy == "aggregate":
-        return aggregated(bound)
-    by_automaton = strategy == "automaton" or refused_by_kernels(bound.query) is not None
-    return run_kernel(bound) if by_automaton else kernel(bound)
 
 
 # --- inputs ---------------------------------------------------------------------------------------

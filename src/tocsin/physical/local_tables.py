@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.analysis.variables import RESERVED_PREFIX
-from tocsin.physical.sliced.arrow import normal
+from tocsin.physical.arrow_types import normal
 
 LEAST, MOST = -(2**63), 2**63 - 1
 ONE_TYPE = "give all rows a value of one type in it, or None."

@@ -10,15 +10,14 @@ import pyarrow.compute as pc
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
+from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.shared import common, flagging
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.physical.arrow_types import types_in
 from tocsin.physical.local import events_of, kept_batches
-from tocsin.physical.looks import Walk, attributes_of
 from tocsin.physical.results import Result
-from tocsin.physical.sliced.arrow import ArrowTypes
-from tocsin.physical.sliced.arrow import attributes_of as attribute_types
 from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.places import RULE, placed, schema_of
@@ -53,24 +52,22 @@ def match_together(
     max_matches_per_start: int = MOST_MATCHES_PER_START,
     max_task_memory: int = MOST_MEMORY,
 ) -> dict[str, Matched]:
-    """The matches of queries that can be searched together (`tocsin.physical.sliced.groups.is_joint`), by name.
+    """The matches of queries that can be searched together (`tocsin.plan.groups.is_joint`), by name.
 
     `ids` are the columns that identify the events of each.
     """
     types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
     events = events_of(types, {name: inputs[name] for name in types}, time, "")
-    schemas = {group.type: group.table.schema for group in events if group.type is not None}
-    attributes = {name: attribute_types(schema) for name, schema in schemas.items()}
+    attributes = {group.type: types_in(group.table.schema) for group in events if group.type is not None}
     bounds = []
     for query in queries.values():
         own = {name: attributes[name] for name in alg.event_types(query.pattern)}
         bounds.append(prepare(query, own, time).bound)
     sources, kernels = common([kernel(bound) for bound in bounds])
-    walk = Walk(ArrowTypes(schemas))
-    needs = []
-    for query in queries.values():
-        looks = walk.looks(query.pattern)
-        needs.append(needed(query, {name: attributes_of(looks[name]) for name in query.variables}))
+    needs = [
+        needed(bound.query, {name: attributes_of(bound.held[name]) for name in bound.query.variables})
+        for bound in bounds
+    ]
     table, layouts = shipped_together(flagging(sources, kernels), kernels, events, needs, [*ids.values()])
     held: list[pa.DataType] = []
     places = [placed(types_of(table.schema, layout), held) for layout in layouts]

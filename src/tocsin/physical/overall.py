@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
-from tocsin.physical.bags import Bag, Binding, Values
+from tocsin.physical.bags import Bag, Binding, Values, decimal_sum
 from tocsin.physical.columns import Compiler
 from tocsin.physical.computed import computed, split
 from tocsin.physical.sliced import layout as names
@@ -127,6 +128,7 @@ class _Part:
     kind: Kind
     in_micros: bool = False
     is_array: bool = False
+    dtype: T.DataType | None = None  # of an attribute as it is
 
 
 @dataclass(frozen=True)
@@ -196,11 +198,14 @@ class _Overall:
             pair = F.struct(event.columns[names.POSITION][0].alias(AT), value.column.alias(VALUE))
             return Value(pair, value.kind, value.in_micros)
 
+        path = argument.path if isinstance(argument, ex.Attribute) else None
         if isinstance(binding, Bag):
             values = binding.values(compute)
-            return _Part(node, name, values.array, values.kind, values.in_micros, is_array=True)
+            dtype = None if path is None else binding.type_of(path)
+            return _Part(node, name, values.array, values.kind, values.in_micros, is_array=True, dtype=dtype)
         value = binding.only_if_bound(compute(binding))
-        return _Part(node, name, value.column, value.kind, value.in_micros)
+        dtype = None if path is None else binding.attribute(path)[1]
+        return _Part(node, name, value.column, value.kind, value.in_micros, dtype=dtype)
 
     def _one_below_the_other(self, rows: DataFrame) -> DataFrame:
         arrays = [part.name for part in self._parts if part.is_array]
@@ -278,7 +283,7 @@ def _result(part: _Part) -> Value:
     if function == "stddev" and not part.node.distinct:
         return Value(first, Kind.DOUBLE)
     if function == "collect" or (part.node.distinct and function in ("sum", "avg", "stddev")):
-        folded = Values(first, kind, part.in_micros).fold(function)
+        folded = Values(first, kind, part.in_micros).fold(function, dtype=part.dtype)
         if function == "collect":
             return Value(F.when(F.col(MATCHES) > 0, folded.column), folded.kind)
         return folded
@@ -287,6 +292,6 @@ def _result(part: _Part) -> Value:
     if function == "sum":
         total = F.when(second > 0, first).otherwise(F.lit(0))
         if kind in (Kind.DOUBLE, Kind.DECIMAL):
-            return Value(total, kind)
+            return decimal_sum(Value(total, kind), part.dtype)
         return Value(_or_fail(total.try_cast("bigint"), function), Kind.INTEGER)
     return Value(first, kind, part.in_micros)

@@ -15,8 +15,8 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
 from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.errors import NumberTooLargeError
+from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.expressions import interpret
 from tocsin.kernels.trends.answers import too_large
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression

@@ -37,6 +37,8 @@ class Kind(Enum):
 
 TIMES = frozenset({Kind.DATE, Kind.INSTANT, Kind.LOCAL})
 NUMBERS = frozenset({Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL})
+# The types of times in results.
+TIME_TYPES = {Kind.INSTANT: T.TimestampType(), Kind.LOCAL: T.TimestampNTZType(), Kind.INTEGER: T.LongType()}
 
 
 def kind_of(dtype: T.DataType) -> Kind:

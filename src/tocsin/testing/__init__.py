@@ -1,6 +1,6 @@
 """Public helpers for tests: case files, comparison of rows, Hypothesis strategies for queries and streams.
 
-`strategies`, `formulas` and `trees` need Hypothesis and are imported by name: `from tocsin.testing import strategies`.
+`strategies` and `formulas` need Hypothesis and are imported by name: `from tocsin.testing import strategies`.
 """
 
 from tocsin.testing.cases import Case, load_cases

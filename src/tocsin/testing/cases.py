@@ -1,7 +1,7 @@
 """Case files: small streams and the matches they must have, the same for every engine.
 
-The format is described in `tests/cases/README.md`. `load_cases` reads the files; `Case.differences` says, in words,
-how the rows an engine reported differ from what the case expects.
+The format is described in `tests/cases/README.md`. `load_cases` reads the files; `Case.differences` lists,
+in words, how the rows of an engine differ from those that the case expects.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Case:
         return "\n".join([*templates, self.pattern])
 
     def emit_differences(self, emitted: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
-        """What a program emitted too much or too little; empty when it is right, or when the case does not say."""
+        """Events that a program emitted too much or too little; none when it is right, or when the case lists none."""
         if self.emits is None:
             return []
         expected = tuple({"type": kind, **row} for kind, row in self.emits)
@@ -102,7 +102,7 @@ class Case:
         return _row_differences(expected, found)
 
     def differences(self, reported: Iterable[Mapping[str, Any]]) -> list[str]:
-        """What an engine reported too much or too little; empty when it is right."""
+        """Rows that an engine reported too much or too little; none when it is right."""
         rows = [dict(row) for row in reported]
         if self.rows is not None:
             return _row_differences(self.rows, rows)
@@ -186,7 +186,7 @@ def _case(fields: dict[str, tuple[int, str]], file: str) -> Case:
 
 
 def _emitted(text: str, where: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """The events of an `emits:` field; their labels only tell their types."""
+    """The events of an `emits:` field; their labels only give their types."""
     found = parse_stream(text, where)
     return tuple((kind, {name: value for name, value in row.items() if value != label}) for label, kind, row in found)
 

@@ -1,7 +1,6 @@
-"""Hypothesis strategies for ACEL: formulas that mean something over the streams of `streams`, and any tree at all.
+"""Hypothesis strategies for ACEL: formulas that mean something over the streams of `streams`.
 
-`formulas` and `queries` name only variables that are bound and attributes that are there, so that they translate and
-bind to `ATTRIBUTES` of `streams`; the streams of that module fit them. `any_queries` are for parsers and printers.
+They name only variables that are bound and attributes that are there, so that they translate and bind to `ATTRIBUTES`.
 """
 
 from __future__ import annotations
@@ -16,16 +15,12 @@ from hypothesis import strategies as st
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.acel.formulas import Formulas
-from tocsin.analysis.acel.translate import translate
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.holdings import Binder, Held
 from tocsin.analysis.types import DataType, Kind
 from tocsin.language import ast as clauses
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
-from tocsin.language.functions import AGGREGATES
-from tocsin.testing import trees
-from tocsin.testing.fitting import drawn_for
 from tocsin.testing.streams import ATTRIBUTES, SECOND, SEEDS, TYPES
 
 LEAVES = ("event", "event", "event", "next")
@@ -44,7 +39,7 @@ def node_of(formula: ast.Formula) -> alg.Node:
 
 
 def held_by(formula: ast.Formula) -> Held:
-    """What the variables of a formula hold."""
+    """The shapes of the events that the variables of a formula hold."""
     return _binder().held(node_of(formula))
 
 
@@ -231,99 +226,3 @@ def queries(draw: st.DrawFn, *, operators: tuple[str, ...] = OPERATORS, max_dept
         partition_by=tuple(clauses.Key(key) for key in keys),
         within=None if window is None else clauses.Window(window * SECOND),
     )
-
-
-def meaning(query: ast.Query) -> alg.Query:
-    """The algebra of a query."""
-    return translate(query).query
-
-
-def cases(**options: Any) -> dict[str, st.SearchStrategy[Any]]:
-    """Two arguments of a property: a query and a stream for it; the options are those of `drawn_for`."""
-    return drawn_for(queries(), meaning, **options)
-
-
-# --- all that text can say ------------------------------------------------------------------------
-
-
-def any_formulas() -> st.SearchStrategy[ast.Formula]:
-    """Trees of every shape, whether or not they mean anything."""
-    leaves = st.builds(ast.Event, trees.NAMES) | st.builds(ast.NextOf, trees.NAMES)
-
-    def larger(inner: st.SearchStrategy[ast.Formula]) -> st.SearchStrategy[ast.Formula]:
-        parts = st.lists(inner, min_size=2, max_size=3)
-        several = [
-            parts.map(lambda parts: ast.joined(ast.Sequence, *parts)),
-            parts.map(lambda parts: ast.joined(ast.Adjacent, *parts)),
-            parts.map(lambda parts: ast.joined(ast.Any, *parts)),
-            parts.map(lambda parts: ast.joined(ast.Both, *parts)),
-        ]
-        kept = st.builds(ast.Kept, trees.NAMES, st.none() | st.lists(trees.NAMES, min_size=1, max_size=2).map(tuple))
-        folds = st.builds(
-            ast.Fold,
-            trees.NAMES,
-            st.sampled_from([*sorted(AGGREGATES), "product"]),
-            trees.NAMES,
-            st.lists(trees.NAMES, max_size=2).map(tuple),
-            st.booleans(),
-        )
-        return st.one_of(
-            *several,
-            st.builds(ast.Repeat, inner),
-            st.builds(ast.RepeatAdjacent, inner),
-            st.builds(ast.Bind, inner, trees.NAMES),
-            st.builds(ast.Filter, inner, any_conditions()),
-            st.builds(ast.Project, inner, st.lists(kept, min_size=1, max_size=3).map(tuple)),
-            st.builds(ast.Derive, inner, trees.NAMES, st.lists(folds, min_size=1, max_size=3).map(tuple)),
-        )
-
-    return st.recursive(leaves, larger, max_leaves=6)
-
-
-def any_conditions() -> st.SearchStrategy[ex.Expression]:
-    """Conditions of FILTER of every shape."""
-    paths = st.lists(trees.NAMES, min_size=1, max_size=2).map(tuple)
-    atoms = st.one_of(
-        st.builds(_every, trees.NAMES, trees.expressions()),
-        st.builds(ex.BagPredicate, st.sampled_from(ex.BagOrder), trees.NAMES, paths),
-    )
-
-    def larger(inner: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Expression]:
-        several = st.lists(inner, min_size=2, max_size=3)
-        return several.map(lambda parts: ex.all_of(*parts)) | several.map(lambda parts: ex.any_of(*parts))
-
-    return st.recursive(atoms, larger, max_leaves=4)
-
-
-def _every(variable: str, predicate: ex.Expression) -> ex.Expression:
-    """An atom of any predicate, with what cannot stand inside brackets replaced by attributes."""
-
-    def own(node: ex.Expression) -> ex.Expression:
-        match node:
-            case ex.Attribute(first, path):
-                return ex.Attribute(variable, (first, *path))
-            case ex.Name(name) | ex.Variable(name):
-                return ex.Attribute(variable, (name,))
-            case ex.Aggregate() | ex.SameValue():
-                return ex.Attribute(variable, ("x",))
-            case _:
-                return node
-
-    return ex.Every(variable, predicate.transform(own))
-
-
-def any_queries() -> st.SearchStrategy[ast.Query]:
-    """Whole queries with any choice of clauses."""
-
-    def with_clauses(formula: ast.Formula, other: Any) -> ast.Query:
-        plain = {"returns": other.returns, "group_by": other.group_by, "having": other.having}
-        if any(isinstance(node, ex.SameValue) for part in _expressions(other) for node in part.walk()):
-            plain = {}  # `[k]` is SASE+'s alone
-        return ast.Query(formula, partition_by=other.partition_by, within=other.within, every=other.every, **plain)
-
-    return st.builds(with_clauses, any_formulas(), trees.queries())
-
-
-def _expressions(query: clauses.Query) -> list[ex.Expression]:
-    having = [] if query.having is None else [query.having]
-    return [*(column.expression for column in query.returns), *query.group_by, *having]

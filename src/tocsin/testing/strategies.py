@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from hypothesis import strategies as st
 
-from tocsin.algebra import nodes as alg
-from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.testing.fitting import drawn_for, fitting
 from tocsin.testing.streams import ATTRIBUTES, SECOND, TYPES, Streams, streams
 
 __all__ = [
@@ -29,17 +26,14 @@ __all__ = [
     "TYPES",
     "Features",
     "Streams",
-    "cases",
-    "meaning",
     "queries",
-    "queries_with_streams",
     "streams",
 ]
 
 
 @dataclass(frozen=True)
 class Features:
-    """What a generated query may contain."""
+    """The constructs that a generated query may contain."""
 
     iteration: bool = False
     absence: bool = False
@@ -60,28 +54,6 @@ LANGUAGE = replace(EVERYTHING, guarded_iteration=True, texts=True, over_all=True
 TIMEOUTS = replace(
     EVERYTHING, policies=False, unbounded=False, guarded_iteration=True, texts=True, timeouts=True, most_events=4
 )
-
-
-# --- queries with their streams -------------------------------------------------------------------
-
-
-def meaning(query: ast.Query) -> alg.Query:
-    """The algebra of a query."""
-    return translate(query).query
-
-
-def cases(features: Features = LANGUAGE, **options: Any) -> dict[str, st.SearchStrategy[Any]]:
-    """Two arguments of a property: a query and a stream for it; the options are those of `drawn_for`."""
-    return drawn_for(queries(features), meaning, **options)
-
-
-@st.composite
-def queries_with_streams(
-    draw: st.DrawFn, features: Features = LANGUAGE, *, number: int = 1, max_events: int = 9
-) -> tuple[ast.Query, list[Streams]]:
-    """A query and some streams that fit it."""
-    query = draw(queries(features))
-    return query, [draw(fitting(meaning(query), max_events=max_events)) for _ in range(number)]
 
 
 # --- queries --------------------------------------------------------------------------------------

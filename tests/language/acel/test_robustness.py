@@ -6,11 +6,11 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import trees
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language.acel import ast, parse, print_query
-from tocsin.language.sase.messages.situation import pieces_of
-from tocsin.testing import formulas
+from tocsin.language.situation import pieces_of
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|SEMICOLON|ADJACENT|_[A-Z]{2,}")
 INTRUDERS = [
@@ -39,7 +39,7 @@ def test_any_text_parses_or_is_explained(text: str) -> None:
     tree_or_message(f"AGG {text}")
 
 
-@given(formulas.any_queries(), st.data())
+@given(trees.any_queries(), st.data())
 def test_a_query_with_a_piece_lost_doubled_or_slipped_in_parses_or_is_explained(
     query: ast.Query, data: st.DataObject
 ) -> None:

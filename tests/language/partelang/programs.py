@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TypeVar
 
 from hypothesis import strategies as st
+from tests import trees
+from tests.trees import NAMES
 
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Quantifier
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.build import POLICIES
-from tocsin.testing import trees
-from tocsin.testing.trees import NAMES
 
 T = TypeVar("T")
 CALLED = st.sampled_from(["uncommon_route", "list", "hour", "Distance_km", "count", "sum"])

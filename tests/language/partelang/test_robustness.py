@@ -10,7 +10,7 @@ from tests.language.partelang import programs
 
 from tocsin.errors import QueryErrors, QuerySyntaxError
 from tocsin.language.partelang import ast, parse, print_program
-from tocsin.language.sase.messages.situation import pieces_of
+from tocsin.language.situation import pieces_of
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|IDENT|_[A-Z]{2,}")
 INTRUDERS = [

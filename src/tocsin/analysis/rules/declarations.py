@@ -13,6 +13,7 @@ from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
 from tocsin.analysis.variables import MOST_EVENTS
 from tocsin.language.grammars import LONGEST_TEXT
@@ -237,5 +238,5 @@ def attribute_type(attribute: Attribute) -> DataType:
     if attribute.type is None:
         single = replace(types.NULL, text=attribute.domain, width_bytes=16)
     else:
-        single = types.from_spark_name(attribute.type)
+        single = from_spark_name(attribute.type)
     return single if attribute.most is None else types.array_of(single)

@@ -11,22 +11,49 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.automata.construct.adjacent import adjacent
-from tocsin.automata.construct.any_of import any_of
-from tocsin.automata.construct.bind import bind
-from tocsin.automata.construct.both import both
-from tocsin.automata.construct.derive import derive
-from tocsin.automata.construct.event import event
-from tocsin.automata.construct.filter import filter_
-from tocsin.automata.construct.next_of import next_of
-from tocsin.automata.construct.project import project
-from tocsin.automata.construct.repeat import repeat
-from tocsin.automata.construct.repeat_adjacent import repeat_adjacent
-from tocsin.automata.construct.sequence import sequence
-from tocsin.automata.draft import Draft, Scope, refuse
-from tocsin.automata.finish import finished
-from tocsin.automata.model import Automaton
-from tocsin.automata.reduce import reduced
+from tocsin.automata import expressions as rx
+from tocsin.automata.construct.conditions import filter_, keep
+from tocsin.automata.construct.outputs import bind, both, derive, project
+from tocsin.automata.construct.sequences import adjacent, repeat, repeat_adjacent, sequence
+from tocsin.automata.draft import END, START, Draft, Scope, Step, refuse
+from tocsin.automata.model import Automaton, Emission, TheEvent
+from tocsin.automata.reduce import finished, reduced
+from tocsin.language import expressions as ex
+
+
+def event(node: alg.Event, scope: Scope) -> Draft:
+    """One event of a type: START reads it, gives it to the variable and ends."""
+    guard = () if node.type is None else (rx.TypeIs(node.type),)
+    draft = Draft((Step(START, END, guard, outputs=(Emission(node.variable, TheEvent()),)),))
+    return keep(draft, node.condition, scope)
+
+
+def next_of(node: alg.NextOf, scope: Scope) -> Draft:
+    """The first event of a type from here on (R22): a run of other events, read without output, then it.
+
+    The skipped events belong to the interval, so that they are read by steps of the automaton's own.
+    """
+    found, other = (rx.TypeIs(node.type),), (ex.Not(rx.TypeIs(node.type)),)
+    outputs = (Emission(node.variable, TheEvent()),)
+    skipping = scope.state()
+    return Draft(
+        (
+            Step(START, END, found, outputs=outputs),
+            Step(START, skipping, other),
+            Step(skipping, skipping, other),
+            Step(skipping, END, found, outputs=outputs),
+        )
+    )
+
+
+def any_of(node: alg.Any, scope: Scope) -> Draft:
+    """OR: the steps of all parts, which share START and END and nothing between."""
+    parts = [scope.part(part) for part in node.parts]
+    return Draft(
+        tuple(dict.fromkeys(step for part in parts for step in part.steps)),
+        may_be_empty=any(part.may_be_empty for part in parts),
+    )
+
 
 CONSTRUCTIONS: Mapping[type[alg.Node], Callable[[Any, Scope], Draft]] = {
     alg.Event: event,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tocsin.automata import expressions as rx
-from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
+from tocsin.automata.draft import START, Draft, Scope, Tracked, reached, refuse, track, value_of
 from tocsin.automata.model import Output
 from tocsin.language import expressions as ex
 
@@ -68,3 +68,30 @@ def holding(draft: Draft, variable: str, scope: Scope) -> Tracked:
         rx.FALSE,
         lambda place, old: rx.TRUE if draft.steps[place].given_to(variable) else old,
     )
+
+
+# --- when variables are given events, as far as steps alone can tell --------------------------------
+
+
+def is_given(draft: Draft, variable: str) -> bool:
+    """Whether any run gives the variable an event."""
+    return any(step.given_to(variable) for step in draft.steps)
+
+
+def holds_several(draft: Draft, variable: str) -> bool:
+    """Whether a run may give the variable more than one event."""
+    giving = [step for step in draft.steps if step.given_to(variable)]
+    after = reached({step.target for step in giving}, draft.edges)
+    return any(len(step.given_to(variable)) > 1 or step.source in after for step in giving)
+
+
+def may_come_late(draft: Draft, variable: str, running: str) -> bool:
+    """Whether `running` may be given an event before `variable` is given its first one."""
+    without = reached({START}, ((step.source, step.target) for step in draft.steps if not step.given_to(variable)))
+    early = {
+        step.target
+        for step in draft.steps
+        if step.source in without and step.given_to(running) and not step.given_to(variable)
+    }
+    after = reached(early, draft.edges)
+    return any(step.source in after and step.given_to(variable) for step in draft.steps)

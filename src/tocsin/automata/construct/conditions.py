@@ -1,7 +1,15 @@
-"""Conjuncts over several events of a match, decided from registers (R1, R3, R15, R21).
+"""FILTER and WHERE: conjunct by conjunct, each as early as what it speaks of is known (R1, R3, R15, R21, R26).
 
 Every conjunct is quantified outermost, over the choices of its running references; a choice of an event that does not
-exist is skipped. Three kinds of values stand in a conjunct:
+exist is skipped. It is decided in one of three ways:
+
+- one atom `X[P]`, or one bag predicate: every step that gives X an event must satisfy it (see `atoms`);
+- a conjunct without references that run over a bag of several events: when the last event it speaks of is read, or with
+  the match's last event where it speaks of aggregates, of `b[last]` or of whole atoms (an OR of atoms is of this kind:
+  each atom is a register with a truth value);
+- a conjunct with one running reference: at every event of its bag, provided that all else is known by then.
+
+Three kinds of values stand in a conjunct:
 
 - *settled* ones: attributes of the one event a variable can hold, `b[first]`, `b[3]`; known once that event is read;
 - *final* ones: aggregates, `b[last]`, ACEL's atoms; known with the last event;
@@ -15,14 +23,14 @@ given an event, and no final ones. What is beyond that needs all earlier events 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
+from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.construct.atoms import atom_conditions, holding
-from tocsin.automata.construct.occurrences import holds_several, is_given, may_come_late
+from tocsin.automata.construct.atoms import atom_conditions, holding, holds_several, is_given, may_come_late
 from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
-from tocsin.automata.evaluate import constant
+from tocsin.expressions import interpret
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 
@@ -30,6 +38,63 @@ Values = Mapping[ex.Expression, ex.Expression]
 
 # Each event that a running index looks back takes a register for every attribute compared.
 LONGEST_QUEUE = 100
+
+
+def filter_(node: alg.Filter, scope: Scope) -> Draft:
+    """The matches of the part for which the condition is TRUE."""
+    if isinstance(node.part, alg.Any):
+        return _of_branches(node.part, node.condition, scope)
+    return keep(scope.part(node.part), node.condition, scope)
+
+
+def _of_branches(part: alg.Any, condition: ex.Expression, scope: Scope) -> Draft:
+    """A choice, with the conditions on one branch inside that branch: they hold for all others (R1).
+
+    So that n conditions on n branches are not each carried through all n of them.
+    """
+    named = [frozenset(alg.variables_of(branch)) for branch in part.parts]
+    branches: dict[str, list[int]] = {}
+    for number, names in enumerate(named):
+        for name in names:
+            branches.setdefault(name, []).append(number)
+    own: dict[int, list[ex.Expression]] = {}
+    rest: list[ex.Expression] = []
+    for conjunct in ex.conjuncts(condition):
+        places = [branches.get(name, []) for name in ex.variables_in(conjunct)]
+        if (
+            len(places) > 0
+            and all(each == places[0] for each in places)
+            and len(places[0]) == 1
+            and _is_vacuous(conjunct)
+        ):
+            own.setdefault(places[0][0], []).append(conjunct)
+        else:
+            rest.append(conjunct)
+    filtered = [
+        alg.Filter(branch, ex.all_of(*own[number])) if number in own else branch
+        for number, branch in enumerate(part.parts)
+    ]
+    draft = scope.part(replace(part, parts=tuple(filtered)))
+    return keep(draft, ex.all_of(*rest), scope) if rest else draft
+
+
+def _is_vacuous(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct holds of a match without its variables: aggregates have a value on the empty bag (R18)."""
+    whole = ex.Aggregate | ex.Every | ex.BagPredicate
+    return not any(isinstance(node, whole) for node in conjunct.walk() if node is not conjunct) and not isinstance(
+        conjunct, ex.Aggregate
+    )
+
+
+def keep(draft: Draft, condition: ex.Expression | None, scope: Scope) -> Draft:
+    """The runs of a draft for which a condition is TRUE."""
+    for conjunct in ex.conjuncts(condition):
+        if isinstance(conjunct, ex.Every | ex.BagPredicate):
+            draft, conditions = atom_conditions(draft, conjunct, scope)
+            draft = draft.where(conditions)
+        else:
+            draft = keep_conjunct(draft, conjunct, scope)
+    return draft
 
 
 @dataclass(frozen=True)
@@ -243,14 +308,7 @@ class _Builder:
 
     def _holds_of_nothing(self) -> bool:
         """Whether the conjunct is TRUE of the match that binds nothing."""
-        values: dict[ex.Expression, ex.Expression] = {}
-        for node in _final_nodes(self.conjunct):
-            if isinstance(node, ex.Aggregate):
-                function = self._monoid(node)
-                values[node] = rx.Finish(function, rx.Zero(function))
-            else:
-                values[node] = rx.TRUE
-        return constant(replaced(self.conjunct, values), self.scope.monoids) is True
+        return interpret.value(self.conjunct)({}) is True
 
 
 def _shares(one: ex.Attribute, variable: str, references: list[ex.Attribute]) -> bool:

@@ -1,5 +1,5 @@
-"""The kernels' back ends of the expression tree: source text over numbers, and closures over Python values.
+"""The kernels' back end of the expression tree: source text over numbers.
 
-`slots` says what a condition needs of each event, `code` writes it as Python that Numba can compile, `numeric` holds
-the functions such code calls; `interpret` evaluates what numbers cannot decide, on the events themselves.
+`slots` finds what a condition needs of each event, `code` writes it as Python that Numba can compile. What numbers
+cannot decide, `tocsin.expressions.interpret` evaluates on the events themselves.
 """

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.numeric import GREATEST, LEAST
+from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from tocsin import errors
 from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.types import Kind
+from tocsin.expressions import interpret, objects
+from tocsin.expressions.numeric import GREATEST, LEAST
+from tocsin.expressions.of_rules import OF_RULES, only_in_python
 from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
 from tocsin.kernels.expressions.leaves import Fold, RowOf, SlotRef, Test
-from tocsin.kernels.expressions.numeric import GREATEST, LEAST
-from tocsin.kernels.expressions.of_rules import OF_RULES, only_in_python
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
-__all__ = ["Families", "Fold", "SlotRef", "Test", "prepare"]
+__all__ = ["Families", "Fold", "SlotRef", "Test", "prepare", "slot_values"]
 
 HELD: dict[Kind, Held] = {
     Kind.INTEGER: Held.INTEGER,
@@ -233,3 +236,36 @@ def _has_wide_literal(node: ex.Expression) -> bool:
         isinstance(each, ex.Literal) and isinstance(each.value, int) and not LEAST <= each.value <= GREATEST
         for each in node.walk()
     )
+
+
+# --- values ----------------------------------------------------------------------------------------
+
+
+def slot_values(expression: ex.Expression, events: Sequence[interpret.Event], held: Held) -> list[Any]:
+    """The values of a slot, event by event, as a kernel holds them; None is NULL, and what will be ranked stays.
+
+    Examples
+    --------
+    >>> slot_values(ex.Attribute("a", ("at",)), [{"at": dt.datetime(1970, 1, 1, 0, 0, 1)}], Held.INTEGER)
+    [1000000]
+    """
+    evaluate = interpret.value(expression)
+    (variable,) = ex.variables_in(expression)
+    values = [evaluate({variable: (event,)}) for event in events]
+    if held is Held.INTEGER:
+        return [_counted(each) for each in values]
+    return [None if each is None else float(each) for each in values] if held is Held.FLOAT else values
+
+
+def _counted(given: Any) -> int | None:
+    """A time in microseconds; an integer as it is."""
+    match given:
+        case dt.datetime():
+            zoned: dt.datetime = objects.zoned(given)
+            return (zoned - objects.EPOCH) // objects.MICROSECOND
+        case dt.date():
+            return (given - objects.EPOCH.date()) // objects.MICROSECOND
+        case dt.timedelta():
+            return given // objects.MICROSECOND
+        case _:
+            return None if given is None else int(given)

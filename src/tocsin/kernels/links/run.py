@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,8 @@ from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
 from tocsin.kernels.reach import Reach
-from tocsin.kernels.run import FEW_ROWS, MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
-from tocsin.kernels.search.function import DONE, FULL, TOO_LONG, TOO_MANY
+from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
+from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends.machine import Machine
 from tocsin.language.ast import Output, Skip
 from tocsin.optimizer.choose import MOST_MEMORY
@@ -114,21 +113,17 @@ class Walker:
             return self._calls(FIRST, size, int(skips), given, (states, size + 3, states * size + 1, size + 2))
         return self._calls(WALK, size, self.limit, [owned, events.limits, *tables, earliest], (size + 2,) * 3)
 
-    def _is_plain(self, text: str, size: int) -> bool:
-        if self.jit is None:
-            return size < FEW_ROWS and not compile.is_worth_compiling(text, size)
-        return not self.jit
-
     def _earliest(self, size: int, states: int, tables: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
         """The table of earliest ends; empty when it would be too large."""
         found = np.full(states * size if states * size <= MOST_ENTRIES else 0, NEVER, np.int32)
         if not len(found):
             return found
-        if self._is_plain(TABLE, size):
+        call = compile.Call(TABLE, size, self.jit)
+        if call.is_plain:
             filled = found.tolist()
-            compile.plain(TABLE)(size, *(table.tolist() for table in tables), filled)
+            call(size, *(table.tolist() for table in tables), filled)
             return np.array(filled, np.int32)
-        compile.fast(TABLE)(size, *tables, found)
+        call(size, *tables, found)
         return found
 
     @property
@@ -153,22 +148,18 @@ class Walker:
     ) -> Iterator[Words]:
         """Call a function until it has visited every start."""
         most_steps = max(MOST_STEPS, self.most * STEPS_PER_MATCH)
-        is_plain, room, begin, status = self._is_plain(text, size), LITTLE_ROOM, 0, FULL
-        arrays: list[Any] = [table.tolist() for table in given] if is_plain else list(given)
+        call, room, begin, status = compile.Call(text, size, self.jit), LITTLE_ROOM, 0, FULL
+        arrays: list[Any] = [table.tolist() for table in given] if call.is_plain else list(given)
         while status != DONE:
-            rents = is_plain and self.jit is None
-            allowed = min(FEW_STEPS, most_steps) if rents else most_steps
+            allowed = min(FEW_STEPS, most_steps) if call.rents else most_steps
             lengths = (*stacks, room, 8 * room, 8 * room)
-            works: list[Any] = [[0] * length if is_plain else np.zeros(length, np.int64) for length in lengths]
-            search = compile.plain(text) if is_plain else compile.fast(text)
-            began, before = time.perf_counter(), begin
-            status, begin, count, _ = map(int, search(size, begin, option, allowed, *arrays, *works))
+            works: list[Any] = [[0] * length if call.is_plain else np.zeros(length, np.int64) for length in lengths]
+            before = begin
+            status, begin, count, _ = call(size, begin, option, allowed, *arrays, *works)
             if status == TOO_MANY or (status == TOO_LONG and allowed == most_steps):
                 raise self.too_many(status, most_steps)
-            if rents:
-                compile.note_plain(text, time.perf_counter() - began)
-            if rents and (status == TOO_LONG or (status == FULL and compile.is_worth_compiling(text, 0))):
-                is_plain, arrays, room = False, list(given), ROOM
+            if call.buys(is_long=status == TOO_LONG):
+                arrays, room = list(given), ROOM
             elif status == FULL and begin == before:
                 room *= 2
                 limits.check_memory(8 * 17 * room, self.memory, self.iterated)

@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from tocsin.kernels.search.function import DONE, FULL, TOO_LONG, TOO_MANY
+from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 
 NEVER = 2**31 - 1  # no place: more events than this do not fit into one task
 # Compiled functions are kept by their text: it names the version of what they call.

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.kernels.expressions.interpret import holds
+from tocsin.expressions.interpret import holds
 from tocsin.kernels.links.events import Linked
 from tocsin.kernels.links.run import Walker, Words
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
-from tocsin.kernels.search.function import TOO_LONG, TOO_MANY
+from tocsin.kernels.search.helpers import TOO_LONG, TOO_MANY
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.expressions.interpret import holds
 from tocsin.gaps import Gaps
-from tocsin.kernels.expressions.interpret import holds
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.language import expressions as ex
@@ -29,11 +29,6 @@ def are_consecutive(view: Flat) -> Mask:
     """As `contiguous`, of a flat view."""
     kept: Mask = view.last - view.first + 1 == view.sizes
     return kept
-
-
-def takes_next(matches: Matches, rows: Rows, query: alg.Query, sources: Sequence[Source]) -> Mask:
-    """Which matches bind, after their first event, always the next that could have been bound (R2)."""
-    return NextTest(rows, query, sources).passes(flatten(matches, rows))
 
 
 def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str, tuple[ex.Expression, ...]]:

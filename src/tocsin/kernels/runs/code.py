@@ -1,40 +1,40 @@
 """The search of an automaton as the text of one function: events in, runs in an arena, the steps of matches out.
 
-It can be called again where it stopped: `at` says where it is, and all it works with are arrays. Those of the arena and
-of the live runs are as `plain` has them; runs in a state without registers are found by the state, others by a hash of
-state and registers. When the arena is full, what no live run can reach is left out, and what has left the window.
+It can be called again where it stopped: `at` holds the position, and all it works with are arrays. Runs in a state
+without registers are found by the state, others by a hash of state and registers. When the arena is full, what no live
+run can reach is left out, and what has left the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START, DerivedEvent
 from tocsin.kernels.expressions.arithmetic import NotNumbers
-from tocsin.kernels.runs.arena import LEAF
-from tocsin.kernels.runs.elements import DOUBLE
-from tocsin.kernels.runs.registers import Lines, Registers, column_names, initial, loaded
+from tocsin.kernels.runs.elements import DOUBLE, KEY, OBJECT, storage
+from tocsin.kernels.runs.objects import Objects
+from tocsin.kernels.runs.registers import Lines, Registers
 from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
 from tocsin.kernels.runs.texts import (
     ARENA,
     AT,
-    DONE,
     GRAPH,
     GRAPHS,
-    GROW,
     HELPERS,
     INPUTS,
+    LEAF,
     LIVE,
     MATCHES,
     POOL,
     WAYS,
-    WIDE,
     WORDS,
     WORK,
 )
 from tocsin.kernels.search.writer import Writer
+
+MOST_ALTERNATIVES = 64  # a longer `if … elif` is slow in plain Python, and one of thousands cannot be parsed
 
 
 @dataclass
@@ -42,7 +42,7 @@ class SearchCode:
     """Writes the search of an automaton."""
 
     tables: Tables
-    registers: Registers
+    registers: Registers | Objects
     has_window: bool
     as_graphs: bool = False
     writer: Writer = field(default_factory=Writer)
@@ -58,24 +58,15 @@ class SearchCode:
         return self.tables.is_ambiguous and not self.as_graphs
 
     @property
-    def register_arrays(self) -> dict[str, str]:
-        """The arrays of registers of live runs, and how they are held."""
-        return {
-            f"live_{full}": held
-            for name in self.registers.numbers
-            for full, held in self.registers.parts(name).values()
-        }
-
-    @property
     def parameters(self) -> list[str]:
         """All parameters after the window and the limit."""
         return [
             "at",
             *INPUTS,
-            *column_names(self.registers.attributes),
+            *self.registers.parameters,
             *ARENA,
             *LIVE,
-            *self.register_arrays,
+            *self.registers.arrays,
             *WORK,
             *(POOL if self.follows_words else ()),
             *self.outputs,
@@ -112,7 +103,7 @@ class SearchCode:
                 w.line("group += 1")
                 w.line("place = -1")
             with w.block("if status < 0:"):
-                w.line(f"status = {DONE}")
+                w.line("status = DONE")
             for place, name in enumerate(AT):
                 w.line(f"at[{place}] = {name}")
             w.line("return status, n_out, n_steps, 0")
@@ -122,12 +113,13 @@ class SearchCode:
         """Room for all that one event can bring."""
         w = self.writer
         with w.block(f"if (live + 1) * {self.most_steps} > live_node.shape[1]:"):
-            w.line(f"status = {WIDE}")
+            w.line("status = WIDE")
             w.line("break")
-        with w.block(f"if nodes + (live + 1) * {2 * self.most_steps} + 2 > len(a_step):"):
+        needed = f"nodes + (live + 1) * {2 * self.most_steps} + 2"
+        with w.block(f"if {needed} > len(a_step):"):
             w.line(f"nodes = compacted({', '.join(ARENA)}, live_node, cur, live, nodes, first)")
-            with w.block("if nodes * 2 > len(a_step):"):
-                w.line(f"status = {GROW}")
+            with w.block(f"if nodes * 2 > len(a_step) or {needed} > len(a_step):"):
+                w.line("status = GROW")
                 w.line("break")
 
     def _event(self) -> None:
@@ -137,7 +129,7 @@ class SearchCode:
         if self.has_window:
             with w.block("while ts - times[first] >= window:"):
                 w.line("first += 1")
-        if any(step.timing for step in self.tables.steps):
+        if isinstance(self.registers, Objects) or any(step.timing for step in self.tables.steps):
             w.line("is_later = i == begin or ts > times[i - 1]")
         w.line("nxt, n_next, accepted = 1 - cur, 0, -1")
         with w.block("for k in range(live + 1):"):
@@ -151,12 +143,8 @@ class SearchCode:
                     with w.block("if ts < own_low[group] or ts > own_high[group]:"):
                         w.line("break")
                 w.line(f"node, state = -1, {START}")
-            word = "if"
-            for state, steps in enumerate(self.tables.leaving):
-                if steps:
-                    with w.block(f"{word} state == {state}:"):
-                        self._state(state, steps)
-                    word = "elif"
+            leaving = [state for state, steps in enumerate(self.tables.leaving) if steps]
+            _choose(w, "state", leaving, self._state)
         w.line("live, cur = n_next, nxt")
         # A slice owns the matches that start in it, but graphs by their end, so that each end has one.
         owned = " and own_low[group] <= ts <= own_high[group]" if self.as_graphs else ""
@@ -165,11 +153,9 @@ class SearchCode:
             if self.follows_words:
                 w.line("pool[0], stack_from[0], pooled = accepted, 0, 1")
 
-    def _state(self, state: int, steps: Iterable[Step]) -> None:
-        for name in self.tables.registers[state]:
-            for full, held in self.registers.parts(name).values():
-                self.writer.line(f"{full} = {loaded(held, f'live_{full}[cur, k]')}")
-        for step in steps:
+    def _state(self, state: int) -> None:
+        self.writer.all(self.registers.loaded(self.tables.registers[state]))
+        for step in self.tables.leaving[state]:
             tests = [f"word & {step.needs} == {step.needs}"] if step.needs else []
             if step.timing != ALWAYS:
                 tests.append("is_later" if step.timing == LATER else "not is_later")
@@ -180,11 +166,11 @@ class SearchCode:
         w, tests = self.writer, []
         if step.guard is not None:
             lines = Lines(prefix=f"g{step.number}_")
-            tests = [self.registers.condition(step.guard, lines)]
+            tests = [self.registers.holds(step, lines)]
             w.all(lines.lines)
         with w.condition(*tests):
             lines = Lines(prefix=f"u{step.number}_")
-            new = self.registers.assigned(step.updates, lines)
+            after = self.registers.after(step, self.tables.registers[step.target], lines)
             w.all(lines.lines)
             if step.source == START:
                 with w.block("if node < 0:"):
@@ -200,7 +186,7 @@ class SearchCode:
                 with w.block("else:"):
                     w.line(f"accepted, nodes = joined({', '.join(ARENA[:4])}, nodes, accepted, history, first)")
             else:
-                self._reach(step.target, new)
+                self._reach(step.target, after)
 
     def _node(self, step: int, before: str, latest: str) -> None:
         self.writer.line(f"a_step[nodes], a_event[nodes], a_before[nodes] = {step}, i, {before}")
@@ -209,31 +195,29 @@ class SearchCode:
 
     def _hash(self, target: int, texts: dict[str, str]) -> str:
         """A number for a state and its registers; of few bits at every step, so that plain Python's is the same."""
-        held = self.register_arrays
         mixed = str(target)
         for full, text in texts.items():
-            kind = held[f"live_{full}"]
-            number = f"hash({text})" if kind == DOUBLE else f"int({text})"
+            is_hashed = self.registers.arrays[f"live_{full}"] in (DOUBLE, KEY)
+            number = f"hash({text})" if is_hashed else f"int({text})"
             mixed = f"(({mixed} & 0xFFFFFFFF) * 0x9E3779B1 + ({number} & 0xFFFFFFFF))"
         return f"({mixed} >> 7)"
 
-    def _reach(self, target: int, new: dict[str, str]) -> None:
+    def _reach(self, target: int, texts: dict[str, str]) -> None:
         """Join the runs that are in the state with the same registers already, or be the first."""
         w = self.writer
-        parts = [full for name in self.tables.registers[target] for full, _ in self.registers.parts(name).values()]
-        texts = {full: new.get(full, full) for full in parts}
+        compared = {full: text for full, text in texts.items() if self.registers.arrays[f"live_{full}"] != OBJECT}
         w.line("slot = -1")
-        if not parts:
+        if not texts:
             with w.block(f"if s_stamp[{target}] == i:"):
                 w.line(f"slot = s_slot[{target}]")
             with w.block("else:"):
                 w.line(f"s_stamp[{target}], s_slot[{target}] = i, n_next")
         else:
-            w.line(f"place_of = {self._hash(target, texts)} & (len(h_slot) - 1)")
+            w.line(f"place_of = {self._hash(target, compared)} & (len(h_slot) - 1)")
             with w.block("while h_stamp[place_of] == i:"):
                 w.line("slot = h_slot[place_of]")
                 same = [f"live_state[nxt, slot] == {target}"]
-                same += [f"live_{full}[nxt, slot] == {text}" for full, text in texts.items()]
+                same += [f"live_{full}[nxt, slot] == {text}" for full, text in compared.items()]
                 with w.block(f"if {' and '.join(same)}:"):
                     w.line("break")
                 w.line("slot = -1")
@@ -257,11 +241,11 @@ class SearchCode:
 
 @dataclass
 class ReplayCode:
-    """Writes the function that tells derived events again from the steps of matches."""
+    """Writes the function that computes derived events from the steps of matches."""
 
     tables: Tables
-    registers: Registers
-    kinds: dict[tuple[int, int], Kind] = field(default_factory=dict)  # of each output
+    registers: Registers | Objects
+    kinds: dict[tuple[int, int], Kind | None] = field(default_factory=dict)  # of each output; None: a Python object
 
     @property
     def outputs(self) -> list[tuple[int, int]]:
@@ -274,53 +258,74 @@ class ReplayCode:
         ]
 
     @property
+    def held(self) -> list[str]:
+        """How each output is held, once the text is written."""
+        kinds = [self.kinds.get(output, Kind.NULL) for output in self.outputs]
+        return [OBJECT if kind is None else storage(kind) for kind in kinds]
+
+    @property
     def parameters(self) -> list[str]:
         """All parameters."""
         made = [f"{what}{number}_{place}" for number, place in self.outputs for what in ("d", "e")]
-        return ["offsets", "steps", "events", *column_names(self.registers.attributes), *made]
+        return ["offsets", "steps", "events", *self.registers.parameters, *made]
 
     def text(self) -> str:
-        """The text; afterwards `kinds` says what the outputs are."""
+        """The text; afterwards `kinds` has the kinds of the outputs."""
         w = Writer()
-        body = Writer()
-        body.depth = 3
-        keyword = "if"
-        for step in self.tables.steps:
-            if step.replays or any(isinstance(output, DerivedEvent) for _, output in step.made):
-                with body.block(f"{keyword} step == {step.number}:"):
-                    self._step(step, body)
-                keyword = "elif"
         w.line("@compiled")
         with w.block(f"def search({', '.join(self.parameters)}):"):
             for number in sorted({number for number, _ in self.outputs}):
                 w.line(f"m{number} = 0")
             with w.block("for match in range(len(offsets) - 1):"):
-                w.all(initial(self.registers))
+                w.all(self.registers.initial)
                 with w.block("for at in range(offsets[match], offsets[match + 1]):"):
                     w.line("step, i = steps[at], events[at]")
-                    w.lines += body.lines
+                    replayed = [
+                        step.number
+                        for step in self.tables.steps
+                        if step.replays or any(isinstance(output, DerivedEvent) for _, output in step.made)
+                    ]
+                    _choose(w, "step", replayed, lambda number: self._step(self.tables.steps[number], w))
             w.line("return 0, 0, 0, 0")
         return w.text
 
     def _step(self, step: Step, w: Writer) -> None:
-        for template, output in step.made:
+        for made, (template, output) in enumerate(step.made):
             if not isinstance(output, DerivedEvent):
                 continue
-            for place, (_, value) in enumerate(output.fields):
+            for place in range(len(output.fields)):
                 lines = Lines(prefix=f"f{step.number}_{template}_{place}_")
-                found = self.registers.value(value, lines)
+                text, null, kind = self.registers.field(step, made, place, lines)
                 w.all(lines.lines)
-                self._note(template, place, found.kind)
-                w.line(f"d{template}_{place}[m{template}] = {found.text}")
-                w.line(f"e{template}_{place}[m{template}] = {found.null or 'False'}")
+                self._note(template, place, kind)
+                w.line(f"d{template}_{place}[m{template}] = {text}")
+                w.line(f"e{template}_{place}[m{template}] = {null}")
             w.line(f"m{template} += 1")
         lines = Lines(prefix=f"u{step.number}_")
-        new = self.registers.assigned(step.replays, lines)
-        w.all(lines.lines)
-        w.all(f"{full} = {text}" for full, text in new.items())
+        changes = self.registers.replayed(step, lines)
+        w.all([*lines.lines, *changes])
 
-    def _note(self, template: int, place: int, kind: Kind) -> None:
+    def _note(self, template: int, place: int, kind: Kind | None) -> None:
+        if kind is None:
+            self.kinds[template, place] = None
+            return
         kinds = {self.kinds.get((template, place), Kind.NULL), kind} - {Kind.NULL}
         if not kinds <= {Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN} or len(kinds) > 1:
             raise NotNumbers  # times, days and ranks are more than their numbers; 1 and 1.0 are different values
         self.kinds[template, place] = next(iter(kinds), Kind.NULL)
+
+
+def _choose(w: Writer, name: str, numbers: Sequence[int], write: Callable[[int], None]) -> None:
+    """One block for each value of a name; where there are many, two halves of them."""
+    if len(numbers) > MOST_ALTERNATIVES:
+        middle = len(numbers) // 2
+        with w.block(f"if {name} < {numbers[middle]}:"):
+            _choose(w, name, numbers[:middle], write)
+        with w.block("else:"):
+            _choose(w, name, numbers[middle:], write)
+        return
+    keyword = "if"
+    for number in numbers:
+        with w.block(f"{keyword} {name} == {number}:"):
+            write(number)
+        keyword = "elif"

@@ -1,7 +1,7 @@
 """A graph as bytes, and back: what a compact row holds beside its events, and the matches that come out of it.
 
 Bytes, little-endian: `TCG2`, a fingerprint of the automaton (8 bytes), the number of nodes, the root and the length of
-the unit (4 each), then three columns of 4-byte integers: steps, events and the nodes before, as in `graphs`. A leaf's
+the unit (4 each), then three columns of 4-byte integers: steps, events and the nodes before, as in `Graphs`. A leaf's
 event is the place of its start in the row's list of starts; a kept step's is the place of its event among the row's
 events. Last comes the unit that durations were converted to, with the attributes that are times, as JSON; it is empty
 for microseconds.
@@ -12,26 +12,31 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.automata.evaluate import Reading
 from tocsin.automata.format import to_text
 from tocsin.automata.model import DerivedEvent, TheEvent
 from tocsin.errors import InvalidInputError
 from tocsin.kernels.model import Integers
-from tocsin.kernels.runs.graphs import ways
-from tocsin.kernels.runs.plain import Replay
+from tocsin.kernels.runs.code import ReplayCode
+from tocsin.kernels.runs.found import Paths
+from tocsin.kernels.runs.functions import replay_of
+from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects, Reading
 from tocsin.kernels.runs.tables import WHOLE, Tables
+from tocsin.kernels.runs.texts import LEAF, UNION
 
 MAGIC = b"TCG2"
 HEADER = struct.Struct("<4s8siii")
 Row = Mapping[str, Any]
 Event = tuple[str, Row]  # its type and its attributes
+Path = list[tuple[int, int]]  # kept steps and the events they read
+Derived = Mapping[tuple[int, int], Iterator[Any]]
 
 
 def fingerprint(tables: Tables) -> bytes:
@@ -103,27 +108,58 @@ def matches_in(
     graph: Graph, tables: Tables, starts: Sequence[Any], events: Sequence[Event]
 ) -> Iterator[tuple[Any, dict[str, list[Row]]]]:
     """The matches of a graph, one by one: the start of each, and what its variables hold."""
-    replay = Replay(tables, lambda event: Reading(events[event][0], 0, events[event][1]))
+    derive = _deriving(tables, events)
     for start, path in ways(graph.steps, graph.events, graph.before, graph.root):
-        bags = _bags(tables, path, events, replay)
+        bags: dict[str, list[Row]] = {}
+        derived = derive(path)
+        for number, event in path:
+            step, row = tables.steps[number], events[event][1]
+            made = [_made(template, output, row, derived) for template, output in step.made]
+            for variable, template, place in step.gives:
+                bags.setdefault(variable, []).append(row if template == WHOLE else made[place])
         if bags:
             yield starts[start], bags
 
 
-def _bags(
-    tables: Tables, path: Sequence[tuple[int, int]], events: Sequence[Event], replay: Replay
-) -> dict[str, list[Row]]:
-    derived = replay.of_one(path) if tables.has_derived else iter(())
-    bags: dict[str, list[Row]] = {}
-    for number, event in path:
-        step, row = tables.steps[number], events[event][1]
-        made = [_made(output, row, derived) for _, output in step.made]
-        for variable, template, place in step.gives:
-            bags.setdefault(variable, []).append(row if template == WHOLE else made[place])
-    return bags
+def _deriving(tables: Tables, events: Sequence[Event]) -> Callable[[Path], Derived]:
+    """A function from one match to the values of its derived events, in order, by template and field."""
+    if not tables.has_derived:
+        return lambda path: {}
+    replaying = replay_of(ReplayCode(tables, Objects(tables)))
+    given = {EVALUATOR: Evaluator(tables, lambda event: Reading(events[event][0], 0, events[event][1]))}
+
+    def derive(path: Path) -> Derived:
+        counts = Counter(template for step, _ in path for template, _ in tables.steps[step].made)
+        steps, read = np.array(path, np.int64).reshape(-1, 2).T
+        zero = np.zeros(1, np.int64)
+        found = replaying.values(Paths(zero, zero, np.array([0, len(path)]), steps, read), given, counts)
+        return {field: iter(values) for field, values in found.items()}
+
+    return derive
 
 
-def _made(output: TheEvent | DerivedEvent, row: Row, derived: Iterator[Sequence[Any]]) -> Row:
+def _made(template: int, output: TheEvent | DerivedEvent, row: Row, derived: Derived) -> Row:
     if isinstance(output, DerivedEvent):
-        return dict(zip((name for name, _ in output.fields), next(derived), strict=True))
+        return {name: next(derived[template, place]) for place, (name, _) in enumerate(output.fields)}
     return {name: None if name in output.absent else row.get(name) for name in output.attributes or ()}
+
+
+def ways(steps: Sequence[int], events: Sequence[int], before: Sequence[int], root: int) -> Iterator[tuple[int, Path]]:
+    """Every match of a graph, lazily: the event it starts with, and its kept steps with their events, in order.
+
+    k matches take time proportional to their lengths plus twice k: an amortized constant for each.
+    """
+    path: Path = []
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        step = steps[node]
+        if step == UNION:
+            waiting += [(events[node], depth), (before[node], depth)]
+            continue
+        del path[depth:]
+        if step == LEAF:
+            yield events[node], path[::-1]
+            continue
+        path.append((step, events[node]))
+        waiting.append((before[node], depth + 1))

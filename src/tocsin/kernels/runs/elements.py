@@ -2,7 +2,7 @@
 
 A value that is NULL spoils an element, but for `count`, `first` and `last`. Sums of integers are kept modulo 2**64 with
 a count of the carries, and stop the query beyond 64 bits (D24). Sums of doubles are compensated after Neumaier.
-`stddev` needs all values: plain Python has it.
+`stddev` needs all values: it is a Python object.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tocsin.kernels.expressions.leaves import Text
 
 Parts = Mapping[str, str]  # a text for each part
 INTEGER, DOUBLE, BOOLEAN = "int", "float", "bool"
+OBJECT, KEY = "object", "key"  # any Python value, and what such a value is compared by
 ZEROS = {INTEGER: "0", DOUBLE: "0.0", BOOLEAN: "False"}
 SUMMED = (Kind.INTEGER, Kind.DOUBLE)
 WHOLE = 2.0**64

@@ -1,19 +1,24 @@
-"""From the steps of runs to matches: what each variable holds, and the events that were made for it."""
+"""What an automaton finds: matches as the steps of their runs, or graphs of them, and what variables hold of these.
+
+A graph has all matches that end at one event, however many they are. It is a list of nodes, children first: as in the
+arena (`texts`), a node is a leaf, a kept step or a union. What has left the window is not part of it, so that every way
+from its root to a leaf is a match.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.limits import check_memory
-from tocsin.kernels.matches import as_indices, picked
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
-from tocsin.kernels.runs.arena import Arena
+from tocsin.kernels.model import Bag, Integers, Made, Matches, Rows, Template
+from tocsin.kernels.runs.objects import identity
 from tocsin.kernels.runs.tables import WHOLE, Tables
+from tocsin.kernels.runs.texts import LEAF, UNION
 from tocsin.optimizer.choose import MOST_MEMORY
 
 # The values of derived events by (template, field), in the order of matches, of their steps and of what each makes; the
@@ -53,38 +58,54 @@ class Paths:
             self.starts[begin:end], self.ends[begin:end], offsets, self.steps[first:last], self.events[first:last]
         )
 
-    def take(self, which: Mask) -> Paths:
-        """Those of a mask."""
-        indices = as_indices(which)
-        offsets, where = picked(self.offsets, indices)
-        return Paths(self.starts[indices], self.ends[indices], offsets, self.steps[where], self.events[where])
 
+@dataclass(frozen=True)
+class Graphs:
+    """Several graphs as columns; events are places in the list that was read.
 
-@dataclass
-class Collected:
-    """Paths in the making."""
+    Attributes
+    ----------
+    starts, ends
+        The earliest start and the end of the matches of each.
+    counts
+        How many matches each has; -1 where 62 bits are not enough.
+    roots
+        The root of each, counted from its first node.
+    offsets
+        The nodes of graph i are those from `offsets[i]` to `offsets[i + 1]`.
+    steps, events, before
+        As in the arena; nodes are counted from the graph's first.
+    """
 
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=lambda: [0])
-    steps: list[int] = field(default_factory=list)
-    events: list[int] = field(default_factory=list)
+    starts: Integers
+    ends: Integers
+    counts: Sequence[int]
+    roots: Integers
+    offsets: Integers
+    steps: Integers
+    events: Integers
+    before: Integers
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def add(self, arena: Arena, start: int, end: int, path: Sequence[int]) -> None:
-        """A match, by the nodes of its kept steps, the last first."""
-        self.starts.append(start)
-        self.ends.append(end)
-        self.steps += [arena.steps[node] for node in reversed(path)]
-        self.events += [arena.events[node] for node in reversed(path)]
-        self.offsets.append(len(self.steps))
 
-    def paths(self) -> Paths:
-        """What was collected."""
-        columns = (self.starts, self.ends, self.offsets, self.steps, self.events)
-        return Paths(*(np.array(column, np.int64) for column in columns))
+def number_of(steps: Sequence[int], events: Sequence[int], before: Sequence[int]) -> list[int]:
+    """How many ways lead from each node to a leaf, exactly."""
+    found: list[int] = []
+    for step, event, node in zip(steps, events, before, strict=True):
+        if step == LEAF:
+            found.append(1)
+        else:
+            found.append(found[node] + found[event] if step == UNION else found[node])
+    return found
+
+
+def exact(graphs: Graphs, number: int) -> int:
+    """How many matches one of several graphs has, in however many digits."""
+    begin, end = int(graphs.offsets[number]), int(graphs.offsets[number + 1])
+    nodes = (column[begin:end].tolist() for column in (graphs.steps, graphs.events, graphs.before))
+    return number_of(*nodes)[int(graphs.roots[number])]
 
 
 def whole_ends(parts: Iterator[Paths], memory: int = MOST_MEMORY) -> Iterator[Paths]:
@@ -185,11 +206,64 @@ def _made(paths: Paths, tables: Tables, rows: Integers, ts: Integers, derive: De
         for number in range(len(tables.templates)):
             own = np.flatnonzero(template == number)
             places[own] = np.arange(len(own))
-    values: Values = {}
+    made: Values = {}
     if tables.has_derived:
-        values = derive(paths, dict(enumerate(np.bincount(template, minlength=len(tables.templates)).tolist())))
+        made = derive(paths, dict(enumerate(np.bincount(template, minlength=len(tables.templates)).tolist())))
     columns = [
-        tuple(values[number, field] for field in range(len(one.attributes))) if one.is_derived else ()
+        tuple(made[number, field] for field in range(len(one.attributes))) if one.is_derived else ()
         for number, one in enumerate(tables.templates)
     ]
     return Made(len(ts), rows[paths.events[taken]], template, places, tuple(columns)), first
+
+
+# --- matches that are equal: two runs of an ambiguous automaton may find the same one (R8, R24) --------------------
+
+
+def bound(matches: Matches) -> Integers:
+    """The matches that bind something at all."""
+    is_bound = np.zeros(len(matches), np.bool_)
+    for held in matches.events.values():
+        is_bound |= np.diff(held.offsets) > 0 if isinstance(held, Bag) else held >= 0
+    return np.flatnonzero(is_bound)
+
+
+def distinct(matches: Matches, paths: Paths, rows: Rows, templates: tuple[Template, ...]) -> Integers:
+    """The first of those that are equal: interval, and bags by variable in no order (R8, R24)."""
+    base = len(rows.ts) if matches.made is None else matches.made.base
+
+    def key_of(number: int) -> Any:
+        return number if number < base or matches.made is None else _made_key(matches.made, number, rows, templates)
+
+    seen: set[Any] = set()
+    kept = []
+    something = set(bound(matches).tolist())
+    held = [
+        (one.offsets.tolist(), one.rows.tolist()) if isinstance(one, Bag) else (None, one.tolist())
+        for one in matches.events.values()
+    ]
+    for match in range(len(matches)):
+        bags = [
+            own[offsets[match] : offsets[match + 1]] if offsets is not None else own[match : match + 1]
+            for offsets, own in held
+        ]
+        key = (
+            int(paths.starts[match]),
+            int(paths.ends[match]),
+            *(tuple(sorted(map(repr, map(key_of, bag)))) for bag in bags),
+        )
+        if match in something and key not in seen:
+            seen.add(key)
+            kept.append(match)
+    return np.array(kept, np.int64)
+
+
+def _made_key(made: Made, number: int, rows: Rows, templates: tuple[Template, ...]) -> Any:
+    """An event that was made is what its values are."""
+    number -= made.base
+    row, template = int(made.rows[number]), templates[int(made.templates[number])]
+    if template.is_derived:
+        held = [column[int(made.places[number])] for column in made.columns[int(made.templates[number])]]
+    else:
+        event = rows.event(row) if rows.event is not None else {}
+        held = [event.get(name) if name in template.kept else None for name in template.attributes]
+    return (row, template.is_derived, sorted(zip(template.attributes, map(identity, held), strict=True)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
@@ -17,7 +18,8 @@ from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.model import WORD_BITS, Source
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
-from tocsin.kernels.runs.compiled import Replaying, Search, replay_of, search_of
+from tocsin.kernels.runs.functions import Replaying, Search, replay_of, search_of
+from tocsin.kernels.runs.objects import Objects
 from tocsin.kernels.runs.registers import Attributes, Registers
 from tocsin.kernels.runs.running import Bits, RunKernel
 from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
@@ -65,29 +67,30 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
     )
 
 
-def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search | None, Search | None, Replaying | None, Attributes]:
-    """The generated functions, and the attributes they read; None for one whose registers are not all numbers."""
+def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search, Search, Replaying, Attributes]:
+    """The generated functions, and the attributes they read; where registers are not all numbers, they are objects."""
     # What is compiled reads the letters of an event from one word.
-    compiled = ((True, True), (True, False), (False, True)) if len(found.letters) <= WORD_BITS else ((False, True),)
-    for with_search, with_replay in compiled:
+    has_numbers = (True, False) if len(found.letters) <= WORD_BITS else (False,)
+    for of_search, of_replay in product(has_numbers, (True, False)):
         attributes = Attributes(lambda node: _type_of(node, bound.schemas))
+        search: Registers | Objects = Objects(found)
+        replay: Registers | Objects = Objects(found)
         try:
-            search = replay = None
-            if with_search:
+            if of_search:
                 search = Registers((step.updates for step in found.steps), _guards(found), attributes)
-            if with_replay:
+            if of_replay:
                 replay = Registers((step.replays for step in found.steps), _fields(found), attributes)
             # Only now are all columns known.
             has_window = bound.query.window_us is not None
             return (
-                None if search is None else search_of(SearchCode(found, search, has_window)),
-                None if search is None else search_of(SearchCode(found, search, has_window, as_graphs=True)),
-                None if replay is None else replay_of(ReplayCode(found, replay)),
+                search_of(SearchCode(found, search, has_window)),
+                search_of(SearchCode(found, search, has_window, as_graphs=True)),
+                replay_of(ReplayCode(found, replay)),
                 attributes,
             )
         except NotNumbers:
             continue
-    return None, None, None, Attributes(lambda node: NULL)
+    raise AssertionError("objects hold every value")
 
 
 def _guards(found: Tables) -> list[ex.Expression]:
@@ -155,14 +158,14 @@ def _wants(
     found: Tables,
     types: tuple[str, ...],
     schemas: Mapping[str, Schema],
-    search: Search | None,
-    replaying: Replaying | None,
+    search: Search,
+    replaying: Replaying,
 ) -> dict[str, tuple[str, ...]]:
     """The attributes that plain Python reads, and those that tell equal matches apart."""
     read: list[ex.Expression] = []
-    if search is None:
+    if search.is_plain:
         read += [*_guards(found), *(value for step in found.steps for _, value in step.updates)]
-    if replaying is None:
+    if replaying.is_plain:
         read += [*_fields(found), *(value for step in found.steps for _, value in step.replays)]
     names = {
         node.path[0]

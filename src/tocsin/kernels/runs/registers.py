@@ -1,6 +1,6 @@
 """Registers as numbers: what each holds, and the statements that guards, updates and derived events are.
 
-Where one of them is no number (a text that is computed, a decimal, a user's monoid), `plain` runs the automaton.
+Where one of them is no number (a text that is computed, a decimal, a user-defined aggregate), `objects` holds them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import TypeAlias
 
 from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import Update
+from tocsin.automata.model import DerivedEvent, Update
 from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.leaves import Text
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
 from tocsin.kernels.runs.elements import BOOLEAN, ZEROS, Element, Parts, element, storage
+from tocsin.kernels.runs.tables import Step
 from tocsin.language import expressions as ex
 
 EVENT = "#e"  # what carried expressions call the event
@@ -102,11 +103,6 @@ class Attributes:
             )
             for path, slot in self.slots.items()
         )
-
-
-def column_names(attributes: Attributes) -> list[str]:
-    """The parameters of the columns: values, and which are NULL."""
-    return [name for place in range(len(attributes.slots)) for name in (f"c{place}", f"n{place}")]
 
 
 class Registers:
@@ -195,6 +191,48 @@ class Registers:
         self.held[name] = Scalar(next(iter(kinds), Kind.NULL), ranks)
         return self.held[name] != old
 
+    # --- what a search and a replay are written with ---
+
+    @property
+    def arrays(self) -> dict[str, str]:
+        """The arrays of live runs, and how they are held."""
+        return {f"live_{full}": held for name in self.numbers for full, held in self.parts(name).values()}
+
+    @property
+    def parameters(self) -> list[str]:
+        """The inputs of a function that computes them: the columns, values and which are NULL."""
+        return [name for place in range(len(self.attributes.slots)) for name in (f"c{place}", f"n{place}")]
+
+    def loaded(self, names: Iterable[str]) -> list[str]:
+        """Statements that read the registers of live run `k`, as Python's own numbers: they neither wrap nor warn."""
+        return [f"{full} = {held}(live_{full}[cur, k])" for name in names for full, held in self.parts(name).values()]
+
+    def holds(self, step: Step, lines: Lines) -> str:
+        """A text that is true when the guard of a step is TRUE."""
+        assert step.guard is not None
+        return condition_code(self._leaves(step.guard, lines), self.attributes.unite)
+
+    def after(self, step: Step, names: Iterable[str], lines: Lines) -> dict[str, str]:
+        """The registers of these names after a step: part's name → a text."""
+        new = self.assigned(step.updates, lines)
+        return {full: new.get(full, full) for name in names for full, _ in self.parts(name).values()}
+
+    @property
+    def initial(self) -> list[str]:
+        """Statements that give every part a value of its kind."""
+        return [f"{full} = {ZEROS[held]}" for name in self.numbers for full, held in self.parts(name).values()]
+
+    def field(self, step: Step, made: int, place: int, lines: Lines) -> tuple[str, str, Kind]:
+        """A field of a derived event that a step makes: its value, whether it is NULL, and its kind."""
+        output = step.made[made][1]
+        assert isinstance(output, DerivedEvent)
+        found = self.value(output.fields[place][1], lines)
+        return found.text, found.null or "False", found.kind
+
+    def replayed(self, step: Step, lines: Lines) -> list[str]:
+        """Statements that change the registers of derived events as a step does."""
+        return [f"{full} = {text}" for full, text in self.assigned(step.replays, lines).items()]
+
     # --- texts ---
 
     def parts(self, name: str) -> dict[str, tuple[str, str]]:
@@ -204,10 +242,6 @@ class Registers:
     def value(self, expression: ex.Expression, lines: Lines) -> Text:
         """The value of an expression."""
         return value_code(self._leaves(expression, lines), self.attributes.unite)
-
-    def condition(self, expression: ex.Expression, lines: Lines) -> str:
-        """A text that is true when an expression is TRUE."""
-        return condition_code(self._leaves(expression, lines), self.attributes.unite)
 
     def assigned(self, updates: Sequence[Update], lines: Lines) -> dict[str, str]:
         """The parts of registers after updates that happen side by side: part's name → a name in `lines`."""
@@ -296,13 +330,3 @@ def _spine(node: ex.Expression) -> Iterator[ex.Expression]:
         yield node.right
         node = node.left
     yield node
-
-
-def initial(registers: Registers) -> list[str]:
-    """Statements that give every part a value of its kind."""
-    return [f"{full} = {ZEROS[held]}" for name in registers.numbers for full, held in registers.parts(name).values()]
-
-
-def loaded(held: str, text: str) -> str:
-    """An entry of an array as one of Python's own numbers, which neither wrap around nor warn."""
-    return f"{held}({text})"

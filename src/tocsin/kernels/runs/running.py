@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,25 +10,19 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.automata.evaluate import Reading
 from tocsin.automata.model import Automaton
 from tocsin.kernels import searches
 from tocsin.kernels.instants import apart
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Template, has_any
-from tocsin.kernels.runs.arena import UNION
-from tocsin.kernels.runs.compiled import Replaying, Search, Task, in_order
-from tocsin.kernels.runs.duplicates import bound, distinct
-from tocsin.kernels.runs.found import Collected, Derive, Paths, matches_of, whole_ends
-from tocsin.kernels.runs.graphs import Graphs, exact, graphs_of
-from tocsin.kernels.runs.limits import too_many_matches
-from tocsin.kernels.runs.plain import PlainSearch, Replay
-from tocsin.kernels.runs.stepping import Accepted, Read
+from tocsin.kernels.runs.found import Derive, Graphs, Paths, bound, distinct, exact, matches_of, whole_ends
+from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, too_many_matches
+from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Reading
 from tocsin.kernels.runs.tables import Tables
+from tocsin.kernels.runs.texts import UNION
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
-ROOM = 1 << 16
 UNLIMITED = 1 << 62
 
 
@@ -52,16 +45,16 @@ class RunKernel(searches.Search):
     letters
         How its letters are read.
     search, graphing, replaying
-        The generated functions, where all registers are numbers: matches one by one, as graphs, and derived events.
+        The generated functions: matches one by one, as graphs, and derived events.
     unit
         The unit that the query has been converted to; a graph keeps it, for what enumerates its matches.
     """
 
     tables: Tables
     letters: tuple[Bits, ...]
-    search: Search | None = None
-    graphing: Search | None = None
-    replaying: Replaying | None = None
+    search: Search
+    graphing: Search
+    replaying: Replaying
     unit: Unit = MICROSECONDS
 
     @property
@@ -121,11 +114,7 @@ class RunKernel(searches.Search):
         Every match is one way; ask only where the automaton is not ambiguous. A slice owns the matches that end in it.
         """
         events = self._events(rows)
-        if self.graphing is not None:
-            found = self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, UNLIMITED, jit))
-        else:
-            found = graphs_of(self._plain(rows, events, owns_by_end=True))
-        for some in found:
+        for some in self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, UNLIMITED, jit)):
             is_event = some.steps != UNION
             counts = [exact(some, number) if count < 0 else count for number, count in enumerate(some.counts)]
             yield replace(
@@ -142,20 +131,12 @@ class RunKernel(searches.Search):
 
     def _paths(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Iterator[Paths]:
         """The runs that have ended, those that are owned."""
-        if self.search is None:
-            labels = self.tables.labels if self.tables.is_ambiguous else None
-            return paths_of(self._plain(rows, events), most, labels)
         return self.search.paths(self._task(rows, events, most, memory, jit))
 
     def _task(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Task:
-        letters = self._letters(rows.flags[events.rows])
+        letters, objects = self._letters(rows.flags[events.rows]), self._evaluator(rows, events)
         events, window_us = self._moved(rows, events)
-        return Task(events, letters, rows.columns, window_us, most, jit, memory)
-
-    def _plain(self, rows: Rows, events: Merged, *, owns_by_end: bool = False) -> Iterator[Accepted]:
-        letters, read = self._letters(rows.flags[events.rows]), self._reader(rows, events)
-        events, window_us = self._moved(rows, events)
-        return PlainSearch(self.tables, read, window_us, owns_by_end).accepted(events, letters)
+        return Task(events, letters, rows.columns, objects, window_us, most, jit, memory)
 
     def _moved(self, rows: Rows, events: Merged) -> tuple[Merged, int | None]:
         """The events and the window as the search compares them: tie columns are part of the time."""
@@ -168,10 +149,8 @@ class RunKernel(searches.Search):
         return replace(self, owns_by_end=True, back_us=self.ahead_us, ahead_us=0, wants=wants)
 
     def _derive(self, rows: Rows, events: Merged, jit: bool | None) -> Derive:
-        if self.replaying is None:
-            return Replay(self.tables, self._reader(rows, events)).values
-        replaying, columns = self.replaying, in_order(rows.columns, events.rows)
-        return lambda paths, counts: replaying.values(paths, columns, counts, jit)
+        given = {**in_order(rows.columns, events.rows), EVALUATOR: self._evaluator(rows, events)}
+        return lambda paths, counts: self.replaying.values(paths, given, counts, jit)
 
     def _letters(self, flags: Flags) -> Integers:
         # Numbers of Python where 64 bits are too few: then nothing is compiled.
@@ -182,32 +161,11 @@ class RunKernel(searches.Search):
             words |= (is_true ^ letter.is_inverted).astype(np.int64).astype(kind) << place
         return words
 
-    def _reader(self, rows: Rows, events: Merged) -> Read:
+    def _evaluator(self, rows: Rows, events: Merged) -> Evaluator:
         def read(event: int) -> Reading:
             row = int(events.rows[event])
             kind = self.types[int(rows.kinds[row])] if rows.kinds is not None else self.types[0]
             values = rows.event(row) if rows.event is not None and rows.flags[row].any() else {}
             return Reading(kind, int(rows.ts[row]), values)
 
-        return read
-
-
-def paths_of(ends: Iterable[Accepted], most: int, labels: Sequence[int] | None) -> Iterator[Paths]:
-    """The matches that are ways through arenas, some at a time; with labels, ways with the same ones are one."""
-    found = Collected()
-    counts: Counter[int] = Counter()
-    for accepted in ends:
-        arena, node, first = accepted.arena, accepted.node, accepted.first
-        ways = arena.ways(node, first) if labels is None else arena.words(node, first, labels)
-        for start, path in ways:
-            if not path:
-                continue
-            found.add(arena, start, accepted.end, path)
-            counts[start] += 1
-            if counts[start] > most:
-                raise too_many_matches(most)
-            if len(found) >= ROOM or len(found.steps) >= 4 * ROOM:
-                yield found.paths()
-                found = Collected()
-    if len(found):
-        yield found.paths()
+        return Evaluator(self.tables, read)

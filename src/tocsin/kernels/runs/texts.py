@@ -6,14 +6,28 @@ HELPERS      join two histories; leave out what no live run can reach
 WAYS         the matches that end at an event, one after the other, where each is one way through the arena
 WORDS        the same where several ways may bind the same events: all of those are followed together
 GRAPH        the same as one graph: the part of the arena that they are ways through, and how many they are
+
+The arena holds the histories of all runs in one graph, shared by starts; matches are its ways. A node is a number:
+
+column      of a kept step             of a LEAF             of a UNION
+------      --------------             ---------             ----------
+a_step      its number                 LEAF                  UNION
+a_event     the event it read          the event it began    one side
+a_before    the history before it      -1                    the other side, with the later start
+a_latest    the latest event that a run below began with
+
+Runs that began at different events go on as one when they are in one state with equal registers, so that an event
+costs as much as there are such pairs, and not as many times as there are starts in the window. A history whose latest
+start has left the window is passed over in one step, and the larger side of a union is looked at first. Ways are as
+many as runs, and each is followed in time proportional to its length (003 §7 calls that output-linear delay). Where
+several ways may bind the same events, those that agree are followed together from the last step on, so that each comes
+once, however many ways lead to it. A union one side of which has left the window costs a step more, once per event that
+it is looked at from.
 """
 
 from __future__ import annotations
 
-from tocsin.kernels.runs.arena import LEAF, UNION
-
-# Why a call returns: all is done; the outputs are full; and too small are the stack, the arena, the lists of runs.
-DONE, FULL, DEEP, GROW, WIDE, TOO_MANY = range(6)
+LEAF, UNION = -1, -2
 AT = ("group", "place", "first", "live", "nodes", "cur", "stack", "end", "pooled", "stamp")
 ARENA = ("a_step", "a_event", "a_before", "a_latest", "a_new", "a_mark")
 INPUTS = ("times", "words", "group_from", "group_to", "own_low", "own_high")
@@ -81,7 +95,7 @@ while stack > 0:
     if step == {UNION}:
         if stack + 2 > len(stack_node):
             stack += 1
-            status = {DEEP}
+            status = DEEP
             break
         stack_node[stack] = a_event[node]
         stack_depth[stack] = depth
@@ -92,14 +106,14 @@ while stack > 0:
     if step == {LEAF}:
         if n_out == len(out_start) or n_steps + depth > len(out_step):
             stack += 1
-            status = {FULL}
+            status = FULL
             break
         if depth == 0:
             continue
         start = a_event[node]
         counts[start] += 1
         if counts[start] > most:
-            status = {TOO_MANY}
+            status = TOO_MANY
             break
         for k in range(depth):
             kept = path[depth - 1 - k]
@@ -113,7 +127,7 @@ while stack > 0:
         continue
     if depth == len(path):
         stack += 1
-        status = {DEEP}
+        status = DEEP
         break
     path[depth] = node
     stack_node[stack] = a_before[node]
@@ -126,7 +140,7 @@ while stack > 0:
     top = stack - 1
     depth = stack_depth[top]
     if depth >= len(path):
-        status = {DEEP}
+        status = DEEP
         break
     if depth > 0:
         path[depth - 1] = stack_node[top]
@@ -149,7 +163,7 @@ while stack > 0:
             pooled += 1
     low = stack_from[top]
     if k < pooled or stack + pooled - low > len(stack_node):
-        status = {DEEP}
+        status = DEEP
         break
     leaves = 0
     for k in range(low, pooled):
@@ -160,7 +174,7 @@ while stack > 0:
         else:
             pool_key[k] = int(a_event[node]) * len(labels) + labels[a_step[node]]
     if n_out + leaves > len(out_start) or n_steps + leaves * depth > len(out_step):
-        status = {FULL}
+        status = FULL
         break
     if pooled - low > 1:
         order = np.argsort(pool_key[low:pooled])
@@ -173,7 +187,7 @@ while stack > 0:
             continue
         counts[start] += 1
         if counts[start] > most:
-            status = {TOO_MANY}
+            status = TOO_MANY
             break
         for step in range(depth):
             kept = path[depth - 1 - step]
@@ -218,7 +232,7 @@ if stack > 0:
             a_mark[g_list[k]] = -1
         stack_node[0] = root
         stack = 1
-        status = {FULL}
+        status = FULL
         break
     g_list[:found] = np.sort(g_list[:found])
     least = end

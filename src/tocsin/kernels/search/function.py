@@ -26,7 +26,6 @@ from tocsin.kernels.search.gatherings import Gatherings
 from tocsin.kernels.search.program import Line, Pick, Search, Table
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
-DONE, FULL, DEEP, TOO_MANY, TOO_LONG = 0, 1, 2, 3, 4
 DOUBLES = "out_double"  # outputs that are called so hold doubles
 FIXED_PARAMETERS = ("groups", "group", "begin", "most", "most_steps", "needs", "own_low", "own_high")
 

@@ -1,4 +1,4 @@
-"""The small functions that generated code calls; plain Python that numba compiles."""
+"""What generated code refers to: the statuses that it returns, and small functions that numba compiles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 LEAST = -(2**63)
 MOST = 2**63 - 1
 LINEAR = 4
+# Why a call returns: it is done, or the outputs are full; the stacks, the arena or the list of runs are too small; one
+# start has too many matches, or takes too many steps. After `DONE`, `TOO_MANY` and `TOO_LONG` it does not go on.
+DONE, FULL, DEEP, GROW, WIDE, TOO_MANY, TOO_LONG = range(7)
 
 
 def first_after(times: Any, floor: int, low: int, high: int) -> int:

@@ -7,21 +7,19 @@ Conditions of FILTER are expressions already: an atom `x[price > 5]` is an `Ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
-from tocsin.language.ast import Column, Key, Output, Window
+from tocsin.language.ast import Clauses
 from tocsin.language.expressions import Expression
 from tocsin.language.monoids import Monoid
-from tocsin.source import Source, Where
+from tocsin.source import Where, Written
 
 
 @dataclass(frozen=True)
-class Formula:
-    """A node; `where` is the place it was written, for messages only."""
-
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+class Formula(Written):
+    """A node of a formula."""
 
     def children(self) -> tuple[Formula, ...]:
         """The operands, from left to right."""
@@ -109,12 +107,11 @@ class Filter(_One):
 
 
 @dataclass(frozen=True)
-class Kept:
+class Kept(Written):
     """One item of PROJECT: a variable, perhaps with the attributes that its events keep."""
 
     variable: str
     attributes: tuple[str, ...] | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ class Project(_One):
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Written):
     """One value of AGG: `name <- function(variable.path)`; `count(x)` has an empty path."""
 
     name: str
@@ -134,7 +131,6 @@ class Fold:
     path: tuple[str, ...] = ()
     distinct: bool = False
     monoid: Monoid | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -157,33 +153,7 @@ def joined(kind: type[S], *parts: Formula, where: Where = None) -> S:
 
 
 @dataclass(frozen=True)
-class Query:
-    """A formula with its clauses; those left out have their default.
-
-    `places` are those of the clauses, by the name of their field. What only SASE+ has clauses for is constant.
-    """
+class Query(Clauses):
+    """A formula with its clauses."""
 
     formula: Formula
-    partition_by: tuple[Key, ...] = ()
-    within: Window | None = None
-    returns: tuple[Column, ...] = ()
-    group_by: tuple[Expression, ...] = ()
-    having: Expression | None = None
-    every: Window | None = None
-    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
-    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
-
-    @property
-    def output(self) -> Output:
-        """Every match is reported."""
-        return Output.ALL
-
-    @property
-    def timeouts(self) -> bool:
-        """Time-outs are not."""
-        return False
-
-    def place(self, clause: str) -> Where:
-        """Where a clause is written, or else the whole query."""
-        return self.places.get(clause, self.where)

@@ -13,9 +13,8 @@ from lark.tree import Meta
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
+from tocsin.language.build import Clause, ClauseBuilder, unquoted_name, without_tokens
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.sase.build_clauses import Clause, ClauseBuilder
-from tocsin.language.sase.build_expression import unquoted_name
 from tocsin.source import Place
 
 Suffix = Callable[[ast.Formula, Place], ast.Formula]
@@ -38,10 +37,10 @@ class FormulaBuilder(ClauseBuilder):
         return part
 
     def any(self, meta: Meta, *parts: Any) -> ast.Formula:
-        return ast.joined(ast.Any, *_formulas(parts), where=self._place(meta))
+        return ast.joined(ast.Any, *without_tokens(parts), where=self._place(meta))
 
     def intersection(self, meta: Meta, *parts: Any) -> ast.Formula:
-        return ast.joined(ast.Both, *_formulas(parts), where=self._place(meta))
+        return ast.joined(ast.Both, *without_tokens(parts), where=self._place(meta))
 
     def steps(self, meta: Meta, first: ast.Formula, *rest: Any) -> ast.Formula:
         found = first
@@ -169,7 +168,3 @@ def _bag_predicate(variable: str, conjunct: ex.Expression) -> ex.BagPredicate | 
             return ex.BagPredicate(BAG_PREDICATES[function], variable, (first, *path), where=conjunct.where)
         case _:
             return None
-
-
-def _formulas(parts: tuple[Any, ...]) -> list[ast.Formula]:
-    return [part for part in parts if not isinstance(part, Token)]

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from lark import Lark
-from lark.exceptions import UnexpectedInput, VisitError
-
 from tocsin.language.acel import ast
 from tocsin.language.acel.build import FormulaBuilder
-from tocsin.language.acel.messages import syntax_error
-from tocsin.language.grammars import (
-    DEEPEST,
-    LONGEST_TEXT,
-    grammar,
-    nested_too_deep,
-    refuse_deep_nesting,
-    refuse_long,
-)
+from tocsin.language.acel.habits import syntax_error
+from tocsin.language.grammars import DEEPEST, LONGEST_TEXT, grammar, nested_too_deep, read, refuse_long
 from tocsin.language.monoids import Monoids
 from tocsin.source import Place, Source
 
@@ -50,22 +40,10 @@ def parse(
     """
     source = Source(text, name)
     refuse_long(source, max_text)
-    try:
-        tree = _grammar().parse(text, start="query")
-    except UnexpectedInput:
-        raise syntax_error(source, _grammar()) from None
-    refuse_deep_nesting(tree, source)
-    try:
-        query = FormulaBuilder(source, monoids).transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
+    query = read(source, grammar("acel"), "query", FormulaBuilder(source, monoids), syntax_error)
     assert isinstance(query, ast.Query)
     _refuse_deep_formula(query.formula)
     return query
-
-
-def _grammar() -> Lark:
-    return grammar("acel")
 
 
 def _refuse_deep_formula(formula: ast.Formula) -> None:

@@ -5,21 +5,18 @@
 
 from __future__ import annotations
 
-import re
-
 from tocsin import errors
-from tocsin.language import ast as clauses
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.sase.printer import bare, print_clauses, print_expression
-from tocsin.language.sase.words import quoted
+from tocsin.language.sase.words import any_of, quoted
 
 # No event type and no variable is called so without backquotes.
 RESERVED = (
     *("AGG", "AND", "AS", "EVERY", "FILTER", "GROUP", "HAVING", "NOT", "OR"),
     *("PARTITION", "PATTERN", "PROJECT", "RETURN", "WITHIN"),
 )
-AS_VARIABLE = re.compile("|".join(RESERVED), re.IGNORECASE)
+AS_VARIABLE = any_of(RESERVED)
 
 # How tightly a formula binds, from the loosest: grammar.lark, section 2.
 FILTER, OR, AND, CHAIN, REPEATED = range(5)
@@ -35,16 +32,7 @@ def print_query(query: ast.Query) -> str:
     SELL AS s ; BUY@+ FILTER s[price > 100] AND s[same(name)]
     WITHIN 90 SECONDS
     """
-    shared = clauses.Query(
-        clauses.Event(""),
-        partition_by=query.partition_by,
-        within=query.within,
-        returns=query.returns,
-        group_by=query.group_by,
-        having=query.having,
-        every=query.every,
-    )
-    return "\n".join([print_formula(query.formula), *print_clauses(shared)])
+    return "\n".join([print_formula(query.formula), *print_clauses(query)])
 
 
 def print_formula(formula: ast.Formula) -> str:

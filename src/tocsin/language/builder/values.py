@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import expressions as ex
-from tocsin.language.sase.build_expression import whole_variable
+from tocsin.language.build import whole_variable
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import caller

@@ -12,62 +12,56 @@ from enum import Enum
 
 from tocsin.language.ast import Quantifier, Selection
 from tocsin.language.expressions import Expression
-from tocsin.source import Source, Where
+from tocsin.source import Source, Where, Written
 
 
 @dataclass(frozen=True)
-class TypeName:
+class TypeName(Written):
     """`String`, or `[String; 3]`, which holds up to three of them."""
 
     name: str
     length: int | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Slot:
+class Slot(Written):
     """An attribute of a template."""
 
     name: str
     type: TypeName
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Template:
+class Template(Written):
     """`template T { a : Integer }`: a type of events."""
 
     name: str
     slots: tuple[Slot, ...]
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Reference:
+class Reference(Written):
     """What a pattern is of: a template, or a named pattern with its arguments."""
 
     name: str
     arguments: tuple[Expression, ...] = ()
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Parameter(Written):
     """A name that stands for a value in a named pattern."""
 
     name: str
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Definition:
+class Definition(Written):
     """`pattern Large(limit) : Transfer { amount >= limit }`: a pattern to be used by name."""
 
     name: str
     parameters: tuple[Parameter, ...]
     base: Reference
     conditions: tuple[Expression, ...]
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 class Sort(Enum):
@@ -79,7 +73,7 @@ class Sort(Enum):
 
 
 @dataclass(frozen=True)
-class Pattern:
+class Pattern(Written):
     """`v : T { … }`, `no v : T { … }`, `all v : T { … }`, `v : T+ { … }`."""
 
     variable: str
@@ -87,12 +81,11 @@ class Pattern:
     conditions: tuple[Expression, ...] = ()
     sort: Sort = Sort.ONE
     quantifier: Quantifier | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
     name_where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Distance:
+class Distance(Written):
     """`v in w [l, u]`: `w.ts + l ≤ v.ts ≤ w.ts + u`."""
 
     variable: str
@@ -100,58 +93,52 @@ class Distance:
     least_us: int
     most_us: int
     sort: Sort = Sort.ONE
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Written):
     """`distinct(v, w)`: no two of these variables hold the same event."""
 
     variables: tuple[str, ...]
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Unordered:
+class Unordered(Written):
     """`unordered(v, w)`: it does not matter which of these variables holds which event."""
 
     variables: tuple[str, ...]
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 Constraint = Distance | Distinct | Unordered
 
 
 @dataclass(frozen=True)
-class Assignment:
+class Assignment(Written):
     """`attribute = value` of an emitted event."""
 
     name: str
     value: Expression
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Emission:
+class Emission(Written):
     """`emit T at time with { … }`."""
 
     template: str
     at: Expression
     values: tuple[Assignment, ...]
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
     name_where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Reaction:
+class Reaction(Written):
     """`do_something(a.x)` in `then`: a call that emits nothing."""
 
     call: Expression
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Written):
     """`rule R where … when … select … then …`."""
 
     name: str
@@ -159,7 +146,6 @@ class Rule:
     constraints: tuple[Constraint, ...] = ()
     selection: Selection = Selection.ANY
     reactions: tuple[Emission | Reaction, ...] = ()
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
     name_where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
@@ -169,23 +155,21 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Use:
+class Use(Written):
     """`use types`: everything that another text declares."""
 
     module: str
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 Declaration = Use | Template | Definition | Rule
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Written):
     """A whole text: its declarations in the order they are written."""
 
     declarations: tuple[Declaration, ...]
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def uses(self) -> tuple[Use, ...]:

@@ -14,8 +14,8 @@ from tocsin.errors import QuerySyntaxError, did_you_mean
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Quantifier, Selection
+from tocsin.language.build import ExpressionBuilder, unquoted_name
 from tocsin.language.partelang import ast
-from tocsin.language.sase.build_expression import ExpressionBuilder, unquoted_name
 from tocsin.source import Place
 
 POLICIES = (Selection.ANY, Selection.NEXT, Selection.CONTIGUOUS)

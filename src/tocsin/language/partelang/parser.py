@@ -6,15 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from lark import Lark
-from lark.exceptions import UnexpectedInput, VisitError
-
 from tocsin import errors
-from tocsin.language.grammars import LONGEST_TEXT, grammar, refuse_deep_nesting, refuse_long
+from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.build import ProgramBuilder
-from tocsin.language.partelang.messages import syntax_error
-from tocsin.language.partelang.messages.situation import without_comments
+from tocsin.language.partelang.habits import syntax_error, without_comments
 from tocsin.source import Place, Source, Where
 
 # Where a declaration begins, as far as can be told from a text that is not a program.
@@ -59,18 +55,11 @@ def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> 
 
 
 def _program(source: Source) -> ast.Program:
-    try:
-        tree = _grammar().parse(source.text, start="program")
-    except UnexpectedInput:
-        raise syntax_error(source, _grammar()) from None
-    refuse_deep_nesting(tree, source)
-    try:
-        program = ProgramBuilder(source).transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
+    parser = grammar("partelang", "program")
+    program = read(source, parser, "program", ProgramBuilder(source), syntax_error)
     assert isinstance(program, ast.Program)
     if not program.declarations:
-        raise syntax_error(source, _grammar())
+        raise syntax_error(source, parser, "program")
     return program
 
 
@@ -96,7 +85,3 @@ def _problem(part: Source, whole: Source, start: int) -> errors.QuerySyntaxError
 
 def _moved(place: Where, whole: Source, start: int) -> Where:
     return Place(whole, place.start + start, place.end + start) if isinstance(place, Place) else place
-
-
-def _grammar() -> Lark:
-    return grammar("partelang", "program")

@@ -14,7 +14,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.ast import Quantifier, Selection
 from tocsin.language.partelang import ast
 from tocsin.language.sase.printer import print_expression
-from tocsin.language.sase.words import quoted
+from tocsin.language.sase.words import any_of, quoted
 
 # No template, pattern, rule, variable or module is printed so without backquotes: the second row are words that are
 # keywords only in some places.
@@ -22,7 +22,7 @@ RESERVED = (
     *("template", "rule", "where", "when", "then", "emit", "at", "with", "no", "in"),
     *("all", "select", "pattern", "use", "distinct"),
 )
-AS_IDENT = re.compile("|".join(RESERVED), re.IGNORECASE)
+AS_IDENT = any_of(RESERVED)
 WIDTH = 100
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Lark
-from lark.exceptions import UnexpectedInput, VisitError
-
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.language.grammars import LONGEST_TEXT, grammar, refuse_deep_nesting, refuse_long
+from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.monoids import Monoids
-from tocsin.language.sase.build_query import QueryBuilder
-from tocsin.language.sase.messages import syntax_error
+from tocsin.language.sase.build import QueryBuilder
+from tocsin.language.sase.habits import syntax_error
 from tocsin.source import Source
 
 
@@ -67,16 +64,4 @@ def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
 
 def _read(source: Source, start: str, monoids: Monoids | None = None, max_text: int = LONGEST_TEXT) -> Any:
     refuse_long(source, max_text)
-    try:
-        tree = _grammar().parse(source.text, start=start)
-    except UnexpectedInput:
-        raise syntax_error(source, _grammar(), start) from None
-    refuse_deep_nesting(tree, source)
-    try:
-        return QueryBuilder(source, monoids).transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
-
-
-def _grammar() -> Lark:
-    return grammar("sase")
+    return read(source, grammar("sase"), start, QueryBuilder(source, monoids), syntax_error)

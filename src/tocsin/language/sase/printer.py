@@ -47,7 +47,7 @@ def print_query(query: ast.Query) -> str:
     return "\n".join([f"PATTERN {_element(query.pattern)}", *print_clauses(query)])
 
 
-def print_clauses(query: ast.Query) -> list[str]:
+def print_clauses(query: ast.Clauses) -> list[str]:
     """The clauses of a query that do not say the default, one line each."""
     lines = []
     if query.partition_by:

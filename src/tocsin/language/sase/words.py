@@ -51,14 +51,15 @@ RESERVED_IN_CONDITIONS = (
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
-def _any_of(words: tuple[str, ...]) -> re.Pattern[str]:
+def any_of(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of some words, in any case."""
     # The grammar compares with the same flag, which for letters outside ASCII is not the same as casefolding.
     return re.compile("|".join(words), re.IGNORECASE)
 
 
-AS_TYPE = _any_of(RESERVED_TYPES)
-AS_VARIABLE = _any_of(CLAUSES)
-IN_CONDITION = _any_of(RESERVED_IN_CONDITIONS)
+AS_TYPE = any_of(RESERVED_TYPES)
+AS_VARIABLE = any_of(CLAUSES)
+IN_CONDITION = any_of(RESERVED_IN_CONDITIONS)
 
 
 def quoted(name: str, reserved: re.Pattern[str] | None = None) -> str:

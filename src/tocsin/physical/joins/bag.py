@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values
-from tocsin.physical.shapes import Shape
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Value, null

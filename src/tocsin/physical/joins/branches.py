@@ -17,12 +17,12 @@ from tocsin.physical.columns import Compiler, compare
 from tocsin.physical.inputs import Inputs, Stream
 from tocsin.physical.joins import times
 from tocsin.physical.joins.bag import copies_of
-from tocsin.physical.joins.model import Anti, Branch, Join, Limit, Pair, Prefilter, Scan, Sliding, Span, Way
-from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.spark_types import Shape, shape_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import join_on, select, where, with_columns
 from tocsin.physical.values import Value, meet, value_of
+from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Pair, Prefilter, Scan, Sliding, Span, Way
 
 NEAR, BUCKET, WINDOW = "near", "bucket", "window"
 START, END = "__tocsin_start", "__tocsin_end"

@@ -21,17 +21,17 @@ from math import factorial
 from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.durations import format_us
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import times
 from tocsin.physical.joins.branches import BranchFrame
-from tocsin.physical.joins.copies import copy_name, instances
 from tocsin.physical.joins.frames import shapes_of
-from tocsin.physical.joins.model import Branch, Scan
-from tocsin.physical.joins.plan import conjuncts_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select, where, with_columns
+from tocsin.plan.joins.build import conjuncts_of
+from tocsin.plan.joins.copies import copy_name, instances
+from tocsin.plan.joins.countable import repeat_of
+from tocsin.plan.joins.model import Branch, Scan
 
 # A slice is this many windows wide: a sixteenth of the instants is in two of them.
 WINDOWS_PER_SLICE = 16
@@ -39,19 +39,9 @@ EXACT = "decimal(38,0)"
 INSTANT, SLICE, EVENTS = "__tocsin_instant", "__tocsin_slice", "__tocsin_events"
 
 
-def describe(query: alg.Query) -> str:
-    """The strategy in words."""
-    node = _repeat(query)
-    inside = "" if query.window_us is None else f" less than {format_us(query.window_us)} later"
-    return (
-        f"window aggregates: events per instant, power sums over the instants{inside}, "
-        f"and from them the number of matches of {max(1, node.least)} to {node.most} events"
-    )
-
-
 def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     """One row with the number of matches under every name that RETURN gives it (R40: 0 when there is none)."""
-    node = _repeat(query)
+    node = repeat_of(query)
     at_instants = _instants(query, inputs)
     powers = {degree: _power_sum(query, degree) for degree in range(1, node.most or 1)}
     sized = with_columns(at_instants, *(column.alias(f"__tocsin_p{degree}") for degree, column in powers.items()))
@@ -80,16 +70,10 @@ def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     return select(totals, *(checked.alias(returned.name) for returned in query.returns))
 
 
-def _repeat(query: alg.Query) -> alg.Repeat:
-    node = query.core
-    assert isinstance(node, alg.Repeat)  # `can_count` has looked
-    return node
-
-
 def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
     """The number of events of each partition and instant, in every slice that needs it."""
     (variable,) = query.variables
-    event = _repeat(query).part
+    event = repeat_of(query).part
     assert isinstance(event, alg.Event)
     copy = copy_name(variable, 1)
     bags = {variable: (copy,)}

@@ -28,10 +28,10 @@ from tocsin.physical.bags import Binding
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins.bag import copies_of
 from tocsin.physical.joins.branches import END, START, BranchFrame, out
-from tocsin.physical.joins.model import Plan
-from tocsin.physical.shapes import Shape, shape_of
+from tocsin.physical.spark_types import Shape, shape_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union
+from tocsin.plan.joins.model import Plan
 
 
 def matches(

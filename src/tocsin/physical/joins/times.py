@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tocsin.physical import instants
-from tocsin.physical.joins.model import Nearness, Sliding
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind
+from tocsin.plan.joins.model import Nearness, Sliding
 
 
 def micros(time: Column, kind: Kind) -> Column:

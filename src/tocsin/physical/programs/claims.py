@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Iterable
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Program, Rule
+from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.errors import UnsupportedError
-from tocsin.kernels.expressions.of_rules import is_pythons
+from tocsin.expressions.of_rules import is_pythons
+from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.physical.claims import refused_by_aggregates, unsupported
-from tocsin.physical.sliced.groups import is_joint
+from tocsin.plan.groups import is_joint
+from tocsin.plan.strategies import AGGREGATE, unsupported
 
 ON = {"spark": "on Spark", "local": "locally"}
 
@@ -23,7 +24,7 @@ def refusals(program: Program, engine: str) -> dict[str, UnsupportedError]:
 
 def refused(rule: Rule, engine: str, strategy: str = "auto") -> UnsupportedError | None:
     """The first construct of a rule that an engine does not run, or None."""
-    if strategy == "aggregate" and (reason := refused_by_aggregates(rule.query, ON[engine])) is not None:
+    if strategy == "aggregate" and (reason := AGGREGATE.refuses(rule.query, engine=ON[engine])) is not None:
         return reason
     reason = unsupported(rule.query, ON[engine])
     if reason is not None:
@@ -48,13 +49,24 @@ def asks_frame(node: ex.Expression) -> bool:
     return isinstance(node, rx.InTable) and node.table.rows is None
 
 
-def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:
-    """The matches of a rule, each as the event that it emits: its time, then its attributes, under names of our own."""
-    values = (emit.at, *(value for _, value in emit.values))
-    returns = tuple(alg.Returned(column(place), value) for place, value in enumerate(values))
-    return replace(rule.query, returns=returns)
+def refused_on_streams(rule: Rule, emitted: Collection[str]) -> UnsupportedError | None:
+    """The first thing of a rule that does not run on a stream, or None; `emitted` are the types that rules emit."""
+    types = {name: kind.types[0] for name, kind in rule.query.variables.items()}
+    types |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+    for condition in _conditions(rule):
+        for asked in (node for node in condition.walk() if asks_frame(node)):
+            kind = next((types[name] for name in ex.variables_in(asked) if types[name] in emitted), None)
+            if kind is not None:
+                return UnsupportedError(
+                    f"The rule `{rule.name}` asks a table that is a DataFrame about `{kind}`, which rules emit: on a "
+                    "stream nobody can join what is found in a worker.",
+                    gap=Gaps.TABLE_OF_EMITTED_EVENTS,
+                    where=rule.where,
+                )
+    return None
 
 
-def column(place: int) -> str:
-    """What `emitting` calls the time (0) and the attributes of an event: none of them meets `start` or `end`."""
-    return f"__tocsin_e{place}"
+def _conditions(rule: Rule) -> Iterable[ex.Expression]:
+    for node in rule.query.pattern.walk():
+        if isinstance(node, alg.Filter | alg.Around) and node.condition is not None:
+            yield from ex.conjuncts(node.condition)

@@ -6,11 +6,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Rule
+from tocsin.algebra.programs import Rule, emitting
 from tocsin.physical.bags import Bag, event_in
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
-from tocsin.physical.programs.claims import emitting
 from tocsin.physical.programs.run import Run
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where

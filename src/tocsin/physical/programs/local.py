@@ -7,19 +7,19 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.clocks import Schemas
-from tocsin.analysis.types import from_spark_name
+from tocsin.analysis.type_names import from_spark_name
+from tocsin.analysis.types import DataType
 from tocsin.options import Options
 from tocsin.physical import local
+from tocsin.physical.arrow_types import in_type, to_arrow, types_in
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.local_together import match_together
 from tocsin.physical.programs.run import RESULT, Run, columns_of, lacks
-from tocsin.physical.sliced.arrow import ArrowTypes, attributes_of
 
 
 class Local:
@@ -62,10 +62,10 @@ class Local:
             for name, table in tables.items()
         }
 
-    @property
+    @cached_property
     def schemas(self) -> Schemas:
         """The attributes of the user's inputs, by event type."""
-        return {name: attributes_of(table.schema) for name, table in self.given.items()}
+        return {name: types_in(table.schema) for name, table in self.given.items()}
 
     def _check(self, tables: Mapping[str, pa.Table]) -> None:
         """Refuse tables of events from outside without the columns of `tie=` and `id=`; without rows, none is read."""
@@ -76,7 +76,7 @@ class Local:
     def _empty(self, template: str, time: pa.DataType) -> pa.Table:
         fields = [pa.field(self.options.times.get(template, ""), time)]
         for attribute in self.program.templates[template].attributes:
-            kind = pa.null() if attribute.type is None else ArrowTypes({}).fixed(from_spark_name(attribute.type))
+            kind = pa.null() if attribute.type is None else to_arrow(from_spark_name(attribute.type))
             fields.append(pa.field(attribute.name, kind))
         return pa.schema(fields).empty_table()
 
@@ -88,12 +88,9 @@ class Local:
         """The matches of a query: all values are Python's here."""
         return matched(query)
 
-    def chosen(self, frame: pa.Table, columns: Mapping[str, str], time: str) -> pa.Table:
-        """These columns under new names."""
-        found = {new: frame.column(name) for name, new in columns.items()}
-        if pa.types.is_floating(found[time].type):  # the mean of integer times
-            found[time] = pc.floor(found[time]).cast(pa.int64())
-        return pa.table(found)
+    def chosen(self, frame: pa.Table, columns: Mapping[str, str], types: Mapping[str, DataType]) -> pa.Table:
+        """These columns under new names, in these types."""
+        return pa.table({new: in_type(frame.column(name), types[new]) for name, new in columns.items()})
 
     def given_events(self, template: Template, time: str) -> pa.Table | None:
         """The user's events of a template that rules emit too; what a shared table has no column for is NULL."""

@@ -15,17 +15,20 @@ from typing import Generic, Protocol, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template, emitted_column, emitting
 from tocsin.algebra.ties import compares_ties, ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.clocks import Schemas, unit_of
 from tocsin.analysis.durations import counting
+from tocsin.analysis.schema import value_types
+from tocsin.analysis.types import INTEGER, NULL, DataType, Kind, common_type
 from tocsin.gaps import Gaps
 from tocsin.language.ast import Selection
 from tocsin.options import Options
-from tocsin.physical.claims import CONTIGUOUS
-from tocsin.physical.programs.claims import column, emitting, is_shared, refused
-from tocsin.plan.prepare import bounded
+from tocsin.physical.programs.claims import is_shared, refused
+from tocsin.plan.constructs import CONTIGUOUS
+from tocsin.plan.prepare import bounded, prepare
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")
@@ -56,8 +59,8 @@ class Engine(Protocol[Frame]):
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], Frame]) -> Frame:
         """The matches of a query with values that may be Python's; `matched` finds those of one without such."""
 
-    def chosen(self, frame: Frame, columns: Mapping[str, str], time: str) -> Frame:
-        """These columns under these new names; that of the time in whole microseconds where it is a number."""
+    def chosen(self, frame: Frame, columns: Mapping[str, str], types: Mapping[str, DataType]) -> Frame:
+        """These columns under these new names, in these types."""
 
     def given_events(self, template: Template, time: str) -> Frame | None:
         """The user's events of a template that rules emit too, with its columns; None when there are none."""
@@ -79,6 +82,8 @@ class Run(Generic[Frame]):
     unit: Unit = MICROSECONDS
     known: dict[str, Frame] = field(default_factory=dict)
     found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
+    _types: dict[str, dict[str, DataType]] = field(default_factory=dict)
+    _emitted_types: dict[str, dict[str, DataType]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Bound every rule, order its repetitions by tie columns (R41), and call time as the data does."""
@@ -180,6 +185,53 @@ class Run(Generic[Frame]):
             hint="give the attribute, or the time column, another name.",
         )
 
+    # --- types ---
+
+    def types_of(self, name: str) -> Mapping[str, DataType]:
+        """The attributes of an event type: those of the input, of what rules emit, or of both."""
+        if name not in self.program.emitters:
+            return Schema.of(name, self.engine.schemas[name]).attributes
+        if name not in self._types:
+            self._types[name] = self._common_types(name, [self.emitted_types(name), *self._given_types(name)])
+        return self._types[name]
+
+    def emitted_types(self, template: str) -> dict[str, DataType]:
+        """The attributes of the events that rules emit."""
+        if template not in self._emitted_types:
+            found = [self._value_types(rule, emit) for rule, emit in self._emits(template)]
+            self._emitted_types[template] = self._common_types(template, found)
+        return self._emitted_types[template]
+
+    def _given_types(self, template: str) -> Iterator[Mapping[str, DataType]]:
+        """The attributes of the user's own events of a template that rules emit too."""
+        if template in self.engine.given:
+            given = Schema.of(template, self.engine.schemas[template]).attributes
+            columns = columns_of(self.program.templates[template], self.options.times[template])
+            yield {name: given.get(name, NULL) for name in columns}
+
+    def _value_types(self, rule: Rule, emit: alg.Emit) -> dict[str, DataType]:
+        schemas = {name: self.types_of(name) for name in alg.event_types(rule.query.pattern)}
+        bound = prepare(rule.query, schemas, self.options.times).bound
+        at, *values = value_types(bound, [emit.at, *(value for _, value in emit.values)])
+        # The mean of integer times is rounded down.
+        time = {self.options.times[emit.type]: INTEGER if at.kind is Kind.DOUBLE else at}
+        return time | {name: found for (name, _), found in zip(emit.values, values, strict=True)}
+
+    def _common_types(self, template: str, found: Sequence[Mapping[str, DataType]]) -> dict[str, DataType]:
+        columns = columns_of(self.program.templates[template], self.options.times[template])
+        common: dict[str, DataType] = {}
+        for name in columns:
+            kinds = [one[name] for one in found]
+            known = common_type(kinds)
+            if known is None:
+                one, other = list(dict.fromkeys(kind.exact for kind in kinds if not kind.is_null))[:2]
+                raise errors.TypeMismatchError(
+                    f"`{name}` of `{template}` is {one} in one place and {other} in another.",
+                    hint="emit values of one type, the same as those of the input.",
+                )
+            common[name] = known
+        return common
+
     # --- events and matches ---
 
     def matched(self, rule: Rule, query: alg.Query) -> Frame:
@@ -206,10 +258,11 @@ class Run(Generic[Frame]):
         return self.known[name]
 
     def _emitted(self, template: str) -> Iterator[Frame]:
-        for rule in self._emitting([template]):
-            for emit in rule.emits:
-                if emit.type == template:
-                    yield self.emitted_by(rule, emit)
+        yield from (self.emitted_by(rule, emit) for rule, emit in self._emits(template))
+
+    def _emits(self, template: str) -> list[tuple[Rule, alg.Emit]]:
+        """The emits that make events of a template, each with its rule."""
+        return [(rule, emit) for rule in self._emitting([template]) for emit in rule.emits if emit.type == template]
 
     def emitted_by(self, rule: Rule, emit: alg.Emit) -> Frame:
         """The events that one `emit` of a rule makes."""
@@ -217,9 +270,9 @@ class Run(Generic[Frame]):
 
     def as_events(self, emit: alg.Emit, values: Frame) -> Frame:
         """The values of an `emit`, as `emitting` calls them, under the names of its template."""
-        time = self.options.times[emit.type]
-        names = [time, *(name for name, _ in emit.values)]
-        return self.engine.chosen(values, {column(place): name for place, name in enumerate(names)}, time)
+        names = [self.options.times[emit.type], *(name for name, _ in emit.values)]
+        columns = {emitted_column(place): name for place, name in enumerate(names)}
+        return self.engine.chosen(values, columns, self.emitted_types(emit.type))
 
 
 def check_columns(rules: Sequence[Rule]) -> None:

@@ -14,14 +14,15 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, Template
 from tocsin.analysis.clocks import Schemas
+from tocsin.analysis.types import DataType
 from tocsin.options import Options
 from tocsin.physical.compat import is_dataframe, schema_of
 from tocsin.physical.computed import computed, split
 from tocsin.physical.engine import prepare
-from tocsin.physical.inputs import require_type_column
+from tocsin.physical.inputs import Stream, require_type_column, stream_of
 from tocsin.physical.programs.run import Run, columns_of, lacks
 from tocsin.physical.programs.strata import Strata
-from tocsin.physical.schemas import attributes_of
+from tocsin.physical.spark_types import in_type, to_spark, types_in
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where
 from tocsin.physical.values import NUMBERS, Kind, kind_of, null
@@ -64,12 +65,12 @@ class Spark:
         """The one DataFrame with a type column."""
         return self.inputs if is_dataframe(self.inputs) else None
 
-    @property
+    @cached_property
     def schemas(self) -> Schemas:
         """The attributes of the user's inputs, by event type."""
         if self.whole is not None:
-            return dict.fromkeys(self.types, attributes_of(schema_of(self.whole)))
-        return {name: attributes_of(schema_of(frame)) for name, frame in self.given.items()}
+            return dict.fromkeys(self.types, types_in(schema_of(self.whole)))
+        return {name: types_in(schema_of(frame)) for name, frame in self.given.items()}
 
     @cached_property
     def given(self) -> Mapping[str, DataFrame]:
@@ -84,7 +85,7 @@ class Spark:
         made = prepare(query, inputs, options)
         if made.strategy == "kernel" and made.is_only_joined_by_keys:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
-            made = replace(made, options=replace(made.options, strategy="join"))
+            made = replace(made, plan=replace(made.plan, options=replace(made.options, strategy="join")))
         return made.matches()
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:
@@ -93,16 +94,10 @@ class Spark:
         found = matched(made.query)
         return found if made.is_native else computed(found, made)
 
-    def chosen(self, frame: DataFrame, columns: Mapping[str, str], time: str) -> DataFrame:
-        """These columns under new names."""
-        schema = schema_of(frame)
-        found = []
-        for name, new in columns.items():
-            value = F.col(name)
-            if new == time and isinstance(schema[name].dataType, T.DoubleType):
-                value = F.floor(value).cast("bigint")  # the mean of integer times
-            found.append(value.alias(new))
-        return select(frame, *found)
+    def chosen(self, frame: DataFrame, columns: Mapping[str, str], types: Mapping[str, DataType]) -> DataFrame:
+        """These columns under new names, in these types."""
+        values = (in_type(F.col(name), types[new]).alias(new) for name, new in columns.items())
+        return select(frame, *values)
 
     def given_events(self, template: Template, time: str) -> DataFrame | None:
         """The user's events of a template that rules emit too; what a shared DataFrame has no column for is NULL."""
@@ -116,6 +111,12 @@ class Spark:
         return select(
             frame, *((null() if name in missing else F.col(name)).alias(name) for name in columns_of(template, time))
         )
+
+    def derived(self, run: Run[DataFrame], template: str) -> Stream:
+        """The events of a template that rules emit: their schema; where they come from, the plan says."""
+        schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in run.types_of(template).items()])
+        some = self.whole if self.whole is not None else next(iter(self.given.values()))
+        return stream_of(template, some, schema, None, run.options.times[template])
 
     def together(self, run: Run[DataFrame], wanted: Sequence[Rule]) -> DataFrame:
         """The matches of several rules in one plan."""

@@ -16,27 +16,26 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Rule
+from tocsin.algebra.programs import Rule, emitting
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
-from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
-from tocsin.physical.programs.claims import column, emitting
-from tocsin.physical.programs.run import RESULT, Run, columns_of
+from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve
+from tocsin.physical.programs.run import RESULT, Run
 from tocsin.physical.programs.shown import bindings_in, shown
-from tocsin.physical.schemas import attributes_of
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper
-from tocsin.physical.sliced.groups import has_other_keys
 from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE
+from tocsin.physical.spark_types import in_type, types_in
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import Kind, null
+from tocsin.plan.groups import has_other_keys
 from tocsin.plan.prepare import prepare
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class _Emitted:
 
     rule: int
     template: str
-    values: Mapping[str, tuple[Column, T.DataType]]
+    values: Mapping[str, Column]
 
 
 class Strata:
@@ -117,7 +116,7 @@ class Strata:
         chosen: list[Rule] = []
         for rule in rules:
             types = alg.event_types(rule.query.pattern)
-            attributes = {name: attributes_of(inputs.streams[name].schema) for name in types}
+            attributes = {name: types_in(inputs.streams[name].schema) for name in types}
             bound = prepare(rule.query, attributes, self.run.options.times).bound
             if has_other_keys(bound.query, bound.schemas):
                 continue
@@ -161,9 +160,7 @@ class Strata:
             given = self.engine.given_events(self.run.program.templates[name], options.times[name])
             if given is not None and self.engine.whole is None:
                 origins.append(given)
-            known = [*(self._selected(one) for one in emitted if one.template == name), *origins]
-            every = self.engine.union(name, known if given is None or given in origins else [*known, given])
-            streams[name] = stream_of(name, every, schema_of(every), None, options.times[name])
+            streams[name] = self.engine.derived(self.run, name)
             parts += [part_of(replace(streams[name], frame=in_types(one, streams[name].schema))) for one in origins]
         inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, options.id)
         if self.engine.whole is None or not derived:
@@ -182,44 +179,24 @@ class Strata:
     # --- matches that are passed on ---------------------------------------------------------------------------------
 
     def _emitted(self, templates: Sequence[str]) -> list[_Emitted]:
-        """What matches that are passed on emit of some templates; their types are asked for all together."""
-        if self.searched is None:
-            return []
-        made: list[tuple[int, str, list[str], list[Column]]] = []
+        """What matches that are passed on emit of some templates."""
+        found = []
         for rule in self.joint:
             compiler = Compiler(self._bindings(rule))
             for emit in rule.emits:
                 if emit.type in templates:
-                    own = columns_of(self.run.program.templates[emit.type], self.run.options.times[emit.type])
-                    order = [own[0], *(name for name, _ in emit.values)]
-                    values = [compiler.output(each.expression) for each in emitting(rule, emit).returns]
-                    made.append((self._number(rule), emit.type, order, values))
-        if not made:
-            return []
-        every = [value for _, _, _, values in made for value in values]
-        schema = schema_of(
-            select(self.searched.frame, *(value.alias(column(place)) for place, value in enumerate(every)))
-        )
-        kinds = iter([field.dataType for field in schema.fields])
-        found = []
-        for rule_number, template, order, values in made:
-            time, *others = zip(order, values, kinds, strict=False)
-            typed = {time[0]: _whole(time[1], time[2]), **{name: (value, kind) for name, value, kind in others}}
-            names_of = columns_of(self.run.program.templates[template], time[0])
-            found.append(_Emitted(rule_number, template, {name: typed[name] for name in names_of}))
+                    types = self.run.types_of(emit.type)
+                    names_of = [self.run.options.times[emit.type], *(name for name, _ in emit.values)]
+                    values = {
+                        name: in_type(compiler.output(each.expression), types[name])
+                        for name, each in zip(names_of, emitting(rule, emit).returns, strict=True)
+                    }
+                    found.append(_Emitted(self._number(rule), emit.type, values))
         return found
-
-    def _selected(self, one: _Emitted) -> DataFrame:
-        """The events of one `emit`: to see what types they have beside others."""
-        assert self.searched is not None
-        return select(self.searched.frame, *(value.alias(name) for name, (value, _) in one.values.items()))
 
     def _part(self, inputs: Inputs, one: _Emitted) -> Part:
         stream = inputs.streams[one.template]
-        values = {
-            field.name: (_cast(*one.values[field.name], field.dataType), field.dataType)
-            for field in stream.schema.fields
-        }
+        values = {field.name: (one.values[field.name], field.dataType) for field in stream.schema.fields}
         return replace(part_of(stream), computed=values)
 
     def _passed_on(
@@ -285,13 +262,6 @@ def mixed_whole(
         }
         found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
     return joint.Mixed(base.renamed, tuple(found))
-
-
-def _whole(value: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
-    """A time; the mean of integer times in whole microseconds."""
-    if isinstance(kind, T.DoubleType):
-        return F.floor(value).cast("bigint"), T.LongType()
-    return value, kind
 
 
 def in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:

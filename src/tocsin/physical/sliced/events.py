@@ -15,6 +15,8 @@ from typing import assert_never
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.analysis.attributes import attributes_of, column_types, types_with
+from tocsin.analysis.holdings import variable_schemas
 from tocsin.analysis.variables import RESERVED_PREFIX
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import Carried, Held, Template
@@ -22,8 +24,6 @@ from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.physical.identity import JSON_OPTIONS
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.looks import Walk, attributes_of, types_with
-from tocsin.physical.shapes import Shape, SparkTypes, arrow_type, shape_of
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.flags import Flags
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
@@ -43,6 +43,7 @@ from tocsin.physical.sliced.values import (
     micros_of,
     plain_attribute,
 )
+from tocsin.physical.spark_types import Shape, arrow_type, schemas_of, shape_of, to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
@@ -122,14 +123,18 @@ class Shipper(Flags):
             parts_of(self.inputs, others=self.kernel.counts_every_event) if self.given is None else list(self.given)
         )
         self.schemas = {name: stream.schema for name, stream in self.inputs.streams.items()}
-        walk = Walk(SparkTypes(self.schemas))
-        self.looks = walk.looks(self.kernel.query.pattern)
+        self.variables = variable_schemas(self.kernel.query.pattern, schemas_of(self.schemas))
         self.attributes = {
-            name: tuple(one for one in attributes_of(self.looks[name]) if not one.startswith(RESERVED_PREFIX))
+            name: tuple(one for one in attributes_of(self.variables[name]) if not one.startswith(RESERVED_PREFIX))
             for name in self.kernel.query.variables
         }
         self.shapes: dict[str, Shape] = {
-            name: walk.shape(name, self.looks[name], (one for one in wanted if one != names.POSITION))
+            name: {
+                attribute: to_spark(found)
+                for attribute, found in column_types(
+                    name, self.variables[name], (one for one in wanted if one != names.POSITION)
+                ).items()
+            }
             | ({names.POSITION: position_type(self.inputs)} if names.POSITION in wanted else {})
             for name, wanted in self.needs.items()
         }
@@ -232,7 +237,7 @@ class Shipper(Flags):
             if name == names.POSITION:
                 columns.append(self._position())
                 continue
-            types = types_with(self.looks[variable], name)
+            types = types_with(self.variables[variable], name)
             is_key = packing.has_key and name == self.kernel.query.partition.attributes[0]
             if not types:
                 columns.append(None)

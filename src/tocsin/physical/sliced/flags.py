@@ -13,12 +13,12 @@ from pyspark.sql import types as T
 from tocsin.kernels.model import WORD_BITS, Source
 from tocsin.kernels.searches import Search
 from tocsin.physical.columns import Binding, Compiler
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.layout import Packing
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.questions import Questions
 from tocsin.physical.sliced.values import NARROW, cast
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 

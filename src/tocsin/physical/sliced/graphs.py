@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Integers, Rows
-from tocsin.kernels.runs.arena import LEAF, UNION
 from tocsin.kernels.runs.compact import fingerprint, packed, packed_unit
-from tocsin.kernels.runs.graphs import Graphs
+from tocsin.kernels.runs.found import Graphs
 from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.runs.texts import LEAF, UNION
 from tocsin.physical.sliced.layout import END, START, member, variable
 from tocsin.physical.sliced.rows import array_of
 from tocsin.physical.sliced.worker import Member

@@ -21,10 +21,8 @@ from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common, flagging
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipper, counting
-from tocsin.physical.sliced.groups import Key, groups_of
 from tocsin.physical.sliced.layout import Layout, Packing
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.needs import Needs
@@ -32,9 +30,11 @@ from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sliced.slices import Group, distribute_to
 from tocsin.physical.sliced.worker import Member, Task, search_groups
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where
+from tocsin.plan.groups import Key, groups_of
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 

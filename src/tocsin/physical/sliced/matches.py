@@ -25,13 +25,13 @@ from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.computed import computed, split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall
-from tocsin.physical.shapes import Shape
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.layout import Gathered
 from tocsin.physical.sliced.needs import brought, needed
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.worker import Member, task_of
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns

@@ -18,13 +18,15 @@ from typing import Any
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.kernels.expressions import interpret
+from tocsin.analysis.attributes import Schema, column_types, types_with
+from tocsin.analysis.holdings import variable_schemas
+from tocsin.expressions import interpret
+from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.kernels.searches import Search
-from tocsin.physical.looks import Walk, types_with
+from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.arrow import ArrowTypes, common_type
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
 from tocsin.physical.sliced.needs import Needs
@@ -209,7 +211,7 @@ class _Columns:
     columns: dict[str, pa.Array]
     ordered_by: tuple[str, ...] = ()
     attributes: dict[tuple[str, pa.DataType], tuple[str, set[str]]] = field(default_factory=dict)
-    schemas: dict[str, dict[str, pa.DataType]] = field(default_factory=dict)
+    schemas: dict[str, Schema] = field(default_factory=dict)
     places: dict[str | None, int] = field(default_factory=dict)
 
     def _add(self, array: pa.Array, name: str | None = None) -> str:
@@ -219,16 +221,15 @@ class _Columns:
 
     def __post_init__(self) -> None:
         if not self.schemas:  # else it is a copy, for another kernel
-            schemas = {group.type: group.table.schema for group in self.events if group.type}
-            self.schemas = {name: {one.name: one.type for one in schema} for name, schema in schemas.items()}
+            self.schemas = schemas_of({group.type: group.table.schema for group in self.events if group.type})
             self.places = {group.type: place for place, group in enumerate(self.events)}
-        self.walk = Walk(ArrowTypes(self.schemas))
-        self.looks = self.walk.looks(self.kernel.query.pattern)
+        self.held = variable_schemas(self.kernel.query.pattern, self.schemas)
 
     def attribute(self, attribute: str, types: Iterable[str], dtype: pa.DataType | None = None) -> str:
         """A column with an attribute of these types; one column serves all variables that ask for the same."""
-        wanted = [name for name in types if attribute in self.schemas.get(name, ())]
-        kind = dtype or common_type(self.schemas[name][attribute] for name in wanted)
+        wanted = [name for name in types if name in self.schemas and attribute in self.schemas[name].attributes]
+        known_kinds = (self.schemas[name] for name in wanted)
+        kind = dtype or to_arrow(column_types(attribute, known_kinds, [attribute])[attribute])
         known = self.attributes.get((attribute, kind))
         if known is None:
             known = self.attributes[attribute, kind] = (self._add(pa.nulls(0)), set())
@@ -250,14 +251,15 @@ class _Columns:
 
     def gathered(self, variable: str, attributes: Sequence[str]) -> Gathered:
         """The columns of a variable."""
-        walk, looks = self.walk, self.looks[variable]
-        shape = walk.shape(variable, looks, (name for name in attributes if name != names.POSITION))
+        held = self.held[variable]
+        known = column_types(variable, held, (name for name in attributes if name != names.POSITION))
+        shape = {name: to_arrow(found) for name, found in known.items()}
         columns: list[str | None] = []
         for name in attributes:
             if name == names.POSITION:
                 columns.append(self.positions())
                 continue
-            types = types_with(looks, name)
+            types = types_with(held, name)
             columns.append(self.attribute(name, types, shape[name]) if types else None)
         is_iterated = self.kernel.query.variables[variable].iterated
         if not columns:
@@ -291,7 +293,7 @@ class _Columns:
         for kind, expression in carried.expressions.items():
             place = self.places.get(kind)
             if place is not None:
-                own = interpret.slot_values(expression, self.rows[place], carried.held)
+                own = slot_values(expression, self.rows[place], carried.held)
                 values[begins[place] : begins[place + 1]] = own
         kinds = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
         if carried.held is not Held.RANK:

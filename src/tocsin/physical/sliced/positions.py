@@ -13,10 +13,10 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import shape_of
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.sliced.values import cast, micros_of
+from tocsin.physical.spark_types import shape_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tocsin.analysis.durations import format_bound
 from tocsin.kernels.searches import Search
-from tocsin.physical.sliced.describe import LINKS
+from tocsin.plan.describe import LINKS
 from tocsin.plan.due import Due
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.algebra.programs import emitted_column
 from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Source
 from tocsin.kernels.shared import flagging
-from tocsin.physical.programs.claims import column
 from tocsin.physical.results import Result
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.layout import Gathered, Layout, Packing
@@ -35,7 +35,7 @@ class Emission:
     type
         The template of its events.
     bound
-        The rule's query, which returns the time and the values as `tocsin.physical.programs.claims.emitting` says.
+        The rule's query, which returns the time and the values as `tocsin.algebra.programs.emitting` says.
     attributes
         The names of these values.
     schema
@@ -52,7 +52,7 @@ class Emission:
         variables = {one.name: (place, one.attributes) for place, one in enumerate(gathered)}
         time = self.schema.field(0)
         found = Result(self.bound, pa.Table.from_batches([matches]), variables).table(time.type)
-        values = {name: found.column(column(place)) for place, name in enumerate(self.attributes)}
+        values = {name: found.column(emitted_column(place)) for place, name in enumerate(self.attributes)}
         if pa.types.is_floating(values[time.name].type):  # the mean of integer times
             values[time.name] = pc.floor(values[time.name])
         return pa.Table.from_arrays(

@@ -35,12 +35,12 @@ from tocsin.physical import identity
 from tocsin.physical.compat import has_python_state, is_streaming
 from tocsin.physical.computed import split
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import compact as graphs
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.matches import Found, compiler_of, returned, schema_of, ship
+from tocsin.physical.spark_types import arrow_schema
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where

@@ -21,13 +21,13 @@ from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import frames as joins
 from tocsin.physical.joins import times
 from tocsin.physical.joins.branches import BranchFrame, Source
-from tocsin.physical.joins.claims import unsupported
-from tocsin.physical.joins.model import Join, Plan, Scan
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import join_on, select, where, with_columns
 from tocsin.physical.streaming.frames import WATERMARK_DELAY, StreamSettings
 from tocsin.physical.values import Kind
+from tocsin.plan.joins.model import Join, Plan, Scan
+from tocsin.plan.joins.refusals import unsupported
 
 ANOTHER = "leave out `strategy=`: a kernel runs it."
 

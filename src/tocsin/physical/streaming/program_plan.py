@@ -10,20 +10,19 @@ from itertools import chain
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule, emitting
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.analysis.rules.delays import Delay, delays
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import DataType
-from tocsin.kernels.aggregates.searched import searched
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
 from tocsin.kernels.searches import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.programs.claims import asks_frame, emitting
+from tocsin.physical.programs.claims import asks_frame
 from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
@@ -105,8 +104,7 @@ class Plan:
 
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
-        compiled = searched if self.asked.is_aggregate else kernel
-        made: list[Kernel] = [compiled(self._prepared(rule.query).bound) for rule in self.asked.rules]
+        made: list[Kernel] = [kernel(self._prepared(rule.query).bound) for rule in self.asked.rules]
         sources, kernels = common(made)
         sources = _with_counted(
             sources, [rule for rule, one in zip(self.asked.rules, made, strict=True) if one.counts_every_event]

@@ -1,11 +1,8 @@
-"""Programs of rules on streaming DataFrames: one stateful operator for all strata. Nothing runs until it is started.
-
-The types of emitted events are those of the batch: they are asked of the same program on DataFrames without rows.
-"""
+"""Programs of rules on streaming DataFrames: one stateful operator for all strata. Nothing runs until it starts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,25 +17,24 @@ from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.sharding import Sharding, sharding
 from tocsin.analysis.rules.state import most_events
 from tocsin.options import Options
-from tocsin.physical.compat import is_dataframe, make_ready_for_python, schema_of
+from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
-from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve, stream_of
+from tocsin.physical.inputs import Inputs, common_kind, resolve
+from tocsin.physical.programs.claims import refused_on_streams
 from tocsin.physical.programs.run import RESULT, Run, check_columns
 from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
-from tocsin.physical.schemas import attributes_of
-from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
 from tocsin.physical.sliced.joint import Mixed, RuleSearch, Searched
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE, placed
+from tocsin.physical.spark_types import arrow_schema, to_spark, types_in
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
-from tocsin.physical.streaming.claims import refused_rule
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
@@ -81,34 +77,34 @@ class LiveRun:
 
     def events(self, template: str) -> DataFrame:
         """The events of a template that rules emit."""
-        emitting = [rule for rule in self.twin.program.rules if any(emit.type == template for emit in rule.emits)]
+        emitting = [rule for rule in self.batch.program.rules if any(emit.type == template for emit in rule.emits)]
         self._check(emitting)
         return frames.require_one_late(self._live(emitting, template).events(), self.options.with_late)
 
     @cached_property
-    def twin(self) -> Run[DataFrame]:
-        """The same program on batches without rows, which tells the types of everything."""
-        engine = Spark(_emptied(self.inputs), self.program.read, self.options.type)
+    def batch(self) -> Run[DataFrame]:
+        """The program as batches run it: bounded rules, checks, and the types of emitted events."""
+        engine = Spark(self.inputs, self.program.read, self.options.type)
         return Run(self.program, engine, replace(self.options, time_unit=None, rates=None, statistics=None))
 
     def _named(self, names: Sequence[str]) -> list[Rule]:
-        return [rule for rule in self.twin.program.rules if rule.name in names]
+        return [rule for rule in self.batch.program.rules if rule.name in names]
 
     def _check(self, wanted: Sequence[Rule]) -> None:
-        self.twin.check(wanted)
-        needed = self.twin.needed(wanted)
+        self.batch.check(wanted)
+        needed = self.batch.needed(wanted)
         errors.raise_all(
-            [reason for rule in needed if (reason := refused_rule(rule, self.program.emitted)) is not None]
+            [reason for rule in needed if (reason := refused_on_streams(rule, self.program.emitted)) is not None]
         )
 
     def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
         # In the order of the text, so that a plan has one name whatever was asked first.
-        needed = self.twin.needed(wanted)
-        rules = tuple(rule for rule in self.twin.program.rules if rule in needed)
+        needed = self.batch.needed(wanted)
+        rules = tuple(rule for rule in self.batch.program.rules if rule in needed)
         names_of = () if template is not None else tuple(rule.name for rule in wanted)
         options = self.options
         asked = Asked(
-            self.program, self.twin.program, rules, names_of, template, options.times, options.id, options.strategy
+            self.program, self.batch.program, rules, names_of, template, options.times, options.id, options.strategy
         )
         return _Live(self, asked, wanted)
 
@@ -121,11 +117,13 @@ class _Live:
         self.engine = Spark(run.inputs, run.program.read, run.options.type)
         self.outside = self._outside()
         self.asked_of_streams = self._asked_of_streams()
-        self.derived = {name: self._derived(name) for name in asked.reads if name in asked.timed.emitters}
+        self.derived = {
+            name: self.engine.derived(run.batch, name) for name in asked.reads if name in asked.timed.emitters
+        }
         streams = {**self.outside.streams, **self.derived}
         known = {name: streams[name] for name in asked.reads}
         self.streams = Inputs(known, common_kind(known), True, run.options.id, run.options.ties)
-        self.plan = Plan(asked, {name: attributes_of(stream.schema) for name, stream in known.items()})
+        self.plan = Plan(asked, {name: types_in(stream.schema) for name, stream in known.items()})
         self.single, self.mixed = self._parts()
 
     def _asked_of_streams(self) -> frames.StreamSettings:
@@ -159,10 +157,6 @@ class _Live:
             return found
         others = resolve(self.run.inputs, given, **options)
         return replace(found, streams={**found.streams, **others.streams})
-
-    def _derived(self, name: str) -> Stream:
-        frame = self.run.twin.read(name)
-        return stream_of(name, frame, schema_of(frame), None, self.run.options.times[name])
 
     def _parts(self) -> tuple[list[Part], list[Mixed]]:
         """The DataFrames to read, each once."""
@@ -207,7 +201,7 @@ class _Live:
         """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
         options, shipper = self.asked_of_streams, self.shipper
         layouts = [
-            shipper.ordered(layout, () if self.run.twin.reads_derived(rule) else self.run.options.ties)
+            shipper.ordered(layout, () if self.run.batch.reads_derived(rule) else self.run.options.ties)
             if kernel.needs_order or kernel.compares_ties
             else layout
             for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
@@ -286,21 +280,8 @@ class _Live:
     def events(self) -> DataFrame:
         """The events of the template that is asked for."""
         assert self.asked.template is not None
-        schema = schema_of(self.run.twin.events(self.asked.template))
+        types = self.run.batch.emitted_types(self.asked.template)
+        schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in types.items()])
         found = self._found(schema, T.StructType(list(schema.fields)))
         others = frames.output_columns(self.asked_of_streams)
         return select(found, *(F.col(name).alias(name) for name in schema.names), *others) if others else found
-
-
-def _emptied(inputs: Any) -> Any:
-    """DataFrames without rows, with the columns of these; each is asked once."""
-    if is_dataframe(inputs):
-        return _empty(inputs)
-    if not isinstance(inputs, Mapping):
-        return inputs
-    made = {id(frame): _empty(frame) for frame in inputs.values() if is_dataframe(frame)}
-    return {name: made.get(id(frame), frame) for name, frame in inputs.items()}
-
-
-def _empty(frame: DataFrame) -> DataFrame:
-    return frame.sparkSession.createDataFrame([], schema_of(frame))

@@ -21,16 +21,16 @@ from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.overall import overall, window_of
+from tocsin.physical.overall import window_of
 from tocsin.physical.results import Result, grouped
-from tocsin.physical.shapes import arrow_schema
 from tocsin.physical.sliced import trends
 from tocsin.physical.sliced.counting import WINDOW, counting
-from tocsin.physical.sliced.matches import bindings_of
+from tocsin.physical.spark_types import arrow_schema, to_spark
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
 from tocsin.physical.streaming.outputs import Output
 from tocsin.physical.streaming.rules import LiveRule
+from tocsin.physical.values import TIME_TYPES
 from tocsin.plan.due import due_of
 
 
@@ -73,26 +73,22 @@ def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSet
     shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
     rule = LiveRule(counting(trend, shipment.layout), due_of(trend.kernel, distances, eager=False, counts=True))
     frame = run_rule(trend.kernel, rule, inputs, options, shipment, fields)
-    schema = trends.answers(trend, inputs, _empty(frame, fields)).schema
-    return _closed(frame, schema, partial(_rows_of_totals, bound, trend), options)
+    return _closed(frame, _schema(bound, inputs), partial(_rows_of_totals, bound, trend), options)
 
 
 def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, whose matches are found one by one."""
     query = kernel.query
     matches = search(kernel, inputs, distances, options)
-    nothing = _empty(matches.frame, matches.frame.schema)
-    of_batch = overall(query, nothing, bindings_of(query, matches.shapes), time=inputs.time_kind)
     places = {name: (place, tuple(shape)) for place, (name, shape) in enumerate(matches.shapes.items())}
     frame = with_columns(matches.frame, window_of(query).alias(WINDOW))
-    return _closed(frame, of_batch.schema, partial(_rows_of_matches, bound, places), options)
+    return _closed(frame, _schema(bound, inputs), partial(_rows_of_matches, bound, places), options)
 
 
 def _closed(
     frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
     # Rows of other outputs are NULL in all of these.
-    schema = T.StructType([T.StructField(field.name, field.dataType) for field in schema.fields])
     for output in options.outputs:
         schema = schema.add(output.name, output.type)
     closing = Closing(rows, arrow_schema(schema), options.outputs)
@@ -103,9 +99,11 @@ def _closed(
     return frame.groupBy(WINDOW).applyInArrow(close, schema)
 
 
-def _empty(frame: DataFrame, schema: T.StructType) -> DataFrame:
-    """A batch without rows: what Spark makes of it has the columns that it makes of the stream."""
-    return frame.sparkSession.createDataFrame([], schema)
+def _schema(bound: BoundQuery, inputs: Inputs) -> T.StructType:
+    """The columns of a window's rows: its bounds, then those of RETURN, as in a batch."""
+    bounds = ((name, TIME_TYPES[inputs.time_kind]) for name in ("window_start", "window_end"))
+    columns = ((name, to_spark(dtype)) for name, dtype in bound.columns)
+    return T.StructType([T.StructField(name, dtype) for name, dtype in (*bounds, *columns)])
 
 
 def _rows_of_totals(bound: BoundQuery, trend: Trend, table: pa.Table) -> pa.Table:

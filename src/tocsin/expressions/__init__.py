@@ -1,0 +1,9 @@
+"""Expressions on Python values: what numbers cannot decide, and what decides it alike in automata, kernels and engines.
+
+module       what it holds
+------       -------------
+interpret    expressions as closures over the events of a match
+objects      order, arithmetic, functions and aggregates of Python values
+of_rules     what only rules compute
+numeric      arithmetic and order of 64-bit integers and doubles, which numba compiles too
+"""

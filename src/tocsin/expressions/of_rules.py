@@ -1,0 +1,145 @@
+"""What only rules compute, on Python values: tables, the calendar, means. NULL is left to the caller."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tocsin.expressions import objects
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
+
+# What only rules write.
+OF_RULES = (rx.Apply, rx.InTable, rx.CalendarField, rx.ListOf, rx.Mean, rx.SameEvent)
+EXACT = (str, int, bytes)  # values that a set compares as conditions do
+# Tables of more rows are asked in Python, where that is a look into a set.
+MOST_LISTED = 256
+LISTED = (bool, int, float, str, Decimal, dt.date, type(None))
+
+
+def only_in_python(node: ex.Expression) -> bool:
+    """Whether Python computes it for matches that have passed everything else, and neither loops nor Columns."""
+    match node:
+        case rx.Apply() | rx.ListOf() | rx.SameEvent():
+            return True
+        case ex.Aggregate():
+            return node.monoid is not None
+        case ex.Call(function="round", arguments=(_, digits)):
+            return constant_integer(digits) is None
+        case rx.InTable(table=table) if table.rows is not None:
+            values = (value for row in table.rows for value in row)
+            return len(table.rows) > MOST_LISTED or not all(isinstance(value, LISTED) for value in values)
+        case _:
+            return False
+
+
+def constant_integer(node: ex.Expression) -> int | None:
+    """The value of an integer that is written as a constant; None for any other expression."""
+    match node:
+        case ex.Literal(value=int() as value):
+            return value
+        case ex.Negative(operand=ex.Literal(value=int() as value)):
+            return -value
+        case _:
+            return None
+
+
+def alone(conjunct: ex.Expression) -> str | None:
+    """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
+    names = ex.variables_in(conjunct)
+    references = list(ex.references_in(conjunct))
+    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
+        return None
+    if any(map(only_in_python, conjunct.walk())):
+        return None
+    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
+
+
+def is_pythons(node: ex.Expression) -> bool:
+    """Whether only Python computes it as a value: a list of values is Spark's too."""
+    return only_in_python(node) and not isinstance(node, rx.ListOf)
+
+
+def asked(rows: frozenset[tuple[Any, ...]]) -> Callable[..., bool | None]:
+    """Whether a table has a row of these values, none of them NULL; UNKNOWN where only a NULL of the table hides it.
+
+    Examples
+    --------
+    >>> known = asked(frozenset({("A", 1), ("B", None)}))
+    >>> known("A", 1), known("A", 2), known("B", 1)
+    (True, False, None)
+    """
+    exact = {row for row in rows if all(isinstance(value, EXACT) for value in row)}
+    others = [tuple(map(objects.zoned, row)) for row in rows if row not in exact]
+
+    def has(*values: Any) -> bool | None:
+        is_exact = all(isinstance(value, EXACT) for value in values)
+        if is_exact and values in exact:
+            return True
+        found: bool | None = False
+        for row in others if is_exact else [*exact, *others]:
+            equal = [
+                None if one is None else objects.is_equal(one, other) for one, other in zip(row, values, strict=True)
+            ]
+            if all(equal):
+                return True
+            if False not in equal:
+                found = None
+        return found
+
+    return has
+
+
+def calendar(field: str, zone: str | None) -> Callable[[Any], int]:
+    """A field of the calendar; an integer counts microseconds, a day is its first instant.
+
+    Examples
+    --------
+    >>> calendar("weekday", None)(dt.date(2018, 1, 1)), calendar("hour", "Europe/Brussels")(0)
+    (1, 1)
+    """
+    region = ZoneInfo(zone or "UTC")
+
+    def of(value: Any) -> int:
+        at = _instant(value).astimezone(region)
+        match field:
+            case "weekday":
+                return at.isoweekday()
+            case "yearday":
+                return at.timetuple().tm_yday
+            case "week":
+                return at.isocalendar().week
+            case _:
+                found: int = getattr(at, field)
+                return found
+
+    return of
+
+
+def mean(*values: Any) -> Any:
+    """The mean of numbers, or of instants to the nearest microsecond.
+
+    Examples
+    --------
+    >>> mean(1, 2), mean(dt.datetime(2018, 1, 1), dt.datetime(2018, 1, 3))
+    (1.5, datetime.datetime(2018, 1, 2, 0, 0, tzinfo=datetime.timezone.utc))
+    """
+    if isinstance(values[0], dt.date):
+        first, *rest = map(_instant, values)
+        return first + sum((one - first for one in rest), dt.timedelta()) / len(values)
+    total = values[0]
+    for value in values[1:]:
+        total = None if total is None else objects.arithmetic("+")(total, value)
+    return None if total is None else objects.arithmetic("/")(total, len(values))
+
+
+def _instant(value: Any) -> dt.datetime:
+    if isinstance(value, int):
+        return objects.EPOCH + value * objects.MICROSECOND
+    if not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    found: dt.datetime = objects.zoned(value)
+    return found

@@ -1,0 +1,130 @@
+"""Constructs that only some strategies run: predicates of ACEL, constructs of rules, values that Python computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin.algebra import nodes as alg
+from tocsin.errors import UnsupportedError
+from tocsin.expressions.of_rules import OF_RULES, alone, is_pythons
+from tocsin.gaps import Gaps
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
+from tocsin.language.ast import Selection
+from tocsin.language.sase.printer import print_expression
+from tocsin.source import Where
+
+ON_SPARK, LOCALLY = "on Spark", "locally"
+HINT = "`tocsin.reference.evaluate(pattern, rows)` runs every pattern on plain Python rows."
+ANY_TYPE = "No language writes an event of any type, and no engine runs one."
+CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
+
+
+def counts_other_types(query: alg.Query) -> bool:
+    """Whether events of types that the pattern does not name change what is found: by who stands beside whom (R17)."""
+    by_neighbours = (alg.Adjacent, alg.RepeatAdjacent, alg.NextOf)
+    return query.selection in CONTIGUOUS or any(isinstance(node, by_neighbours) for node in query.pattern.walk())
+
+
+def refused_as_rule(query: alg.Query, engine: str) -> UnsupportedError | None:
+    """The first construct of a rule that no strategy runs yet, or None."""
+    found = of_rules(query, engine)
+    if found is None:
+        return None
+    gap, construct, where = found
+    return UnsupportedError(f"{construct} does not run {engine} yet.", gap=gap, where=where)
+
+
+def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
+    """The first expression that joins and loops do not compute, in words, and its place; None when there is none.
+
+    Examples
+    --------
+    >>> one = alg.Filter(alg.Event("A", "A"), ex.Every("A", ex.Attribute("A", ("x",))))
+    >>> foreign_expression(alg.Query(one))
+    ('The predicate `A[x]` of a FILTER', None)
+    """
+    for expression in _expressions_of(query):
+        for node in expression.walk():
+            match node:
+                case ex.Every() | ex.BagPredicate():
+                    return f"The predicate `{print_expression(node)}` of a FILTER", node.where
+                case _:
+                    continue
+    return None
+
+
+def of_rules(query: alg.Query, engine: str) -> tuple[Gaps, str, Where] | None:
+    """The first construct of a rule that no strategy runs: its gap, its words and its place; None when all run."""
+    for owner, conjunct in _conjuncts_of(query):
+        for part in conjunct.walk():
+            if isinstance(part, rx.InTable) and part.table.rows is None:
+                if engine != ON_SPARK:
+                    return Gaps.TABLE_OF_SPARK, f"The table `{part.name}`, which is a DataFrame,", part.where
+                if owner is None or alone(conjunct) != owner:
+                    construct = f"The table `{part.name}`, a DataFrame for several events,"
+                    return Gaps.TABLE_OF_SEVERAL_EVENTS, construct, part.where
+    return None
+
+
+def _conjuncts_of(query: alg.Query) -> Iterator[tuple[str | None, ex.Expression]]:
+    """Every conjunct with the variable that it may be a condition on alone, then all values, which are of none."""
+    gathered = {node.variable for node in alg.gatherings_in(query.pattern)}
+    for node in query.pattern.walk():
+        match node:
+            case alg.Filter():
+                for conjunct in ex.conjuncts(node.condition):
+                    only = alone(conjunct)
+                    yield (None if only in gathered else only), conjunct
+            case alg.Around():
+                yield from ((node.variable, conjunct) for conjunct in ex.conjuncts(node.condition))
+            case _:
+                continue
+    yield from ((None, expression) for expression in _outputs_of(query))
+
+
+def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
+    """The first thing of a rule that kernels run, and joins and automata do not."""
+    for node in alg.gatherings_in(query.pattern):
+        return "`all` of a rule", node.where
+    if query.unordered:
+        return "`unordered`", query.pattern.where
+    for expression in _conditions_of(query):
+        for part in expression.walk():
+            if isinstance(part, OF_RULES):
+                return f"`{print_expression(part)}` of a rule", part.where
+    return None
+
+
+def of_python(query: alg.Query) -> tuple[str, Where] | None:
+    """The first value that Python computes and joins do not, in words, and its place."""
+    for expression in _expressions_of(query):
+        for node in filter(is_pythons, expression.walk()):
+            return f"`{print_expression(node)}`", node.where
+    return None
+
+
+def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
+    """Every expression of a query: conditions and computed values, then the output clauses."""
+    yield from _conditions_of(query)
+    yield from _outputs_of(query)
+
+
+def _conditions_of(query: alg.Query) -> Iterator[ex.Expression]:
+    for node in query.pattern.walk():
+        match node:
+            case alg.Event(condition=ex.Expression() as condition) | alg.Around(condition=ex.Expression() as condition):
+                yield condition
+            case alg.Filter():
+                yield node.condition
+            case alg.Emit():
+                yield node.at
+                yield from (value for _, value in node.values)
+            case _:
+                continue
+
+
+def _outputs_of(query: alg.Query) -> Iterator[ex.Expression]:
+    yield from (returned.expression for returned in (*query.returns, *query.group_by))
+    if query.having is not None:
+        yield query.having

@@ -1,0 +1,287 @@
+"""The plan of a kernel in words: for the `== Strategy ==` section of `explain()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.durations import format_us
+from tocsin.automata import Automaton, automaton, most_events
+from tocsin.automata.format import to_text
+from tocsin.kernels.forms import walks_links
+from tocsin.kernels.reach import Reach, iteration_of, reach_of, width_us
+from tocsin.kernels.windows import longest_us, windows_of
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.spine import conditions_by_variable, own_conditions, where_of
+from tocsin.plan.constructs import CONTIGUOUS, counts_other_types
+
+if TYPE_CHECKING:  # a query is described where there are no arrays, too
+    from tocsin.kernels.kernel import Kernel
+    from tocsin.kernels.model import Source
+    from tocsin.kernels.runs.kernel import RunKernel
+    from tocsin.kernels.searches import Search
+    from tocsin.kernels.trends.trend import Trend
+
+
+MOST_LINES = 40
+SEARCH = "search"
+LINKS = "link by link: the policy leaves at most one event to each element that may follow"
+
+
+class _Scan(NamedTuple):
+    """What of a source is shown."""
+
+    variable: str
+    types: tuple[str, ...]
+    is_negated: bool
+    conditions: tuple[ex.Expression, ...]
+
+
+def describe(kernel: Kernel, slice_us: int | None = None) -> str:
+    """What is filtered before the shuffle, how rows are split, and what the kernel does."""
+    return _sliced(kernel, kernel.sources, slice_us, walks=kernel.walks)
+
+
+def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
+    """The same, as far as the query alone tells, without the types of its attributes.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE b.x > 5 PARTITION BY k WITHIN 10 SECONDS").query
+    >>> print(describe_query(query))
+    sliced kernel: one shuffle, then a compiled search
+      scan A a
+      scan B b  where b.x > 5
+      shuffle by key k and time slices of 160 s
+           with copies of events up to 10 s after a slice
+      search
+    """
+    return _sliced(reach_of(query), _scans_of(query), slice_us, walks=walks_links(query))
+
+
+def _scans_of(query: alg.Query) -> list[_Scan]:
+    positive = {name: kind.types for name, kind in query.variables.items()}
+    negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
+    own = conditions_by_variable(query)
+    return [
+        _Scan(name, tuple(filter(None, types)), name in negated, own.get(name, ()))
+        for name, types in (positive | negated).items()
+    ]
+
+
+def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None, *, walks: bool) -> str:
+    links = [f"       {LINKS}"] if walks and _search(reach.query) == SEARCH else []
+    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, scans, slice_us), *links])
+
+
+def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
+    """The same where matches are counted and not built."""
+    lines = list(_lines(trend.kernel, trend.kernel.sources, slice_us))
+    lines[-1] = lines[-1].replace("  search", "  count by states of the pattern, in exact numbers of any length")
+    return "\n".join(
+        ["trend: one shuffle, then a count that builds no match", *lines, "  add up the totals of all tasks"]
+    )
+
+
+def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
+    """The same of an automaton: what of an event is decided before the shuffle, and the states that follow."""
+    return _runs(kernel, _scans_of_runs(kernel), kernel.tables.automaton, slice_us)
+
+
+def _scans_of_runs(kernel: Search) -> Iterable[_Scan]:
+    return dict.fromkeys(
+        _Scan("", source.types, False, tuple(map(_without_variable, source.conditions))) for source in kernel.sources
+    )
+
+
+def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
+    """The same, as far as the query alone tells.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> query = tocsin.pattern("A : (B FILTER B[x > 5]) WITHIN 10 SECONDS", language="acel").query
+    >>> print(describe_runs_query(query))
+    automaton: one shuffle, then events are read in order
+      scan A
+      scan B
+      every other event is read too: contiguity counts it
+      shuffle by time slices of 160 s
+           with copies of events up to 10 s after a slice
+      follow 2 transitions between 3 states, no registers
+        tests
+          t0  type = 'A'
+          t1  x > 5
+          t2  type = 'B'
+        state 0 (start)
+          → 1  t0 / A: event
+        state 1
+          → 2  t1 and t2 / B: event
+        state 2 (end)
+    """
+    return _runs(_reach_of_runs(query), _types_of(query), _machine(query), slice_us)
+
+
+def _reach_of_runs(query: alg.Query) -> Reach:
+    return replace(reach_of(query), counts_every_event=counts_other_types(query))
+
+
+def _types_of(query: alg.Query) -> list[_Scan]:
+    return [_Scan("", (name,), False, ()) for name in alg.event_types(query.pattern)]
+
+
+def _machine(query: alg.Query) -> Automaton:
+    return automaton(query.pattern, contiguous=query.selection in CONTIGUOUS)
+
+
+def _runs(reach: Reach, scans: Iterable[_Scan], machine: Automaton, slice_us: int | None) -> str:
+    *lines, _ = _lines(reach, scans, slice_us)
+    first, *others = to_text(machine).split("\n")
+    if len(others) > MOST_LINES:
+        others = [*others[:MOST_LINES], f"… and {len(others) - MOST_LINES} lines more"]
+    return "\n".join(
+        [
+            "automaton: one shuffle, then events are read in order",
+            *lines,
+            f"  follow {first}",
+            *(f"    {line}" for line in others),
+        ]
+    )
+
+
+def _without_variable(condition: ex.Expression) -> ex.Expression:
+    """A condition on one event, in which its attributes stand bare."""
+
+    def bare(node: ex.Expression) -> ex.Expression:
+        if not isinstance(node, ex.Attribute):
+            return node
+        return ex.Name(node.path[0]) if len(node.path) == 1 else ex.Attribute(node.path[0], node.path[1:])
+
+    return condition.transform(bare)
+
+
+def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
+    """The same where the input lies in order of time."""
+    window, width = kernel.query.window_us or 0, width_us(kernel, slice_us) or 0
+    return "\n".join(
+        [
+            "clustered kernel: a compiled search where the input lies",
+            *_scans(kernel.sources),
+            "  search every partition of the input",
+            f"  shuffle the matches, and the events less than {format_us(2 * window)} from an edge of a partition,",
+            f"       by time slices of {format_us(width)}",
+            f"  search across partitions; fail when two overlap by more than {format_us(window)}",
+        ]
+    )
+
+
+def describe_aggregate(kernel: Search) -> str:
+    """Describe windows that are searched independently of each other."""
+    scans = kernel.sources if kernel.automaton is None else _scans_of_runs(kernel)
+    return _aggregate(kernel, scans, kernel.automaton, walks=kernel.walks)
+
+
+def describe_aggregate_query(query: alg.Query) -> str:
+    """The same, as far as the query alone tells.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 SECONDS").query
+    >>> print(describe_aggregate_query(query))
+    aggregate, T-CER: one shuffle to overlapping windows, in each of which events are folded one by one
+      scan A
+      scan B
+      shuffle by key k and windows of WS = 20 s every WA = 10 s, since a match lies within D = 10 s
+      f_C follows 6 transitions between 4 states, no registers
+      report what the next window does not hold too
+    """
+    from tocsin.plan.strategies.automaton import AUTOMATON  # which describes itself by this module
+
+    if AUTOMATON.refuses(query) is not None:
+        return _aggregate(reach_of(query), _scans_of(query), None, walks=walks_links(query))
+    return _aggregate(_reach_of_runs(query), _types_of(query), _machine(query))
+
+
+def _aggregate(reach: Reach, scans: Iterable[_Scan | Source], machine: Automaton | None, *, walks: bool = False) -> str:
+    windows = windows_of(reach)
+    what = "one shuffle to overlapping windows, each of which is searched by itself"
+    fold = [
+        "f_U collects the events of a window, f_O searches them" + "".join(f", {one}" for one in _steps(reach.query)),
+        *([f"     {LINKS}"] if walks and _search(reach.query) == SEARCH else []),
+    ]
+    if machine is not None:
+        what = "one shuffle to overlapping windows, in each of which events are folded one by one"
+        fold = [f"f_C follows {to_text(machine).partition(chr(10))[0]}"]
+    name = "A" if machine is None else "T-CER"
+    if windows is not None:
+        within = f"windows of WS = {format_us(windows.size_us)} every WA = {format_us(windows.advance_us)}"
+        within += f", since a match lies within D = {format_us(longest_us(reach))}"
+        fold.append("report what the next window does not hold too")
+    elif machine is not None:
+        name, what, within = "R-CER", "one shuffle, then events are folded one by one", ""
+        fold.append(f"a match has at most {most_events(machine)} events: of all others nothing is remembered")
+    return "\n".join(
+        [f"aggregate, {name}: {what}", *_read(reach, scans), _shuffle(reach, within), *(f"  {one}" for one in fold)]
+    )
+
+
+def _scans(scans: Iterable[_Scan | Source]) -> Iterator[str]:
+    positive_first = sorted(scans, key=lambda source: source.is_negated)
+    yield from (f"  scan {_source(source)}" for source in positive_first)
+
+
+def _lines(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None) -> Iterator[str]:
+    yield from _read(reach, scans)
+    width = width_us(reach, slice_us)
+    yield _shuffle(reach, f"time slices of {format_us(width)}" if width is not None else "")
+    if width is not None and (reach.ahead_us or reach.back_us):
+        ahead = f"{format_us(reach.ahead_us)} after" if reach.ahead_us else ""
+        back = f"{format_us(reach.back_us)} before" if reach.back_us else ""
+        yield f"       with copies of events up to {' and '.join(filter(None, (back, ahead)))} a slice"
+    yield f"  {_search(reach.query)}" + "".join(f", {step}" for step in _steps(reach.query))
+
+
+def _search(query: alg.Query) -> str:
+    """How matches are found: one by one, or where the longest of a start are ranges all at once."""
+    repeat = iteration_of(query)
+    if repeat is None or not isinstance(repeat.part, alg.Event):
+        return SEARCH
+    is_ranged = len(own_conditions(query, repeat.part.variable)) == len(list(where_of(query)))
+    return "O2: read the longest match of each start off its window" if is_ranged else SEARCH
+
+
+def _read(reach: Reach, scans: Iterable[_Scan | Source]) -> Iterator[str]:
+    yield from _scans(scans)
+    if reach.counts_every_event:
+        yield "  every other event is read too: contiguity counts it"
+
+
+def _shuffle(reach: Reach, within: str) -> str:
+    """What rows are sent by: their key, and parts of time where there are such."""
+    keys = ", ".join(reach.query.partition.attributes)
+    by = [f"key {keys}"] if keys and not reach.crosses_partitions else []
+    by += [within] if within else []
+    return f"  shuffle by {' and '.join(by)}" if by else "  one task: no key and no window splits the events"
+
+
+def _source(source: _Scan | Source) -> str:
+    conditions = " AND ".join(map(print_expression, source.conditions))
+    negated = "NOT " if source.is_negated else ""
+    named = f"{negated}{' | '.join(source.types)} {source.variable}".rstrip()
+    return named + (f"  where {conditions}" if conditions else "")
+
+
+def _steps(query: alg.Query) -> Iterator[str]:
+    if query.selection is not Selection.ANY:
+        yield f"select {query.selection.value}"
+    skip = [] if query.after_match.skip is Skip.REUSE else [f"after a match skip {query.after_match.skip.value}"]
+    report = [] if query.output is Output.ALL else [f"report {query.output.value}"]
+    yield from (*report, *skip) if query.output.is_chosen_per_start else (*skip, *report)
+    if query.timeouts:
+        yield "then for beginnings that nothing goes on with"

@@ -1,0 +1,211 @@
+"""The plan of one rule: what runs, and why. It is data: engines render it, `explain` prints it.
+
+Input    a bound rule, the options, and what is known of the inputs
+Output   the strategy and its reason, the search or the joins, the width of time slices
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.text import to_text
+from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.choose import Choice, choose
+from tocsin.options import Options
+from tocsin.plan.joins.build import common_clock
+from tocsin.plan.joins.build import plan as join_plan
+from tocsin.plan.prepare import BoundRule
+from tocsin.plan.strategies import KERNEL, STRATEGIES, TREND, Strategy, searching, weighed
+from tocsin.plan.strategies.join import Join
+from tocsin.plan.strategies.strategy import Form
+from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
+
+if TYPE_CHECKING:
+    from tocsin.kernels.kernel import Kernel
+    from tocsin.kernels.runs.kernel import RunKernel
+    from tocsin.kernels.searches import Search
+    from tocsin.kernels.trends.trend import Trend
+    from tocsin.plan.joins.model import Plan as JoinPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a rule runs.
+
+    Attributes
+    ----------
+    rule
+        The rule, bound and rewritten.
+    options
+        The options, in the unit of the times.
+    times
+        The time column of each event type.
+    one_input, shared_input
+        Whether all events come from one DataFrame; whether it has a type column.
+    is_streaming
+        Whether the inputs are streams.
+    """
+
+    rule: BoundRule
+    options: Options
+    times: Mapping[str, str]
+    one_input: bool = True
+    shared_input: bool = False
+    is_streaming: bool = False
+
+    @property
+    def query(self) -> alg.Query:
+        """The rewritten query."""
+        return self.rule.query
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The strategy that was chosen, and why."""
+        wanted = self.options.strategy
+        known = weighed(self.query, wanted, one_input=self.one_input)
+        if self.trend is None:
+            known = [each for each in known if each[0] != TREND.name]
+        return choose(
+            self.query,
+            self.rule.network,
+            known,
+            self.options.known,
+            strategy=wanted,
+            shared_input=self.shared_input,
+            time=common_clock(self.times.values()),
+            most_matches_per_start=self.options.max_matches_per_start,
+        )
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy that runs: the one asked for, or what "auto" chooses."""
+        if self.is_streaming:
+            return TREND if self.is_counted else self._on_a_stream
+        if self.options.strategy != "auto":
+            return STRATEGIES[self.options.strategy]
+        return STRATEGIES[self.choice.strategy or KERNEL.name]
+
+    @property
+    def _on_a_stream(self) -> Strategy:
+        wanted = self.options.strategy
+        return STRATEGIES[wanted] if wanted in STRATEGIES and wanted != TREND.name else searching(self.query)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the aggregates of a stream are counted, without finding a match."""
+        return self.query.over_all_matches and self.options.strategy in ("auto", TREND.name) and self.trend is not None
+
+    # --- what runs --------------------------------------------------------------------------------
+
+    @cached_property
+    def trend(self) -> Trend | None:
+        """The query compiled for counting without building matches; None when it cannot be."""
+        from tocsin.kernels.trends.plan import trend
+
+        return None if TREND.refuses(self.query) is not None else trend(self.rule.bound)
+
+    @property
+    def counted(self) -> Trend:
+        """The query compiled for counting, or the reason why it is not."""
+        if self.trend is None:
+            raise TREND.refuses(self.query) or cannot_count(self.query, ADDS_OTHERS)
+        return self.trend
+
+    @cached_property
+    def search(self) -> Search:
+        """The search, or the reason why there is none."""
+        strategy = self.strategy if self.strategy.form in (Form.SEARCH, Form.CLUSTERED) else searching(self.query)
+        strategy.requires(self.query, one_input=self.one_input)
+        return strategy.search(self.rule.bound)
+
+    @property
+    def loops(self) -> Kernel:
+        """The search, where it is nested loops."""
+        from tocsin.kernels.kernel import Kernel
+
+        assert isinstance(self.search, Kernel)
+        return self.search
+
+    @property
+    def automaton(self) -> RunKernel:
+        """The search, where it is an automaton."""
+        from tocsin.kernels.runs.kernel import RunKernel
+
+        assert isinstance(self.search, RunKernel)
+        return self.search
+
+    @cached_property
+    def joins(self) -> JoinPlan:
+        """The joins, in the order that statistics suggest, or the reason why there are none."""
+        self.strategy.requires(self.query)
+        is_sliding = isinstance(self.strategy, Join) and self.strategy.is_sliding
+        orders = None if self.options.known is None else self.choice.join_orders
+        return join_plan(
+            self.query,
+            self.rule.network.closure,
+            order=None if orders is None else lambda names: orders.get(frozenset(names), ()),
+            prefilter=None if orders is None or is_sliding else self.choice.prefilter,
+            sliding=is_sliding,
+        )
+
+    @property
+    def slice_us(self) -> int | None:
+        """The width of time slices; None: as wide as the search makes them."""
+        return self.strategy.slice_us(self)
+
+    # --- text -------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """What runs, in words."""
+        return self.strategy.describe(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for tools and snapshots: plain values that JSON holds."""
+        has_search = self.strategy.form in (Form.SEARCH, Form.CLUSTERED, Form.TREND)
+        search = (self.counted.kernel if self.strategy is TREND else self.search) if has_search else None
+        return {
+            "query": to_text(self.query),
+            "rewrites": [rule.name for rule in self.rule.rewrites],
+            "strategy": self.strategy.name,
+            "form": self.strategy.form.value,
+            "choice": self.choice.to_dict() if not self.is_streaming else None,
+            "scan": None if search is None else [_source(source) for source in search.sources],
+            "exchange": None if search is None else _exchange(search, self.slice_us),
+            "result": {
+                "kind": "groups" if self.query.over_all_matches else self.options.form,
+                "columns": [[name, dtype.exact] for name, dtype in self.rule.bound.columns],
+            },
+        }
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two plans run the same."""
+        return isinstance(other, Plan) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        """By the query and the strategy."""
+        return hash((to_text(self.query), self.strategy.name))
+
+
+def _source(source: Any) -> dict[str, Any]:
+    return {
+        "variable": source.variable,
+        "types": list(source.types),
+        "negated": source.is_negated,
+        "conditions": [print_expression(condition) for condition in source.conditions],
+    }
+
+
+def _exchange(search: Search, slice_us: int | None) -> dict[str, Any]:
+    from tocsin.kernels.reach import width_us
+
+    return {
+        "keys": list(search.query.partition.attributes),
+        "slice_us": width_us(search, slice_us),
+        "back_us": search.back_us,
+        "ahead_us": search.ahead_us,
+        "every_event": search.counts_every_event,
+    }

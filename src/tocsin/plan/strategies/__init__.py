@@ -1,0 +1,122 @@
+"""Strategies, one file each: what each refuses, what it chooses to run, how it describes itself.
+
+`STRATEGIES` lists all of them in the order in which `explain` shows them. `register` adds one from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tocsin import options
+from tocsin.algebra import nodes as alg
+from tocsin.errors import OptionRefusedError, UnsupportedError
+from tocsin.gaps import Gaps
+from tocsin.kernels.trends.asked import is_counted_in_python
+from tocsin.kernels.trends.words import as_words
+from tocsin.plan.strategies.aggregate import AGGREGATE
+from tocsin.plan.strategies.automaton import AUTOMATON
+from tocsin.plan.strategies.clustered import CLUSTERED
+from tocsin.plan.strategies.join import COUNT, JOIN, SLIDING_WINDOW
+from tocsin.plan.strategies.kernel import KERNEL, unsupported
+from tocsin.plan.strategies.strategy import Strategy
+from tocsin.plan.strategies.trend import TREND
+
+__all__ = [
+    "AGGREGATE",
+    "AUTOMATON",
+    "JOIN",
+    "KERNEL",
+    "STRATEGIES",
+    "TREND",
+    "Strategy",
+    "refusals",
+    "refused_on_streams",
+    "register",
+    "searching",
+    "unsupported",
+    "weighed",
+]
+STRATEGIES: dict[str, Strategy] = {}
+# Weighed only where they are asked for: the windows of the papers are there to compare with.
+ON_REQUEST = (SLIDING_WINDOW.name, AUTOMATON.name, AGGREGATE.name)
+# Where one of these is possible it is best, and otherwise not worth a word.
+COUNTING = (COUNT.name, TREND.name)
+
+
+def register(strategy: Strategy) -> None:
+    """Make a strategy known to `match(strategy=)`; `auto` does not choose it."""
+    STRATEGIES[strategy.name] = strategy
+    options.STRATEGIES[strategy.name] = strategy.places
+
+
+for _strategy in (JOIN, SLIDING_WINDOW, COUNT, TREND, KERNEL, CLUSTERED, AUTOMATON, AGGREGATE):
+    register(_strategy)
+BUILT_IN = frozenset(STRATEGIES)
+
+
+def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
+    """For each strategy the first construct that it cannot run, or None.
+
+    Examples
+    --------
+    >>> a, b = alg.Event("A", "a"), alg.Repeat(alg.Event("B", "b"), 1, None)
+    >>> query = alg.Query(alg.Within(alg.Sequence((a, b)), 10))
+    >>> [name for name, refusal in refusals(query).items() if refusal is None and name in BUILT_IN]
+    ['kernel', 'clustered', 'automaton', 'aggregate']
+    """
+    return {name: strategy.refuses(query, one_input=one_input) for name, strategy in STRATEGIES.items()}
+
+
+def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -> list[tuple[str, str | None]]:
+    """What the planner weighs: strategies, and why each cannot run.
+
+    Counting is listed only where it is possible. An automaton is for what nothing else runs, and then there is nothing
+    to weigh.
+    """
+    if wanted != AUTOMATON.name and KERNEL.refuses(query) is not None and AUTOMATON.refuses(query) is None:
+        refusal = None if wanted == "auto" else STRATEGIES[wanted].refuses(query, one_input=one_input)
+        counted = TREND.refuses(query) is None and (wanted == TREND.name or not is_counted_in_python(as_words(query)))
+        asked = [(wanted, refusal.message)] if refusal is not None else []
+        able = [*([TREND.name] if counted else []), *([wanted] if wanted == AGGREGATE.name and not asked else [])]
+        return [*asked, *((name, None) for name in (*able, AUTOMATON.name))]
+    left_out = {*ON_REQUEST, *(STRATEGIES.keys() - BUILT_IN)}
+    # In plain Python it is worth it where the loops cannot list the matches, and only then.
+    left_out |= {TREND.name} if is_counted_in_python(query) else set()
+    return [
+        (name, None if refusal is None else refusal.message)
+        for name, refusal in refusals(query, one_input=one_input).items()
+        if name == wanted or (name not in left_out and (name not in COUNTING or refusal is None))
+    ]
+
+
+def searching(query: alg.Query, wanted: str = "auto") -> Strategy:
+    """The strategy whose search finds the matches of a query, where one search is enough: locally and on streams."""
+    if wanted not in ("auto", TREND.name, JOIN.name):
+        return STRATEGIES[wanted]
+    return KERNEL if KERNEL.refuses(query) is None else AUTOMATON
+
+
+def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | None:
+    """The first thing that does not run on a stream, or None."""
+    refusal = unsupported(query)
+    if refusal is not None:
+        return refusal
+    if options.STREAM not in options.STRATEGIES[strategy]:
+        return OptionRefusedError(
+            f"The strategy `{strategy}` does not run on a stream.", hint="leave out `strategy=`: a kernel runs it."
+        )
+    if query.over_all_matches and query.every_us is None:
+        where = next((returned.expression.where for returned in query.returns), None)
+        return UnsupportedError(
+            "An aggregate over all matches of a stream is never complete: a stream has no end.",
+            gap=Gaps.STREAM_TOTALS,
+            where=where,
+            hint="report it per window of time: `EVERY 10 MINUTES`.",
+        )
+    if strategy == AGGREGATE.name and query.every_us is not None and query.window_us is None:
+        return OptionRefusedError(
+            "EVERY without WITHIN is never known on a stream: a match that starts in a window may end at any time.",
+            where=query.places.get("every", query.pattern.where),
+            hint="write WITHIN.",
+        )
+    return None

@@ -1,0 +1,124 @@
+"""A plan is data: it compares equal, converts to JSON, and is what engines run; strategies come from one file each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from syrupy.assertion import SnapshotAssertion
+
+import tocsin
+from tocsin import options, reference
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.schema import BoundQuery
+from tocsin.errors import OptionRefusedError, UnsupportedError
+from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.options import Options
+from tocsin.plan import strategies
+from tocsin.plan.constructs import ON_SPARK
+from tocsin.plan.plan import Plan
+from tocsin.plan.prepare import prepare
+from tocsin.plan.strategies.strategy import Strategy
+from tocsin.testing.compare import assert_same_rows
+
+SCHEMA = {"ts": "timestamp", "k": "bigint", "x": "decimal(10,2)"}
+TEXTS = {
+    "sequence": "PATTERN SEQ(A a, B b) WHERE a.k = b.k AND b.x > 5 WITHIN 10 SECONDS RETURN a.k, b.x + a.x AS sum",
+    "iteration": "PATTERN SEQ(A a, B+ b, NOT C c, D d) WHERE b.x > a.x PARTITION BY k WITHIN 1 MINUTE",
+    "count": "PATTERN SEQ(A a, B+ b) WITHIN 1 MINUTE RETURN COUNT(*) AS n",
+    "contiguous": "PATTERN SEQ(A a, B b) SEMANTICS contiguous WITHIN 1 MINUTE",
+    "filter": "PATTERN A a WHERE a.x > 1",
+}
+
+
+def planned(text: str, **given: Any) -> Plan:
+    query = tocsin.pattern(text).query
+    types = alg.event_types(query.pattern)
+    rule = prepare(query, dict.fromkeys(types, SCHEMA))
+    return Plan(rule, Options(**given), dict.fromkeys(types, "ts"))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_plan_is_what_its_snapshot_shows(name: str, snapshot: SnapshotAssertion) -> None:
+    found = planned(TEXTS[name]).to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert found == snapshot
+
+
+def test_plans_are_equal_when_they_run_the_same() -> None:
+    text = TEXTS["iteration"]
+    assert planned(text) == planned(text)
+    assert planned(text) != planned(text, strategy="aggregate")
+    assert planned(text) != planned(text.replace("1 MINUTE", "2 MINUTES"))
+    assert len({planned(text), planned(text)}) == 1
+
+
+@pytest.mark.parametrize("strategy", ["join", "sliding-window", "kernel", "automaton", "aggregate", "clustered"])
+def test_every_strategy_plans_a_sequence(strategy: str) -> None:
+    plan = planned(TEXTS["sequence"], strategy=strategy)
+    assert plan.to_dict()["strategy"] == strategy
+    assert plan.describe()
+
+
+# --- a strategy from one file ---------------------------------------------------------------------
+
+
+class Toy(Strategy):
+    """Nested loops in slices of a minute; no absences."""
+
+    name = "toy"
+
+    def refuses(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> UnsupportedError | None:
+        if any(True for _ in alg.absences_in(query.pattern)):
+            return OptionRefusedError("An absence does not run with the strategy `toy`.", hint="leave it out.")
+        return None
+
+    def search(self, bound: BoundQuery) -> Kernel:
+        return kernel(bound)
+
+    def slice_us(self, plan: Plan) -> int:
+        return 60_000_000
+
+    def describe(self, plan: Plan) -> str:
+        return "toy: loops in slices of a minute"
+
+
+@pytest.fixture
+def toy() -> Iterator[None]:
+    strategies.register(Toy())
+    yield
+    del strategies.STRATEGIES["toy"], options.STRATEGIES["toy"]
+
+
+ROWS = {
+    "A": [{"ts": 1, "k": 1}, {"ts": 70_000_000, "k": 1}],
+    "B": [{"ts": 5, "k": 1}, {"ts": 6, "k": 2}, {"ts": 75_000_000, "k": 1}],
+}
+PATTERN = "PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 SECONDS"
+
+
+def without_id(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "match_id"}
+
+
+def test_a_strategy_from_one_file_runs_locally(toy: None) -> None:
+    p = tocsin.pattern(PATTERN)
+    found = p.match(ROWS, engine="local", strategy="toy").to_pylist()
+    assert len(found) == 2
+    assert_same_rows([without_id(row) for row in found], reference.evaluate(p, ROWS))
+    with pytest.raises(OptionRefusedError, match="absence"):
+        tocsin.pattern("PATTERN SEQ(A a, NOT B b, A c) WITHIN 1 HOUR").match(ROWS, engine="local", strategy="toy")
+
+
+@pytest.mark.spark
+def test_a_strategy_from_one_file_runs_on_spark(toy: None, spark: SparkSession) -> None:
+    p = tocsin.pattern(PATTERN)
+    frames = {name: spark.createDataFrame(rows, "ts bigint, k bigint") for name, rows in ROWS.items()}
+    found = [row.asDict(recursive=True) for row in p.match(frames, strategy="toy").collect()]
+    assert_same_rows([without_id(row) for row in found], reference.evaluate(p, ROWS))
+    assert "toy: loops in slices of a minute" in p.explain(frames, strategy="toy")
+    with pytest.raises(tocsin.errors.InvalidOptionError, match="no strategy `toys`"):
+        p.match(frames, strategy="toys")
