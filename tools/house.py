@@ -96,15 +96,23 @@ def shared_names() -> dict[str, list[str]]:
     return {name: found for name, found in sorted(places.items()) if len(found) > 1}
 
 
-def walk() -> list[tuple[str, str]]:
-    """The (module, first function) pairs that a batch `match` on Spark passes, in order of their first call."""
-    from pyspark.sql import SparkSession  # only here: counting needs no JVM
+def walk(*, streaming: bool) -> list[tuple[str, str]]:
+    """The (module, first function) pairs that `match` on Spark passes, in order of their first call."""
+    from pyspark.sql import DataFrame, SparkSession  # only here: counting needs no JVM
 
     import tocsin
 
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    frames = {name: spark.createDataFrame([(1, 1)], "ts bigint, x bigint") for name in "ABCD"}
-    seen: dict[str, str] = {}
+    pattern, seen = tocsin.pattern(QUERY), dict[str, str]()
+
+    def frame_of() -> DataFrame:
+        if not streaming:
+            return spark.createDataFrame([(1, 1)], "ts bigint, x bigint")
+        return spark.readStream.format("rate").load().selectExpr("value AS ts", "value AS x")
+
+    options = {"time_unit": "us", **({"lateness": "1 second"} if streaming else {})}
+    frames = {name: frame_of() for name in "ABCD"}
+    pattern.match(frames, **options)  # a first call imports engines and fills caches
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
@@ -114,7 +122,7 @@ def walk() -> list[tuple[str, str]]:
 
     sys.setprofile(note)
     try:
-        tocsin.pattern(QUERY).match(frames)
+        pattern.match(frames, **options)
     finally:
         sys.setprofile(None)
         spark.stop()
@@ -125,11 +133,12 @@ def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", action="store_true", help="list the module names that occur more than once")
-    parser.add_argument("--walk", action="store_true", help="run a batch match and list the modules it passes")
+    parser.add_argument("--walk", action="store_true", help="list the modules that a batch match passes")
+    parser.add_argument("--walk-stream", action="store_true", help="list the modules that a match of streams passes")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
     asked = parser.parse_args()
-    if asked.walk:
-        passed = walk()
+    if asked.walk or asked.walk_stream:
+        passed = walk(streaming=asked.walk_stream)
         folders = [module.rpartition("/")[0] for module, _ in passed]
         for module, function in passed:
             print(f"{module:55} {function}")

@@ -77,12 +77,13 @@ def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -
         asked = [(wanted, refusal.message)] if refusal is not None else []
         able = [*([TREND.name] if counted else []), *([wanted] if wanted == AGGREGATE.name and not asked else [])]
         return [*asked, *((name, None) for name in (*able, AUTOMATON.name))]
-    left_out = {*ON_REQUEST, *(STRATEGIES.keys() - BUILT_IN)}
-    return [
-        (name, None if refusal is None else refusal.message)
-        for name, refusal in refusals(query, one_input=one_input).items()
-        if name == wanted or (name not in left_out and (name not in COUNTING or refusal is None))
-    ]
+    found: list[tuple[str, str | None]] = []
+    for name, strategy in STRATEGIES.items():
+        if name == wanted or (name in BUILT_IN and name not in ON_REQUEST):
+            refusal = strategy.refuses(query, one_input=one_input)
+            if name == wanted or name not in COUNTING or refusal is None:
+                found.append((name, None if refusal is None else refusal.message))
+    return found
 
 
 def searching(query: alg.Query, wanted: str = "auto") -> Strategy:
