@@ -299,7 +299,7 @@ class Pattern:
 
     def check(
         self,
-        schemas: DataFrame | StructType | Mapping[str, DataFrame | StructType | Mapping[str, str]],
+        schemas: DataFrame | StructType | Mapping[str, DataFrame | StructType | Mapping[str, str]] | None = None,
         rates: Mapping[str, Any] | None = None,
         *,
         time: str | Mapping[str, str] = "ts",
@@ -317,7 +317,7 @@ class Pattern:
         ----------
         schemas
             For each event type a DataFrame, a Spark schema, or `{"attribute": "bigint"}`; or one DataFrame with a type
-            column, whose columns every event type then has.
+            column, whose columns every event type then has. Without schemas, the report has no result columns.
         rates
             Events per second of each type, `{"Login": "100/s"}`: then the report says how much a live query remembers.
         time, tie, type, time_unit

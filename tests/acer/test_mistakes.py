@@ -151,7 +151,7 @@ def failing(at: int) -> Callable[..., Any]:
 
 
 FAILING: list[tuple[str, Callable[[DataFrame], DataFrame]]] = [
-    ("`update`", lambda df: counted(df, key="k", update=failing(13))),
+    ("`update`", lambda df: counted(df, key="k", update=failing(13), output=lambda state: (1,))),
     ("`function`", lambda df: acer.time_cer(df, failing(13), within=4, key="k", schema="")),
     ("`function`", lambda df: acer.rule_cer(df, failing(13), key="k")),
 ]
@@ -175,9 +175,9 @@ def test_others_that_raise(df: DataFrame) -> None:
     def preprocess(events: Any) -> Any:
         return events[3]
 
-    with pytest.raises(PythonException, match=r"failed for the key '[ab]' at the event time [01]: IndexError"):
+    with pytest.raises(PythonException, match=r"failed for the key '[ab]' at the event time \d+: IndexError"):
         acer.sort_and_preprocess(df, preprocess, key="k").collect()
-    with pytest.raises(PythonException, match=r"`output` .* at the event time 4: ZeroDivisionError"):
+    with pytest.raises(PythonException, match=r"`output` .* at the event time \d+: ZeroDivisionError"):
         counted(df, key="k", output=lambda state: 1 / 0).collect()
 
 

@@ -100,7 +100,7 @@ def ways() -> Iterator[Any]:
             yield pytest.param(operator, *way, marks=() if place == number % len(WAYS) else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("operator", "construction", "store"), ways())
+@pytest.mark.parametrize(("operator", "construction", "store"), list(ways()))
 def test_streams_that_stop_and_go_on(
     spark: SparkSession, tmp_path: Path, operator: str, construction: str, store: str
 ) -> None:

@@ -139,13 +139,21 @@ def test_a_schema_of_another_kind_is_refused() -> None:
         tocsin.pattern("PATTERN A a").check({"A": ["ts"]})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize(
-    "wrong", [None, 5, ["Login"], "Login", {5: SCHEMA}, {"Login": {"ts": 5}}, {"Login": {5: "int"}}]
-)
+@pytest.mark.parametrize("wrong", [5, ["Login"], "Login", {5: SCHEMA}, {"Login": {"ts": 5}}, {"Login": {5: "int"}}])
 def test_what_is_no_schema_is_refused_with_advice(wrong: Any) -> None:
     with pytest.raises(errors.InvalidInputError) as refusal:
         tocsin.pattern("PATTERN Login a").check(wrong)
     assert refusal.value.hint
+
+
+def test_without_schemas_a_check_reports_all_but_the_columns() -> None:
+    p = tocsin.pattern("PATTERN SEQ(Login a, Transfer b) WITHIN 10 SECONDS RETURN a.user")
+    report = p.check(rates={"Login": "1/s", "Transfer": "1/s"})
+    assert not report.columns
+    assert report.lifetimes["a"] == 9_999_999
+    assert report.sizes is not None
+    with pytest.raises(errors.InvalidOptionError):
+        p.check(rates={"Logins": "1/s", "Transfer": "1/s"})
 
 
 def test_one_schema_with_a_type_column_holds_for_every_event_type() -> None:

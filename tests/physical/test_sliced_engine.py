@@ -75,7 +75,7 @@ def test_explain_shows_which_search_walks_link_by_link(
     inputs: dict[str, DataFrame], pattern: str, is_linked: bool
 ) -> None:
     query = tocsin.pattern(f"PATTERN {pattern}")
-    assert prepare(query.query, inputs).kernel.walks == is_linked
+    assert prepare(query.query, inputs).plan.loops.walks == is_linked
     assert ("link by link" in query.explain(inputs)) == is_linked
     assert is_linked or not walks_links(query.query)
 

@@ -31,7 +31,7 @@ from tocsin.optimizer.rules import Facts
 from tocsin.optimizer.rules.infer_window import infer_window
 from tocsin.options import check_live_keys, check_rates, microseconds
 from tocsin.physical.wording import missing, unordered
-from tocsin.plan.prepare import distances_of, prepare
+from tocsin.plan.prepare import distances_of, types_of
 from tocsin.plan.strategies import KERNEL, unsupported
 from tocsin.reports import CheckReport
 
@@ -77,7 +77,7 @@ def checked(
     with errors.collecting(problems):
         check_clock(time_unit, given, time, (query,))
     with errors.collecting(problems):
-        bound = prepare(query, given, time).bound
+        bound = types_of(query, given, time)
         columns = tuple((name, str(kind)) for name, kind in bound.columns)
         columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
         is_integer, known = bound.has_integer_time, bound.schemas
@@ -136,7 +136,7 @@ def problems_with_schemas(
         problems.extend(translation.problems)
         query, unfit = translation.query, list[errors.TocsinError]()
         with errors.collecting(unfit):
-            prepare(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time)
+            types_of(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time)
         # A name that is wrong has no attributes, and one mistake is reported once.
         places = [problem.where for problem in problems]
         problems += [

@@ -94,6 +94,11 @@ def rewritten(query: alg.Query, time: str, schemas: Mapping[str, Schema] | None 
     return optimize(query, Facts(schemas, time))
 
 
+def types_of(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str] = "ts") -> BoundQuery:
+    """Bind a query as it is written, without rewriting it: for checks that report every problem."""
+    return bind(query, schemas, time=time)
+
+
 def distances_of(query: alg.Query, time: str | Mapping[str, str] = TIMESTAMP, *, integer_time: bool = False) -> Network:
     """Close the distances of a query as it is written, before there are inputs.
 
