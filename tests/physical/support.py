@@ -84,6 +84,8 @@ def light_settings(spark: SparkSession, partitions: int = 1) -> Iterator[SparkSe
     before = {name: spark.conf.get(name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    try:
+        yield spark
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))

@@ -91,8 +91,8 @@ def test_requirement_42_any_number_of_partitions_gives_what_one_process_gives(
     program, stream = compiled(PROGRAM), some_rows(42)
     wanted = locally(program, stream)
     assert all(sum(some.values()) > 3 for some in wanted.values())
-    light.conf.set("spark.sql.shuffle.partitions", str(partitions))
-    assert found(program.match(frames(light, stream))) == wanted
+    with light_settings(light, partitions) as session:
+        assert found(program.match(frames(session, stream))) == wanted
 
 
 @pytest.mark.spark
