@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
 from tocsin.analysis.inference import type_of as inferred
-from tocsin.analysis.types import DataType
+from tocsin.analysis.types import DataType, Kind
 from tocsin.expressions import interpret
 from tocsin.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
@@ -30,7 +30,7 @@ from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.compat import make_ready_for_python, schema_of
 from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
-from tocsin.physical.spark_types import arrow_type, to_spark, type_of
+from tocsin.physical.spark_types import arrow_type, not_made, to_spark, type_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where
 
@@ -167,7 +167,10 @@ def computed(
         if value is None:
             dtypes.append(schema[name].dataType)
         else:
-            dtypes.append(to_spark(inferred(value, Environment(typed))))
+            kind = inferred(value, Environment(typed))
+            if kind.kind is Kind.OTHER:  # a map comes to Python as a list of pairs
+                raise not_made(kind.exact)
+            dtypes.append(to_spark(kind))
     make_ready_for_python(frame)
     fields = [T.StructField(name, dtype) for (name, _), dtype in zip(values, dtypes, strict=True)]
     work = Values(tuple(values), tuple(map(arrow_type, dtypes)), tuple(texts), made.collected)

@@ -184,7 +184,7 @@ def to_spark(dtype: DataType) -> T.DataType:
         case kind if kind in SPARK:
             return SPARK[kind]
         case _:
-            raise _not_made(dtype.text)
+            raise not_made(dtype.text)
 
 
 def in_type(value: Column, dtype: DataType) -> Column:
@@ -217,9 +217,10 @@ def arrow_type(dtype: T.DataType) -> pa.DataType:
     if isinstance(dtype, T.StructType):
         return pa.struct([pa.field(field.name, arrow_type(field.dataType)) for field in dtype.fields])
     if type(dtype) not in ARROW:
-        raise _not_made(dtype.simpleString())
+        raise not_made(dtype.simpleString())
     return ARROW[type(dtype)]
 
 
-def _not_made(name: str) -> errors.UnsupportedError:
+def not_made(name: str) -> errors.UnsupportedError:
+    """The refusal of a type whose values Python cannot make."""
     return errors.UnsupportedError(f"Values of the type {name} cannot be made on Spark yet.", gap=Gaps.MADE_VALUES)
