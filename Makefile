@@ -54,10 +54,10 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture is in build/demo.svg
 	@$(WITH_SPARK) $(BIN)/tocsin demo --picture build/demo.svg
 
-test: $(READY) ## every test but the slow ones, in ten minutes
+test: $(READY) ## every test but the slow ones
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-fast: $(READY) ## the tests that need no JVM and no compiler, in a minute and a half
+test-fast: $(READY) ## the tests that need no JVM and no compiler
 	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not compiled and not slow" $(PYTEST_ARGS)
 
 test-slow: $(READY) ## the slow tests: restarts, large data, and properties with many more examples
