@@ -42,22 +42,12 @@ class Template:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: what it matches, and the events it makes of each match.
-
-    Attributes
-    ----------
-    query
-        The pattern; its result is visible as any other's.
-    emits
-        Over the pattern of the query, one for each `emit`.
-    stratum
-        A rule reads only what rules of lower strata emit, and what comes from outside.
-    """
+    """A rule: what it matches, and the events it makes of each match."""
 
     name: str
-    query: alg.Query
-    emits: tuple[alg.Emit, ...] = ()
-    stratum: int = 0
+    query: alg.Query  # the pattern; its result is visible as any other's
+    emits: tuple[alg.Emit, ...] = ()  # over the pattern of the query, one for each `emit`
+    stratum: int = 0  # a rule reads only what rules of lower strata emit, and what comes from outside
     where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
@@ -69,18 +59,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Program:
-    """Templates and rules.
+    """Templates and rules."""
 
-    Attributes
-    ----------
-    rules
-        In the order of the text.
-    templates
-        By name.
-    """
-
-    rules: tuple[Rule, ...]
-    templates: Mapping[str, Template] = field(default_factory=dict)
+    rules: tuple[Rule, ...]  # in the order of the text
+    templates: Mapping[str, Template] = field(default_factory=dict)  # by name
 
     def rule(self, name: str) -> Rule | None:
         """The rule of a name."""

@@ -17,8 +17,6 @@ from tocsin.language.sase.printer import print_expression
 def to_text(what: alg.Node | alg.Query) -> str:
     """A pattern, or a query with its clauses, as a tree.
 
-    Examples
-    --------
     >>> a, b = alg.Event("Login", "a"), alg.Repeat(alg.Event("Transfer", "b"), 2, None)
     >>> print(to_text(alg.Within(alg.Sequence((a, b)), 600_000_000)))
     Within 10 MINUTES

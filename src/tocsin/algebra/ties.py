@@ -12,8 +12,6 @@ def ordered_by_ties(query: alg.Query) -> alg.Query:
 
     Windows and distances stay as they are: they measure time alone.
 
-    Examples
-    --------
     >>> pair = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))
     >>> ordered_by_ties(alg.Query(alg.Within(pair, 10))).core.order
     <Order.TIES: 'time and tie columns'>

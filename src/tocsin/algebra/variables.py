@@ -52,8 +52,6 @@ class Holding:
 def variables_of(node: Node) -> Kinds:
     """The positive variables of a pattern in order of appearance.
 
-    Examples
-    --------
     >>> a, b = Event("A", "a"), Repeat(Event("B", "b"), 0, None)
     >>> variables_of(Sequence((a, b)))["b"]
     Kind(types=('B',), iterated=True, optional=True)
@@ -67,8 +65,6 @@ def exposed(node: Node) -> Node:
     It is there for time and memory: what is left out must be known all the same, and a match may begin with what NEXT
     skips (R22). Parts of AND that are found together become branches, since a name may hide other events in each.
 
-    Examples
-    --------
     >>> a, b = Event("A", "a"), Event("B", "b")
     >>> list(variables_of(exposed(Project(Sequence((a, b)), (("a", None),)))))
     ['a', 'b']
@@ -92,8 +88,6 @@ def events_held(node: Node) -> tuple[int, int | None]:
 
     What is not known exactly is given as wider than it is.
 
-    Examples
-    --------
     >>> a, b = Event("A", "A"), Event("B", "B")
     >>> events_held(Bind(Any((a, b)), "x")), events_held(Adjacent((a, b)))
     ((1, 1), (2, 2))

@@ -29,21 +29,11 @@ Measure = Callable[[alg.Bound], int | None]
 
 @dataclass(frozen=True)
 class Bag:
-    """The events an absence is seen from: those of one alternative.
+    """The events an absence is seen from: those of one alternative."""
 
-    Attributes
-    ----------
-    variables
-        Every variable that may be bound.
-    sure
-        Those that are bound whenever the alternative matches.
-    upper
-        Their closed distances.
-    """
-
-    variables: tuple[str, ...]
-    sure: frozenset[str]
-    upper: Upper
+    variables: tuple[str, ...]  # every variable that may be bound
+    sure: frozenset[str]  # those that are bound whenever the alternative matches
+    upper: Upper  # their closed distances
 
     def to_anchor(self, bound: alg.Bound, origin: str, *, local: bool) -> int | None:
         """The largest `anchor − origin.ts`, for any event of a positive variable."""
@@ -96,8 +86,6 @@ def _is_first(anchor: alg.Anchor) -> bool:
 def smallest(bounds: Iterable[int | None]) -> int | None:
     """The tightest of several bounds that all hold; None is no bound.
 
-    Examples
-    --------
     >>> smallest([None, 3, 5]), smallest([None]) is None
     (3, True)
     """
@@ -107,8 +95,6 @@ def smallest(bounds: Iterable[int | None]) -> int | None:
 def largest(bounds: Iterable[int | None]) -> int | None:
     """The bound of which it is only known that one of several holds; None is no bound.
 
-    Examples
-    --------
     >>> largest([3, 5]), largest([None, 3]) is None, largest([]) is None
     (5, True, True)
     """
@@ -124,22 +110,12 @@ def plus(bound: int | None, offset: int) -> int | None:
 
 @dataclass(frozen=True)
 class AbsentDistances:
-    """What is known of an absent event, if it blocks a match of one alternative.
-
-    Attributes
-    ----------
-    reach
-        v → the largest `v.ts − n.ts`; missing when unbounded.
-    back
-        v → the largest `n.ts − v.ts`.
-    is_possible
-        Whether any event can lie inside all bounds.
-    """
+    """What is known of an absent event, if it blocks a match of one alternative."""
 
     absence: alg.Around
-    reach: dict[str, int]
-    back: dict[str, int]
-    is_possible: bool = True
+    reach: dict[str, int]  # v → the largest `v.ts − n.ts`; missing when unbounded
+    back: dict[str, int]  # v → the largest `n.ts − v.ts`
+    is_possible: bool = True  # whether any event can lie inside all bounds
 
 
 def absent_distances(
@@ -147,17 +123,9 @@ def absent_distances(
 ) -> AbsentDistances:
     """Distances between an absent event and every positive variable.
 
-    Parameters
-    ----------
-    absence
-        The absence.
-    bag
-        The positive variables of the alternative, closed.
-    conditions
-        Time differences among the conditions on the absent event (R10): a blocker satisfies them.
-    local
-        Whether the absence stands inside an iteration: its anchors are then events of one copy, not of the
-        whole bag.
+    `bag` has the positive variables of the alternative, closed. A blocker satisfies the time differences among the
+    conditions on the absent event (R10). `local`: the absence stands inside an iteration, so that its anchors are
+    events of one copy, not of the whole bag.
     """
     name = absence.variable
     reach: dict[str, int] = {}

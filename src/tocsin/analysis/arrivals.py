@@ -44,8 +44,6 @@ class _Composed:
 class Copies(_Composed):
     """`times` events for each event of another kind, up to `spread_us` apart from each other.
 
-    Examples
-    --------
     >>> from tocsin.analysis.rates import parse_rate
     >>> Copies(parse_rate("2/s"), 3).within(0), Copies(parse_rate("2/s"), 3, spread_us=1_000_000).within(0)
     (6, 12)

@@ -26,23 +26,9 @@ def unit_of(
 ) -> Unit:
     """The unit in which the queries' durations are to count.
 
-    Parameters
-    ----------
-    time_unit
-        The user's choice.
-    schemas
-        The attributes of the inputs, by event type.
-    times
-        The time columns, by event type.
-    queries
-        The queries; without a duration in any of them no unit matters.
-    warns
-        Whether to warn of an integer column without a unit.
+    `time_unit` is the choice of the user. Without a duration in any query no unit matters.
 
-    Raises
-    ------
-    InvalidOptionError
-        When there is no such unit, or a time column is a timestamp and has a unit already.
+    Raises `InvalidOptionError` when there is no such unit, or a time column is a timestamp and has a unit already.
     """
     check_unit(time_unit)
     kinds = {

@@ -55,21 +55,9 @@ class Edge:
 class Upper:
     """The tightest bounds that follow from edges without a negative cycle.
 
-    Parameters
-    ----------
-    variables
-        The nodes.
-    edges
-        The constraints between them.
-    iterated
-        Variables that hold several events.
-    sure
-        The nodes paths may run through; all of them by default.
-    most_us
-        The largest distance that the window leaves between any two events; None without a window.
+    `iterated` variables hold several events; paths run through `sure` variables only; `most_us` is the largest distance
+    that the window leaves between any two events.
 
-    Examples
-    --------
     >>> upper = Upper("abc", [Edge("a", "b", 5), Edge("b", "c", 10), Edge("c", "a", -2)])
     >>> upper.get("a", "c"), upper.get("c", "b"), upper.get("b", "a")
     (15, 3, 8)
@@ -189,8 +177,6 @@ def without_implied(before: Iterable[tuple[str, str]], through: Set[str]) -> lis
     A sequence of n variables orders n² pairs of them, and n − 1 suffice. The last pairs of a sequence come first:
     Bellman and Ford need one pass over edges in this order.
 
-    Examples
-    --------
     >>> without_implied([("a", "b"), ("b", "c"), ("a", "c")], frozenset("abc"))
     [('b', 'c'), ('a', 'b')]
     >>> without_implied([("a", "b"), ("b", "c"), ("a", "c")], frozenset("ac"))
@@ -247,8 +233,6 @@ def negative_cycle(variables: Sequence[str], edges: Sequence[Edge], window: Edge
 
     `window` is an edge that holds between any two variables, whatever its ends are.
 
-    Examples
-    --------
     >>> [edge.most_us for edge in negative_cycle("ab", [Edge("a", "b", 5), Edge("b", "a", -10)])]
     [5, -10]
     >>> [edge.most_us for edge in negative_cycle("ab", [Edge("b", "a", -10)], Edge("", "", 5))]

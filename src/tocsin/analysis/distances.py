@@ -49,8 +49,6 @@ def differences(conjunct: ex.Expression, clock: Clock) -> tuple[Difference, ...]
 
     Only references that speak of every event count: `b.ts` and `b[i].ts`, not `b[last].ts` or `b[i-1].ts`.
 
-    Examples
-    --------
     >>> a, b = ex.Attribute("a", ("ts",)), ex.Attribute("b", ("ts",))
     >>> within_five = ex.Comparison("<=", b, ex.Arithmetic("+", a, ex.Interval(5_000_000)))
     >>> differences(within_five, Clock("ts"))

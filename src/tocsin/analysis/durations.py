@@ -32,8 +32,6 @@ def counting(tick: Fraction) -> Iterator[None]:
 def format_us(microseconds: int) -> str:
     """A length of time in the largest unit that gives it exactly, or in seconds with decimals.
 
-    Examples
-    --------
     >>> format_us(600_000_000), format_us(9_999_999), format_us(2_000), format_us(-1), format_us(0)
     ('10 min', '9.999999 s', '2 ms', '-1 µs', '0 s')
     """
@@ -57,8 +55,6 @@ def format_us(microseconds: int) -> str:
 def format_bound(microseconds: int | None) -> str:
     """A length of time, or the word for none.
 
-    Examples
-    --------
     >>> format_bound(None), format_bound(1_000_000)
     ('unbounded', '1 s')
     """
@@ -68,8 +64,6 @@ def format_bound(microseconds: int | None) -> str:
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Columns of text, aligned; the first column to the left, the others too.
 
-    Examples
-    --------
     >>> print(table(("variable", "lifetime"), [("a", "10 s")]))
     variable  lifetime
     a         10 s

@@ -12,21 +12,12 @@ from tocsin.analysis.temporal import Network, network
 
 @dataclass(frozen=True)
 class Facts:
-    """The schemas and the clock of a query.
+    """The schemas and the clock of a query."""
 
-    Attributes
-    ----------
-    schemas
-        The schemas of its event types; None before there are inputs.
-    time
-        The name of the time attribute, or that of each event type; None where distances are not to be closed.
-    integer_time
-        Whether times are integers.
-    """
-
-    schemas: Mapping[str, Schema] | None = None
+    schemas: Mapping[str, Schema] | None = None  # the schemas of its event types; None before there are inputs
+    # The name of the time attribute, or that of each event type; None where distances are not to be closed.
     time: str | Mapping[str, str] | None = None
-    integer_time: bool = False
+    integer_time: bool = False  # whether times are integers
 
     def distances(self, query: alg.Query) -> Network:
         """The distances between the events of a query, closed."""

@@ -25,24 +25,12 @@ Held = Mapping[str, tuple[Schema, ...]]
 
 @dataclass(frozen=True)
 class Binder:
-    """Binds the expressions of a pattern to schemas, and collects what is wrong.
+    """Binds the expressions of a pattern to schemas, and collects what is wrong."""
 
-    Attributes
-    ----------
-    schemas
-        The event types that are known.
-    problems
-        What is wrong so far.
-    is_strict
-        Whether every type a variable may hold must have an attribute, or one of them.
-    checks
-        Whether conditions are checked on the way.
-    """
-
-    schemas: Mapping[str, Schema]
+    schemas: Mapping[str, Schema]  # the event types that are known
     problems: list[errors.TocsinError]
-    is_strict: bool
-    checks: bool = True
+    is_strict: bool  # whether every type a variable may hold must have an attribute, or one of them
+    checks: bool = True  # whether conditions are checked on the way
 
     def held(self, node: alg.Node) -> Held:
         """What the events of each variable look like; the conditions below are checked on the way."""
@@ -93,10 +81,8 @@ class Binder:
     def attribute(self, reference: ex.Attribute, held: Held) -> DataType:
         """The type of a reference.
 
-        Raises
-        ------
-        UnknownVariableError, UnknownAttributeError, TypeMismatchError
-            When there is no such variable or attribute, or its types do not fit together.
+        Raises `UnknownVariableError` or `UnknownAttributeError` or `TypeMismatchError` when there is no such variable
+        or attribute, or its types do not fit together.
         """
         if reference.variable not in held:
             raise errors.UnknownVariableError(

@@ -31,37 +31,21 @@ LITERALS: dict[type, DataType] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """What the names in an expression stand for.
+    """What the names in an expression stand for."""
 
-    Attributes
-    ----------
-    attribute
-        The type of a reference; it raises a `TocsinError` when there is no such attribute.
-    variable
-        The type of a whole variable.
-    columns
-        The types of RETURN columns that may be named.
-    """
-
+    # The type of a reference; it raises a `TocsinError` when there is no such attribute.
     attribute: Callable[[ex.Attribute], DataType]
-    variable: Callable[[str], DataType] = lambda name: types.struct_of(())
-    columns: Mapping[str, DataType] = field(default_factory=dict)
+    variable: Callable[[str], DataType] = lambda name: types.struct_of(())  # the type of a whole variable
+    columns: Mapping[str, DataType] = field(default_factory=dict)  # the types of RETURN columns that may be named
 
 
 def type_of(expression: ex.Expression, environment: Environment) -> DataType:
     """The type of an expression.
 
-    Examples
-    --------
     >>> environment = Environment(attribute=lambda reference: types.TIMESTAMP)
     >>> a, b = ex.Attribute("a", ("ts",)), ex.Attribute("b", ("ts",))
     >>> print(type_of(ex.Arithmetic("-", b, a), environment))
     interval
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or all of them.
     """
     inference = Inference(environment)
     found = inference.type_of(expression)

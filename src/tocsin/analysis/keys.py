@@ -27,21 +27,11 @@ Equality = tuple[Member, Member]
 
 @dataclass(frozen=True)
 class KeyClass:
-    """Attributes that are equal in every match, wherever their variables are bound.
+    """Attributes that are equal in every match, wherever their variables are bound."""
 
-    Attributes
-    ----------
-    members
-        Variables and attributes, in order of appearance.
-    equalities
-        The pairs of members that are equal whenever both variables are bound.
-    covers_all
-        Whether it holds between all positive variables: one key for every join.
-    """
-
-    members: tuple[Member, ...]
-    equalities: frozenset[Equality]
-    covers_all: bool
+    members: tuple[Member, ...]  # variables and attributes, in order of appearance
+    equalities: frozenset[Equality]  # the pairs of members that are equal whenever both variables are bound
+    covers_all: bool  # whether it holds between all positive variables: one key for every join
 
     @property
     def pairs(self) -> frozenset[tuple[str, str]]:
@@ -55,27 +45,17 @@ class KeyClass:
 
 @dataclass(frozen=True)
 class Keys:
-    """The equalities of a query.
+    """The equalities of a query."""
 
-    Attributes
-    ----------
-    partition
-        The attributes of PARTITION BY and `[k]`, which hold for every variable, negated ones included.
-    classes
-        Equal attributes of positive variables, those that cover all variables first.
-    absent
-        For each negated variable: its attribute, and the positive one a blocking event must agree with.
-    """
-
+    # The attributes of PARTITION BY and `[k]`, which hold for every variable, negated ones included.
     partition: tuple[str, ...]
-    classes: tuple[KeyClass, ...]
+    classes: tuple[KeyClass, ...]  # equal attributes of positive variables, those that cover all variables first
+    # For each negated variable: its attribute, and the positive one a blocking event must agree with.
     absent: Mapping[str, tuple[tuple[Path, Member], ...]]
 
     def between(self, x: str, y: str) -> tuple[tuple[Path, Path], ...]:
         """The attributes of x and y that are equal in every match that binds both.
 
-        Examples
-        --------
         >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
         >>> same = ex.Comparison("=", ex.Attribute("a", ("user",)), ex.Attribute("b", ("account",)))
         >>> keys(alg.Query(alg.Filter(alg.All((a, b)), same))).between("b", "a")
@@ -101,15 +81,8 @@ class Keys:
 def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
     """Find the equalities of a query.
 
-    Parameters
-    ----------
-    query
-        The query.
-    schemas
-        The schemas of its event types; without them, attributes that are equated count as of one type.
+    Without schemas, attributes that are equated count as of one type.
 
-    Examples
-    --------
     >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
     >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
     >>> same = ex.And((ex.Comparison("=", k["a"], k["b"]), ex.Comparison("=", k["b"], k["c"])))
@@ -166,8 +139,6 @@ def equal_around(around: alg.Around) -> Iterator[tuple[Path, Member]]:
 def common_keys(query: alg.Query, found: Keys) -> tuple[str, ...]:
     """The equalities that all events around a match share, absent and gathered ones too.
 
-    Examples
-    --------
     >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("n", ("k",)))
     >>> query = alg.Query(alg.Absent(alg.Event("A", "a"), "N", "n", same, (), ()))
     >>> common_keys(query, keys(query))

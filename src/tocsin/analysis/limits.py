@@ -38,15 +38,10 @@ class Limit:
 def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
     """A limit; a number is bytes. `option` is the name that messages have for it.
 
-    Examples
-    --------
+    Raises `InvalidOptionError` when it is not a number of bytes.
+
     >>> parse_limit("4GB").bytes, parse_limit("1.5 KiB per key")
     (4000000000, Limit(bytes=1536, is_per_key=True))
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is not a number of bytes.
     """
     if isinstance(limit, Limit):
         return limit
@@ -65,23 +60,10 @@ def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
 def require_within(limit: Limit, stores: Iterable[Store], advice: str, emitted: Collection[str] = ()) -> None:
     """Refuse a query that may keep more than the limit, or of which it is not known how much it keeps.
 
-    Parameters
-    ----------
-    limit
-        The limit.
-    stores
-        One per event type, or per stratum and type: each event is in one of them.
-    advice
-        How a query of its language is made smaller.
-    emitted
-        The event types that rules emit, whose rates cannot be declared.
+    `stores` has one per event type, or per stratum and type: each event is in one of them. The rates of types that
+    rules emit cannot be declared.
 
-    Raises
-    ------
-    StateTooLargeError
-        Naming the largest stores.
-    StateUnknownError
-        Naming what is missing.
+    Raises `StateTooLargeError`, naming the largest stores. Raises `StateUnknownError`, naming what is missing.
     """
     sizes = [(store, store.bytes_per_key if limit.is_per_key else store.bytes) for store in stores]
     unknown = [store for store, size in sizes if size is None]

@@ -11,8 +11,6 @@ from tocsin.algebra import nodes as alg
 def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
     """Pairs (x, y) such that, whenever a match binds both, all events of x are before all of y.
 
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> always_before(alg.Sequence((a, b)))
     frozenset({('a', 'b')})

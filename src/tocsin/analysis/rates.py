@@ -34,33 +34,17 @@ _RATE = re.compile(
 
 @dataclass(frozen=True)
 class Rate:
-    """The largest number of events in a time: a hard limit, not an average.
+    """The largest number of events in a time: a hard limit, not an average."""
 
-    Attributes
-    ----------
-    per_second
-        Events per second.
-    is_per_key
-        Whether each key has this limit, and nothing is known of all together.
-    is_spaced
-        Whether events keep their distance; otherwise they may come in bursts.
-    stretch_us
-        The time in which the events of one burst come.
-    per_key
-        What else is known of each key, beside the limit for all together.
-    """
-
-    per_second: Fraction
-    is_per_key: bool = False
-    is_spaced: bool = False
-    stretch_us: Fraction = Fraction(SECOND_US)
-    per_key: Rate | None = None
+    per_second: Fraction  # events per second
+    is_per_key: bool = False  # whether each key has this limit, and nothing is known of all together
+    is_spaced: bool = False  # whether events keep their distance; otherwise they may come in bursts
+    stretch_us: Fraction = Fraction(SECOND_US)  # the time in which the events of one burst come
+    per_key: Rate | None = None  # what else is known of each key, beside the limit for all together
 
     def within(self, us: int) -> int:
         """The most events in any closed interval of this length.
 
-        Examples
-        --------
         >>> parse_rate("10/ms").within(14_000), parse_rate("10/ms spaced").within(14_000)
         (150, 141)
         >>> parse_rate("0.1/s").within(0), parse_rate("0.1/s").within(10_000_000)
@@ -79,8 +63,6 @@ class Rate:
     def counting(self, unit: Unit) -> Rate:
         """The rate where ticks of a unit take the place of microseconds.
 
-        Examples
-        --------
         >>> str(parse_rate("60/min").counting(Unit("ms")))
         '60 per 60 ms'
         """
@@ -104,8 +86,6 @@ class Rate:
     def __str__(self) -> str:
         """As it may be written.
 
-        Examples
-        --------
         >>> str(parse_rate("6 per minute")), str(parse_rate(2.5)), str(parse_rate("1 per 5 minutes spaced per key"))
         ('6/min', '2.5/s', '1 per 5 min spaced per key')
         """
@@ -121,15 +101,10 @@ class Rate:
 def parse_rate(rate: str | float | Fraction | Rate, event_type: str = "") -> Rate:
     """A declared rate; a number is events per second.
 
-    Examples
-    --------
+    Raises `InvalidOptionError` when it is not a rate.
+
     >>> parse_rate("1 per 10 seconds").per_second, parse_rate("5/h per key").is_per_key
     (Fraction(1, 10), True)
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is not a rate.
     """
     if isinstance(rate, Rate):
         return rate
@@ -174,13 +149,7 @@ def _limit(text: str) -> Rate | None:
 
 
 def parse_rates(rates: Mapping[str, str | float | Fraction | Rate] | None) -> dict[str, Rate]:
-    """The rate of each event type.
-
-    Raises
-    ------
-    InvalidOptionError
-        For the one that is not a rate, or all of them.
-    """
+    """The rate of each event type."""
     if rates is not None and not isinstance(rates, Mapping):
         raise errors.InvalidOptionError(
             f"`rates=` is a {type(rates).__name__}, not a mapping from event types to rates.",

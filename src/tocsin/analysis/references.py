@@ -31,12 +31,8 @@ class References:
     ) -> ex.Expression:
         """The expression with its names resolved.
 
-        Parameters
-        ----------
-        columns
-            RETURN columns that may be named (HAVING, GROUP BY).
-        whole_variables
-            Whether the expression may be a variable by itself (`RETURN a`).
+        `columns` are RETURN columns that may be named (HAVING, GROUP BY); with `whole_variables` the expression may be
+        a variable by itself (`RETURN a`).
         """
         if isinstance(expression, ex.Name | ex.Variable) and whole_variables and expression.name in self.variables:
             return ex.Variable(expression.name, where=expression.where)

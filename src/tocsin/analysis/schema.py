@@ -27,30 +27,15 @@ TIME_KINDS = (Kind.TIMESTAMP, Kind.INTEGER)
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A query whose types are known.
-
-    Attributes
-    ----------
-    query
-        The query.
-    schemas
-        The event types of the pattern.
-    time
-        The time attribute of each of them.
-    time_type
-        Its type: a timestamp or an integer.
-    columns
-        What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per
-        variable.
-    held
-        What the events of each variable look like: their types, and what PROJECT and AGG leave and make.
-    """
+    """A query whose types are known."""
 
     query: alg.Query
-    schemas: Mapping[str, Schema]
-    time: Mapping[str, str]
-    time_type: DataType
+    schemas: Mapping[str, Schema]  # the event types of the pattern
+    time: Mapping[str, str]  # the time attribute of each of them
+    time_type: DataType  # its type: a timestamp or an integer
+    # What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per variable.
     columns: tuple[tuple[str, DataType], ...]
+    # What the events of each variable look like: their types, and what PROJECT and AGG leave and make.
     held: Held = field(default_factory=dict)
 
     @property
@@ -75,22 +60,8 @@ def bind(
 ) -> BoundQuery:
     """Check a query against the schemas of its event types.
 
-    Parameters
-    ----------
-    query
-        The query.
-    schemas
-        Event type → attribute → Spark's name of its type.
-    time
-        The time attribute, or that of each event type.
+    `time` is the time attribute, or that of each event type.
 
-    Raises
-    ------
-    QueryBindingError, PlanError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
-
-    Examples
-    --------
     >>> a = alg.Event("A", "a")
     >>> query = alg.Query(a, returns=(alg.Returned("x", ex.Attribute("a", ("x",))),))
     >>> [(name, str(found)) for name, found in bind(query, {"A": {"ts": "timestamp", "x": "int"}}).columns]
@@ -103,13 +74,7 @@ def bind(
 
 
 def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list[DataType]:
-    """The exact types of values that are computed for each match of a bound query.
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or a `QueryErrors` with all of them.
-    """
+    """The exact types of values that are computed for each match of a bound query."""
     binder = _Binder.of(bound)
     inference = binder._inference()
     found = [binder._returned(expression, inference) for expression in expressions]

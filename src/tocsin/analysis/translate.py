@@ -33,15 +33,7 @@ class Translation:
 def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     """The meaning of a syntax tree.
 
-    Parameters
-    ----------
-    is_partial
-        Return what is wrong outside the pattern as `problems`: attributes can still be compared with schemas.
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+    `is_partial` returns what is wrong outside the pattern as `problems`: attributes can still be compared with schemas.
     """
     window_us = tree.within.size_us if tree.within is not None else None
     problems = check_names(tree)

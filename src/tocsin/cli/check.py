@@ -156,8 +156,6 @@ def read_schema(event_type: str, text: str) -> Mapping[str, str]:
 
     The file holds `{"attr": "type"}`, or what `df.schema.json()` gives.
 
-    Examples
-    --------
     >>> read_schema("Login", "ts timestamp, user string, place struct<lat: double, lon: double>")
     {'ts': 'timestamp', 'user': 'string', 'place': 'struct<lat: double, lon: double>'}
     """

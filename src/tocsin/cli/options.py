@@ -128,8 +128,6 @@ def is_program(given: Mapping[str, Any]) -> bool:
 def as_flags(text: str) -> str:
     """A text in which options of Python are those of the shell.
 
-    Examples
-    --------
     >>> print(as_flags('`shards=7` has no effect with `strategy="join"`. Choose one with `tie= and id=`.'))
     `--shards 7` has no effect with `--strategy join`. Choose one with `--tie` and `--id`.
     """

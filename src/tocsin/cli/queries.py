@@ -67,15 +67,8 @@ def compiled(
 ) -> Query:
     """The pattern or program of a file; its warnings are shown, not raised.
 
-    Parameters
-    ----------
-    given
-        The options of the command.
-    tables
-        Of a program: the rows of its reference tables.
-    schemas
-        Of a pattern: finds the schemas of its event types. Where its names are wrong, the error then lists wrong
-        attributes too.
+    `schemas` finds the schemas of the event types of a pattern: where its names are wrong, the error then lists wrong
+    attributes too.
     """
     text, name, language = read_text(given["file"], given["language"])
     with warnings.catch_warnings():

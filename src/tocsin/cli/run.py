@@ -111,13 +111,7 @@ def run(
 
 
 class Counters:
-    """Counts events and matches in the job that reads and finds them.
-
-    Parameters
-    ----------
-    time
-        The time column of the inputs.
-    """
+    """Counts events and matches in the job that reads and finds them."""
 
     def __init__(self, time: str) -> None:
         self.time = time
@@ -240,8 +234,6 @@ def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out
 def folder_name(name: str) -> str:
     """A folder for a rule or template whose name may hold anything, such as `../..`.
 
-    Examples
-    --------
     >>> folder_name("Refund"), folder_name("two words"), folder_name("../up")
     ('Refund', 'two words', '..%2Fup')
     """

@@ -121,14 +121,8 @@ def problems_with_schemas(
 ) -> list[errors.TocsinError]:
     """Everything that is wrong with a text: its names and structure, and its attributes against schemas.
 
-    Parameters
-    ----------
-    text, language, name
-        As for `tocsin.pattern`.
-    schemas
-        Finds the schemas, as for `Pattern.check`, once the event types are known. What it raises is a problem too.
-    time, type
-        As for `Pattern.check`.
+    `schemas` finds the schemas, as for `Pattern.check`, once the event types are known. What it raises is a problem
+    too.
     """
     problems: list[errors.TocsinError] = []
     with errors.collecting(problems):
@@ -159,13 +153,7 @@ def reported(
     is_integer: bool = False,
     schemas: Mapping[str, Schema] | None = None,
 ) -> CheckReport:
-    """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before.
-
-    Raises
-    ------
-    TocsinError
-        The one thing that is wrong, or a `QueryErrors` with all of them.
-    """
+    """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before."""
     distances, late_us, limit = None, 0, None
     with errors.collecting(problems):
         distances = distances_of(query, clock, integer_time=is_integer)

@@ -72,25 +72,14 @@ class RuleReport:
 
 @dataclass(frozen=True, repr=False)
 class RulesReport:
-    """What is known of a program before anything runs.
-
-    Attributes
-    ----------
-    rules
-        The rules, by stratum.
-    rates
-        The rates of all event types, those of emitted events derived; empty when none are declared.
-    state
-        What all rules keep together; None when no rates are declared.
-    warnings
-        What may not be meant.
-    """
+    """What is known of a program before anything runs."""
 
     program: Program
-    rules: tuple[RuleReport, ...]
+    rules: tuple[RuleReport, ...]  # the rules, by stratum
+    # The rates of all event types, those of emitted events derived; empty when none are declared.
     rates: Mapping[str, Arrivals]
-    state: ProgramState | None = None
-    warnings: tuple[errors.TocsinWarning, ...] = ()
+    state: ProgramState | None = None  # what all rules keep together; None when no rates are declared
+    warnings: tuple[errors.TocsinWarning, ...] = ()  # what may not be meant
 
     @property
     def events(self) -> int | None:
@@ -274,12 +263,8 @@ def _rule_reports(
 def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: bool = False) -> dict[str, Rate]:
     """What was declared of the rates of a program's events.
 
-    Raises
-    ------
-    InvalidOptionError
-        When it is no rate, or of no template.
-    MissingRateError
-        When a type from outside has none, and all are required.
+    Raises `InvalidOptionError` when it is no rate, or of no template. Raises `MissingRateError` when a type from
+    outside has none, and all are required.
     """
     problems: list[errors.TocsinError] = []
     outside = list(sources(program))

@@ -368,8 +368,6 @@ class BagPredicate(Expression):
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
     """A condition split at its top-level ANDs (R21).
 
-    Examples
-    --------
     >>> a, b = Comparison("=", Name("p"), Name("q")), Not(Name("r"))
     >>> conjuncts(And((a, b))) == (a, b)
     True

@@ -40,24 +40,14 @@ class Gives(Enum):
 
 @dataclass(frozen=True)
 class Function:
-    """A scalar function.
-
-    Attributes
-    ----------
-    takes
-        Its parameters; `names` are the words for them.
-    optional
-        How many of the last parameters may be left out.
-    is_variadic
-        Whether the last parameter may come again and again.
-    """
+    """A scalar function."""
 
     name: str
-    takes: tuple[Takes, ...]
+    takes: tuple[Takes, ...]  # its parameters; `names` are the words for them
     gives: Gives
     names: tuple[str, ...]
-    optional: int = 0
-    is_variadic: bool = False
+    optional: int = 0  # how many of the last parameters may be left out
+    is_variadic: bool = False  # whether the last parameter may come again and again
 
     @property
     def least(self) -> int:
@@ -77,8 +67,6 @@ class Function:
     def signature(self) -> str:
         """How it is written.
 
-        Examples
-        --------
         >>> FUNCTIONS["round"].signature, FUNCTIONS["coalesce"].signature
         ('round(number[, digits])', 'coalesce(value, …)')
         """
@@ -153,8 +141,6 @@ AGGREGATES: dict[str, AggregateFunction] = {
 def call_problem(call: ex.Call) -> errors.TocsinError | None:
     """What is wrong with the name or the number of arguments of a call; the types need a schema.
 
-    Examples
-    --------
     >>> print(call_problem(ex.Call("sqrtt", (ex.Literal(4),))))
     [UNKNOWN_FUNCTION] There is no function `sqrtt`.
     Hint: did you mean `sqrt`? functions: abs, avg, ceil, ...

@@ -44,10 +44,8 @@ def read(
 ) -> Any:
     """The tree that a builder makes of a text.
 
-    Raises
-    ------
-    QuerySyntaxError
-        When the grammar does not accept the text as `start` (then made by `explain`), or the builder refuses it.
+    Raises `QuerySyntaxError` when the grammar does not accept the text as `start` (then made by `explain`), or the
+    builder refuses it.
     """
     try:
         tree = parser.parse(source.text, start=start)
@@ -63,10 +61,7 @@ def read(
 def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
     """Refuse a text that is too long, before anything is read of it.
 
-    Raises
-    ------
-    TextTooLongError
-        With the length of the text and the longest one allowed.
+    Raises `TextTooLongError`, with the length of the text and the longest one allowed.
     """
     if len(source.text) > longest:
         raise TextTooLongError(
@@ -78,10 +73,7 @@ def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
 def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:
     """Refuse a text whose tree is deeper than a recursion should go.
 
-    Raises
-    ------
-    QuerySyntaxError
-        With the place of the part that is too deep.
+    Raises `QuerySyntaxError`, with the place of the part that is too deep.
     """
     level = [tree]
     for _ in range(DEEPEST):

@@ -21,8 +21,6 @@ COMPUTE: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
 def choice_of(expression: ex.Expression) -> frozenset[tuple[str, object]]:
     """What decides which events a conjunct speaks of, and when `next` may test it: references and aggregates.
 
-    Examples
-    --------
     >>> choice_of(ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Attribute("a", ("y",))))
     frozenset({('a', <Each.PLAIN: ''>)})
     """
@@ -39,8 +37,6 @@ def choice_of(expression: ex.Expression) -> frozenset[tuple[str, object]]:
 def folded(expression: ex.Expression) -> ex.Expression:
     """An expression that has the same value for every choice of events.
 
-    Examples
-    --------
     >>> x = ex.Comparison(">", ex.Attribute("a", ("x",)), ex.Literal(1))
     >>> folded(ex.And((x, ex.Comparison("<", ex.Literal(1), ex.Literal(2))))) == x
     True

@@ -62,8 +62,6 @@ class Cost:
     def __str__(self) -> str:
         """The sum and its largest parts.
 
-        Examples
-        --------
         >>> print(Cost({"scan": 2.1, "shuffle": 2.5, "search": 0.01}))
         4.6 CPU-s (shuffle 2.5, scan 2.1)
         """
@@ -90,18 +88,8 @@ def kernel_cost(
 ) -> Cost:
     """The cost of the sliced kernel; without the shuffle, of the clustered one.
 
-    Parameters
-    ----------
-    estimate
-        What to expect.
-    columns
-        The columns of values that rows bring, for conditions and results.
-    halo
-        The share of rows that are sent twice, or looked at twice at the edges of the parts.
-    shuffles
-        Whether rows are sent by key and slice.
-    shared_input
-        Whether all types come from one DataFrame, with types that the pattern does not name.
+    `halo` is the share of rows that are sent twice, or looked at twice at the edges of the parts. `shared_input`: all
+    types come from one DataFrame, with types that the pattern does not name.
     """
     rows = estimate.rows / MILLION
     width = PACKED + columns
@@ -149,16 +137,8 @@ def join_cost(
 ) -> Cost:
     """The cost of native joins in these orders.
 
-    Parameters
-    ----------
-    estimate
-        What to expect.
-    orders
-        By the set of variables of an alternative, the order of its joins.
-    columns
-        The columns of an event that are kept, beside its time.
-    shared_input
-        Whether all types come from one DataFrame, which is then read once for each variable.
+    `orders` has the order of the joins by the set of variables of an alternative. `shared_input`: all types come from
+    one DataFrame, which is then read once for each variable.
     """
     parts = {"scan": 0.0, "shuffle": 0.0, "sort": 0.0, "probe": 0.0}
     width = 1 + columns

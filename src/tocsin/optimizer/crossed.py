@@ -24,15 +24,8 @@ Attributes = Mapping[str, tuple[str, ...]]  # variable → attributes, as many f
 def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes | None:
     """For every variable the attributes that are equal in all events of a match; None where there are none.
 
-    Parameters
-    ----------
-    query
-        A query without a partition of its own, whose matches depend on their own events only.
-    schemas
-        The schemas of its event types.
+    The query has no partition of its own, and its matches depend on their own events only.
 
-    Examples
-    --------
     >>> a, b = alg.Event("T", "a"), alg.Event("T", "b")
     >>> same = ex.Comparison("=", ex.Attribute("b", ("x",)), ex.Attribute("a", ("y",)))
     >>> schemas = {"T": Schema.of("T", {"ts": "bigint", "x": "string", "y": "string"})}
@@ -55,8 +48,6 @@ def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes 
 def is_connected(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
     """Whether equalities connect all variables of a match, and each absence with it: every join has a key.
 
-    Examples
-    --------
     >>> a, b, c = (alg.Event("T", name) for name in "abc")
     >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
     >>> schemas = {"T": Schema.of("T", {"ts": "bigint", "k": "string"})}

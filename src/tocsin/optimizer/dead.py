@@ -15,8 +15,6 @@ from tocsin.optimizer.spine import is_plain, is_plain_choice, where_of
 def dead_variables(query: alg.Query) -> frozenset[str]:
     """The variables that no match binds; all of them when nothing can match.
 
-    Examples
-    --------
     >>> unknown = ex.Comparison("=", ex.Attribute("b", ("x",)), ex.Literal(None))
     >>> either = alg.Any((alg.Event("A", "a"), alg.Event("B", "b")))
     >>> dead_variables(alg.Query(alg.Filter(either, unknown)))

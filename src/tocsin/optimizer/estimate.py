@@ -236,8 +236,6 @@ def equated(conjunct: ex.Expression) -> set[tuple[str, tuple[str, ...]]] | None:
 def bags_of(events: float, least: int, most: int | None, neighbours: float = 1.0) -> float:
     """How many bags of `least` to `most` events can be chosen from so many, each neighbour fitting by a chance.
 
-    Examples
-    --------
     >>> bags_of(3, 1, None), bags_of(4, 2, 2), bags_of(5000, 1, None)
     (7.0, 6.0, inf)
     """

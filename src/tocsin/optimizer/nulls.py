@@ -23,8 +23,6 @@ def never_null(query: alg.Query) -> frozenset[Member]:
 
     Empty under `next`, where such an event may still stand in the way of another (R2).
 
-    Examples
-    --------
     >>> less = ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Attribute("b", ("x",)))
     >>> both = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))
     >>> sorted(never_null(alg.Query(alg.Filter(both, less))))

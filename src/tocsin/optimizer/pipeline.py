@@ -21,17 +21,6 @@ class Optimized(NamedTuple):
 def optimize(query: alg.Query, facts: Facts = NO_FACTS, rules: tuple[Rule, ...] = RULES) -> Optimized:
     """Rewrite a query. ACEL's stay as they are: their automata are reduced instead.
 
-    Parameters
-    ----------
-    query
-        The query.
-    facts
-        Facts that rules may use.
-    rules
-        The rules to try.
-
-    Examples
-    --------
     >>> from tocsin.language import expressions as ex
     >>> x = ex.Comparison(">", ex.Attribute("a", ("x",)), ex.Literal(1))
     >>> done = optimize(alg.Query(alg.Filter(alg.Event("A", "a"), ex.Not(ex.Not(x)))))

@@ -20,28 +20,17 @@ LEAST_SIZE = 2  # the candidates of one event are one list in any case
 
 @dataclass(frozen=True)
 class Prefix:
-    """The first events of several patterns: of the same types, under the same conditions and distances.
+    """The first events of several patterns: of the same types, under the same conditions and distances."""
 
-    Attributes
-    ----------
-    size
-        How many events.
-    members
-        The numbers of the queries.
-    before
-        The place of the next shorter prefix that it goes on from, in the list that it stands in; None: there is none.
-    """
-
-    size: int
-    members: tuple[int, ...]
+    size: int  # how many events
+    members: tuple[int, ...]  # the numbers of the queries
+    # The place of the next shorter prefix that it goes on from, in the list that it stands in; None: there is none.
     before: int | None = None
 
 
 def prefixes(queries: Sequence[alg.Query]) -> list[Prefix]:
     """What queries begin with in common, the shorter before the longer; a query goes on from its longest.
 
-    Examples
-    --------
     >>> def after(kind: str) -> alg.Query:
     ...     parts = (alg.Event("A", "a"), alg.Event("B", "b"), alg.Event(kind, "c"))
     ...     same = ex.Comparison("=", ex.Attribute("a", ("x",)), ex.Attribute("b", ("x",)))

@@ -18,8 +18,6 @@ def slice_width_us(span_us: int | None, estimate: Estimate | None = None, *, cor
     At least four slices per core keep all cores busy; a halo of at most a tenth keeps the copies few. When the input is
     too short for both, keys give the cores work, if there are enough of them; otherwise the cores come first.
 
-    Examples
-    --------
     >>> slice_width_us(10_000_000)
     160000000
     """

@@ -87,8 +87,6 @@ def is_plain_choice(conjunct: ex.Expression) -> bool:
 def own_conditions(query: alg.Query, variable: str) -> tuple[ex.Expression, ...]:
     """The conjuncts that speak of one variable alone and hold for each of its events by itself.
 
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> small = ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Literal(3))
     >>> own_conditions(alg.Query(alg.Filter(alg.Sequence((a, b)), small)), "a") == (small,)

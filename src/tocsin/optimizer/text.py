@@ -25,8 +25,6 @@ def planner_sections(
 def rules_text(fired: Iterable[Rule], rules: Iterable[Rule] = RULES) -> str:
     """The rules that changed the query, and those that found nothing to change.
 
-    Examples
-    --------
     >>> print(rules_text([RULES[0], RULES[0]], RULES[:2]))
     fold_constants ×2: constants in conditions are computed once
     tried without effect: drop_idle_absences

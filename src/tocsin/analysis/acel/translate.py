@@ -18,13 +18,7 @@ from tocsin.source import Where
 
 
 def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
-    """The meaning of a syntax tree; `is_partial` as for SASE+.
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
-    """
+    """The meaning of a syntax tree; `is_partial` as for SASE+."""
     problems = window_problems(tree.within, tree.every)
     pattern = Formulas(problems).node(tree.formula)
     variables = Variables(alg.variables_of(pattern), {})

@@ -28,24 +28,13 @@ class Windows:
 
 @dataclass
 class Constraints:
-    """What `when` says.
+    """What `when` says."""
 
-    Attributes
-    ----------
-    conditions
-        The distances between positive variables.
-    windows
-        Those of absences and gatherings, by variable.
-    spans
-        The longest time from the first to the last event of an iterated variable.
-    unordered
-        Groups of interchangeable variables.
-    """
-
-    conditions: list[ex.Expression] = field(default_factory=list)
-    windows: dict[str, Windows] = field(default_factory=dict)
+    conditions: list[ex.Expression] = field(default_factory=list)  # the distances between positive variables
+    windows: dict[str, Windows] = field(default_factory=dict)  # those of absences and gatherings, by variable
+    # The longest time from the first to the last event of an iterated variable.
     spans: dict[str, int] = field(default_factory=dict)
-    unordered: list[tuple[str, ...]] = field(default_factory=list)
+    unordered: list[tuple[str, ...]] = field(default_factory=list)  # groups of interchangeable variables
 
 
 def constraints_of(rule: ast.Rule, patterns: Patterns, problems: list[errors.TocsinError]) -> Constraints:

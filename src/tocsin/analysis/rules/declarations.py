@@ -68,16 +68,8 @@ def declarations(
 ) -> Declarations:
     """Gather what a program and its modules declare.
 
-    Parameters
-    ----------
-    program
-        The syntax tree.
-    load
-        The text of a module by its name, or None.
-    given
-        Spark's names of types that the text calls by names of its own.
-    max_text
-        The most characters a module may have.
+    `load` returns the text of a module by its name, or None; `given` are Spark's names of types that the text calls by
+    names of its own; `max_text` limits the characters of a module.
     """
     found = Declarations()
     known = TYPES | dict(given)

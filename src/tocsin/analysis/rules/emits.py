@@ -212,8 +212,6 @@ class Emitter:
 def is_assignable(declared: DataType, found: DataType) -> bool:
     """Whether a value of a type can be an attribute of another.
 
-    Examples
-    --------
     >>> from tocsin.analysis import types
     >>> is_assignable(types.DECIMAL, types.DOUBLE), is_assignable(types.INTEGER, types.DOUBLE)
     (True, False)

@@ -20,18 +20,11 @@ from tocsin.source import Place
 
 @dataclass
 class Part:
-    """A pattern of a rule on its way into the algebra.
-
-    Attributes
-    ----------
-    template
-        What its events are.
-    conditions
-        Of one event: of the event itself, of the one that must not be there, of each that is gathered.
-    """
+    """A pattern of a rule on its way into the algebra."""
 
     written: ast.Pattern
-    template: str
+    template: str  # what its events are
+    # Of one event: of the event itself, of the one that must not be there, of each that is gathered.
     conditions: list[ex.Expression] = field(default_factory=list)
 
     @property
@@ -42,17 +35,10 @@ class Part:
 
 @dataclass
 class Patterns:
-    """All patterns of a rule.
+    """All patterns of a rule."""
 
-    Attributes
-    ----------
-    parts
-        In the order of the text; those of unknown templates are left out.
-    conditions
-        Of the whole match: between positive events, and of bags.
-    """
-
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)  # in the order of the text; those of unknown templates are left out
+    # Of the whole match: between positive events, and of bags.
     conditions: list[ex.Expression] = field(default_factory=list)
     all: dict[str, ast.Pattern] = field(default_factory=dict)
 

@@ -16,25 +16,14 @@ from tocsin.language.partelang import ast
 
 @dataclass(frozen=True)
 class Scope:
-    """What the names at one place of a rule stand for.
+    """What the names at one place of a rule stand for."""
 
-    Attributes
-    ----------
-    own
-        The variable whose attributes need no name before them; None in `then`.
-    visible
-        The variables bound here, and their patterns.
-    all
-        Every variable of the rule, for messages.
-    arguments
-        What the parameters of a named pattern stand for.
-    """
-
-    own: str | None
-    visible: Mapping[str, ast.Pattern]
-    all: Mapping[str, ast.Pattern]
+    own: str | None  # the variable whose attributes need no name before them; None in `then`
+    visible: Mapping[str, ast.Pattern]  # the variables bound here, and their patterns
+    all: Mapping[str, ast.Pattern]  # every variable of the rule, for messages
     registry: Registry
     problems: list[errors.TocsinError]
+    # What the parameters of a named pattern stand for.
     arguments: Mapping[str, ex.Expression] = field(default_factory=dict)
 
     def resolve(self, node: ex.Expression) -> ex.Expression:

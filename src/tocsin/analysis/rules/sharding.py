@@ -27,18 +27,11 @@ EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE, Kind.NULL
 
 @dataclass(frozen=True)
 class Sharding:
-    """The key of a program, or why it has none.
+    """The key of a program, or why it has none."""
 
-    Attributes
-    ----------
-    key
-        The attributes that all events which meet have in common; none: the program runs in one shard.
-    reason
-        Why there are none.
-    """
-
+    # The attributes that all events which meet have in common; none: the program runs in one shard.
     key: tuple[str, ...]
-    reason: str = ""
+    reason: str = ""  # why there are none
 
     def __str__(self) -> str:
         """One line."""
@@ -50,17 +43,6 @@ class Sharding:
 def sharding(program: Program, rules: Sequence[Rule], schemas: Mapping[str, Schema]) -> Sharding:
     """The key of some rules of a program, those included that emit what they read.
 
-    Parameters
-    ----------
-    program
-        The program.
-    rules
-        The rules that run together.
-    schemas
-        The attributes of all event types that they read.
-
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("b", ("k",)))
     >>> rules = [Rule("R", alg.Query(alg.Filter(alg.All((a, b)), same)))]

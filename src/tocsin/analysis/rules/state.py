@@ -28,22 +28,12 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Compared:
-    """What a rule keeps, here and elsewhere; None is not known.
-
-    Attributes
-    ----------
-    here
-        Events, each once.
-    joins
-        Events and partial matches of a chain of joins that nothing holds back.
-    viable
-        The network of LRP with its minimum viable sizes.
-    """
+    """What a rule keeps, here and elsewhere; None is not known."""
 
     rule: str
-    here: int | None
-    joins: int | None
-    viable: Viable | None
+    here: int | None  # events, each once
+    joins: int | None  # events and partial matches of a chain of joins that nothing holds back
+    viable: Viable | None  # the network of LRP with its minimum viable sizes
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -72,18 +62,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class ProgramState:
-    """What all rules of a program keep together.
+    """What all rules of a program keep together."""
 
-    Attributes
-    ----------
-    stores
-        Stratum and store: an event that several variables or rules of a stratum read is kept once.
-    compared
-        Each rule beside what it would need elsewhere.
-    """
-
+    # Stratum and store: an event that several variables or rules of a stratum read is kept once.
     stores: tuple[tuple[int, Store], ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[Compared, ...]  # each rule beside what it would need elsewhere
     has_key: bool = False
 
     @property
@@ -141,19 +124,7 @@ def rule_sizes(
     lateness_us: int = 0,
     live_keys: int | None = None,
 ) -> Iterator[SizeReport]:
-    """What each rule keeps: its events, for as long as those it reads with them may still be emitted.
-
-    Parameters
-    ----------
-    rules
-        The rules, as they are written.
-    when
-        When emitted events come (`tocsin.analysis.rules.delays`).
-    arrivals
-        What is known of the arrivals of all types.
-    schemas, lateness_us, live_keys
-        As for `tocsin.analysis.sizes.size_report`.
-    """
+    """What each rule keeps: its events, for as long as those it reads with them may still be emitted."""
     ahead = {name: delay.early_us for name, delay in when.items()}
     for rule in rules:
         yield size_report(

@@ -57,23 +57,7 @@ def translate(
 ) -> Translation:
     """The meaning of a syntax tree.
 
-    Parameters
-    ----------
-    tree
-        The program.
-    registry
-        The functions and tables that the user has registered.
-    load
-        The text of a module by its name, or None.
-    types
-        Spark's names of types that the text calls by names of its own.
-    max_text
-        The most characters a module may have.
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+    `load`, `types` and `max_text` as for `declarations`.
     """
     declared = declarations(tree, load, types or {}, max_text)
     translator = _Translator(declared, registry or Registry(), declared.problems, declared.warnings)

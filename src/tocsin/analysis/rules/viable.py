@@ -41,25 +41,14 @@ INBOX = 3
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the network, with what it must have room for.
+    """A node of the network, with what it must have room for."""
 
-    Attributes
-    ----------
-    kind
-        `entry`, `alpha`, `join`, `not`, `all`, `production` or `terminal`.
-    name
-        The variable that it adds; of a production the type that it emits.
-    rate
-        The most tokens that leave it, per microsecond.
-    window_us, left, right
-        Of nodes with two inputs.
-    """
-
-    kind: str
-    name: str
-    rate: Fraction
+    kind: str  # `entry`, `alpha`, `join`, `not`, `all`, `production` or `terminal`
+    name: str  # the variable that it adds; of a production the type that it emits
+    rate: Fraction  # the most tokens that leave it, per microsecond
     outbox: int
     inbox: int = INBOX
+    # `window_us`, `left`, `right`: of nodes with two inputs.
     window_us: int | None = None
     left: int | None = None
     right: int | None = None
@@ -112,8 +101,6 @@ class Viable:
 def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = False) -> Viable | None:
     """The network of a rule and its sizes; None where a rate is not known, or a variable repeats.
 
-    Examples
-    --------
     >>> import tocsin
     >>> from tocsin.analysis.rates import parse_rates
     >>> p = tocsin.rules('''template A { x : Integer }  template B { x : Integer }
@@ -177,8 +164,6 @@ def _two_inputs(kind: str, name: str, left_rate: Fraction, right_rate: Fraction,
 def shortened(size: int, unit: int = 2**30, letter: str = "G") -> str:
     """A size as the published tables have it: in units of 2³⁰ (G) or 2¹⁰ (k), cut off; what is there is at least 1.
 
-    Examples
-    --------
     >>> shortened(262_290_837_313), shortened(4033, 2**10, "k"), shortened(1_032_290_000)
     ('244G', '3k', '1G')
     """

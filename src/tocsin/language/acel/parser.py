@@ -15,26 +15,11 @@ def parse(
 ) -> ast.Query:
     """The syntax tree of an ACEL formula with its clauses.
 
-    Parameters
-    ----------
-    text
-        The formula.
-    name
-        What messages call the text, such as the name of its file.
-    monoids
-        The aggregates a user has registered, by name in lower case.
-    max_text
-        The most characters a text may have.
+    `name` stands for the text in messages; `monoids` are user-defined aggregates by name in lower case.
 
-    Raises
-    ------
-    TextTooLongError
-        When the text has more than `max_text` characters.
-    QuerySyntaxError
-        When the text is not a sentence of the language; it shows the place and what was expected there.
+    Raises `TextTooLongError` when the text has more than `max_text` characters. Raises `QuerySyntaxError` when the text
+    is not a sentence of the language; it shows the place and what was expected there.
 
-    Examples
-    --------
     >>> parse("SELL AS s ; BUY+").formula
     Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
     """

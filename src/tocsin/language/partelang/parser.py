@@ -20,26 +20,12 @@ DECLARATION = re.compile(r"^[ \t]*(?:template|rule|pattern|use)\b", re.MULTILINE
 def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> ast.Program:
     """The syntax tree of a program.
 
-    Parameters
-    ----------
-    text
-        The program.
-    name
-        What messages call the text, such as the name of its file.
-    max_text
-        The most characters a text may have.
+    `name` stands for the text in messages.
 
-    Raises
-    ------
-    TextTooLongError
-        When the text has more than `max_text` characters.
-    QuerySyntaxError
-        When the text is not a program; it shows the place and what was expected there.
-    QueryErrors
-        When several of its declarations are wrong: each with its first error.
+    Raises `TextTooLongError` when the text has more than `max_text` characters. Raises `QuerySyntaxError` when the text
+    is not a program; it shows the place and what was expected there. Raises `QueryErrors` when several of its
+    declarations are wrong: each with its first error.
 
-    Examples
-    --------
     >>> program = parse("template A { x : Integer } rule R where a : A { x > 5 } when then")
     >>> program.rules[0].patterns[0].variable
     'a'

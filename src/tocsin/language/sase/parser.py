@@ -18,26 +18,11 @@ def parse(
 ) -> ast.Query:
     """The syntax tree of a SASE+ query.
 
-    Parameters
-    ----------
-    text
-        The query.
-    name
-        What messages call the text, such as the name of its file.
-    monoids
-        The aggregates a user has registered, by name in lower case.
-    max_text
-        The most characters a text may have.
+    `name` stands for the text in messages; `monoids` are user-defined aggregates by name in lower case.
 
-    Raises
-    ------
-    TextTooLongError
-        When the text has more than `max_text` characters.
-    QuerySyntaxError
-        When the text is not a sentence of the language; it shows the place and what was expected there.
+    Raises `TextTooLongError` when the text has more than `max_text` characters. Raises `QuerySyntaxError` when the text
+    is not a sentence of the language; it shows the place and what was expected there.
 
-    Examples
-    --------
     >>> query = parse("PATTERN SEQ(Login a, Transfer+ b) WHERE b.amount > 1000 WITHIN 10 MINUTES")
     >>> query.within.size_us
     600000000
@@ -52,8 +37,6 @@ def parse(
 def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
     """The tree of a condition or value alone, as in WHERE or HAVING.
 
-    Examples
-    --------
     >>> parse_expression("b[i-1].x")
     Attribute(variable='b', path=('x',), index=Running(letter='i', offset=-1))
     """

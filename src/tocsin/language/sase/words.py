@@ -65,8 +65,6 @@ IN_CONDITION = any_of(RESERVED_IN_CONDITIONS)
 def quoted(name: str, reserved: re.Pattern[str] | None = None) -> str:
     """A name as it must be written, in backquotes where it is no plain word or a reserved one.
 
-    Examples
-    --------
     >>> quoted("PM2.5"), quoted("user"), quoted("seq", AS_TYPE)
     ('`PM2.5`', 'user', '`seq`')
     """

@@ -21,8 +21,6 @@ def drop_idle_absences(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     Not under contiguity: every event of every type that is read counts for positions there (R17), so that no type may
     go.
 
-    Examples
-    --------
     >>> never = ex.Comparison("=", ex.Attribute("n", ("x",)), ex.Literal(None))
     >>> bounds = (alg.Bound(alg.LastOf(("a",))),), (alg.Bound(alg.FirstOf(("b",))),)
     >>> both = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))

@@ -21,8 +21,6 @@ def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     that is always TRUE needs no choice. One that is never TRUE becomes FALSE where no choice can be missing; not with
     time-outs, which lack the later variables and with them what is said of these.
 
-    Examples
-    --------
     >>> x = ex.Comparison(">", ex.Attribute("a", ("x",)), ex.Literal(1))
     >>> query = alg.Query(alg.Filter(alg.Event("A", "a"), ex.And((x, ex.Not(ex.Not(x))))))
     >>> fold_constants(query).pattern.condition == x

@@ -22,8 +22,6 @@ def infer_window(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
 
     Not where a policy selects among events: it must see events that are further away.
 
-    Examples
-    --------
     >>> from tocsin.language import expressions as ex
     >>> a, b = (ex.Attribute(name, ("ts",)) for name in "ab")
     >>> near = ex.Between(ex.Arithmetic("-", b, a), ex.Interval(0), ex.Interval(5_000_000))

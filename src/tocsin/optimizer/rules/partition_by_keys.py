@@ -30,8 +30,6 @@ def partition_by_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     of a partition (R11). Every match must bind two variables that are equated: an event alone may have no key. An
     absence must be of the same key too, as its own condition says.
 
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("b", ("k",)))
     >>> query = alg.Query(alg.Within(alg.Filter(alg.Sequence((a, b)), same), 10))

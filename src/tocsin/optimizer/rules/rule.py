@@ -13,19 +13,10 @@ NO_FACTS = Facts()
 
 @dataclass(frozen=True)
 class Rule:
-    """A rewrite rule.
+    """A rewrite rule."""
 
-    Attributes
-    ----------
-    name
-        Its name, that of its module.
-    summary
-        What it does, for `explain()`.
-    apply
-        Returns a query with the same matches on every stream, under every policy, with the same columns and ids. A
-        query that it cannot improve is returned unchanged.
-    """
-
-    name: str
-    summary: str
+    name: str  # that of its module
+    summary: str  # what it does, for `explain()`
+    # Returns a query with the same matches on every stream, under every policy, with the same columns and ids. A query
+    # that it cannot improve is returned unchanged.
     apply: Callable[[alg.Query, Facts], alg.Query] = field(repr=False)

@@ -26,8 +26,6 @@ def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     `next`, where a further condition would let an event block less (R2), nor with time-outs, whose matches lack the
     variable in the middle.
 
-    Examples
-    --------
     >>> a, b, c = (alg.Event("T", name) for name in "abc")
     >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
     >>> same = ex.And((ex.Comparison("=", k["a"], k["c"]), ex.Comparison("=", k["c"], k["b"])))
