@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -119,7 +120,12 @@ class TocsinError(Exception):
         Which restriction of a program of rules is violated: its number, a colon and its sentence.
     """
 
-    condition: ClassVar[str | None] = None
+    condition: ClassVar[str | None] = None  # None in families, which are never raised
+
+    def __init_subclass__(cls) -> None:
+        """Name the condition after the class: that of `UnknownVariableError` is UNKNOWN_VARIABLE."""
+        if "condition" not in vars(cls):
+            cls.condition = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).upper()
 
     def __init__(
         self,
@@ -184,11 +190,11 @@ class QuerySyntaxError(TocsinError, ValueError):
 class TextTooLongError(QuerySyntaxError):
     """A text with more characters than `max_text` allows, or one that grows too large when it is written out."""
 
-    condition = "TEXT_TOO_LONG"
-
 
 class QueryBindingError(TocsinError, ValueError):
     """The text is well formed, but its names, types or clauses do not fit together."""
+
+    condition = None
 
 
 class UnsupportedError(TocsinError, NotImplementedError):
@@ -211,21 +217,21 @@ class UnsupportedError(TocsinError, NotImplementedError):
 class OptionRefusedError(UnsupportedError):
     """A valid query that runs, but not with the strategy or form that was asked for; nothing was run."""
 
-    condition = "OPTION_REFUSED"
-
 
 class PlanError(TocsinError, ValueError):
     """A valid query that cannot be planned on the inputs given."""
+
+    condition = None
 
 
 class MatchError(TocsinError, RuntimeError):
     """Something failed while events were read, matched or written."""
 
+    condition = None
+
 
 class InternalError(TocsinError, RuntimeError):
     """A fault of Tocsin's own; please report it with the query."""
-
-    condition = "INTERNAL"
 
 
 def unknown_node(node: object, layer: str) -> InternalError:
@@ -285,67 +291,45 @@ def raise_all(errors: Sequence[TocsinError]) -> None:
 class UnknownVariableError(QueryBindingError):
     """A condition names a variable the pattern does not have."""
 
-    condition = "UNKNOWN_VARIABLE"
-
 
 class DuplicateVariableError(QueryBindingError):
     """One name for two elements of a SEQ or AND (R35)."""
-
-    condition = "DUPLICATE_VARIABLE"
 
 
 class UnknownAttributeError(QueryBindingError):
     """An event type has no such attribute."""
 
-    condition = "UNKNOWN_ATTRIBUTE"
-
 
 class UnknownEventTypeError(QueryBindingError):
     """No input carries this event type."""
-
-    condition = "UNKNOWN_EVENT_TYPE"
 
 
 class AmbiguousReferenceError(QueryBindingError):
     """A bare name where `variable.attribute` is needed."""
 
-    condition = "AMBIGUOUS_REFERENCE"
-
 
 class UnknownFunctionError(QueryBindingError):
     """There is no such function."""
-
-    condition = "UNKNOWN_FUNCTION"
 
 
 class WrongArgumentsError(QueryBindingError):
     """A function or aggregate got the wrong number or kind of arguments."""
 
-    condition = "WRONG_ARGUMENTS"
-
 
 class TypeMismatchError(QueryBindingError, TypeError):
     """Two values that cannot be compared or computed with (R39)."""
-
-    condition = "TYPE_MISMATCH"
 
 
 class LiteralOutOfRangeError(QueryBindingError):
     """A number or an interval that 64 bits do not hold."""
 
-    condition = "LITERAL_OUT_OF_RANGE"
-
 
 class ReservedNameError(QueryBindingError):
     """A name that Tocsin keeps for its own columns."""
 
-    condition = "RESERVED_NAME"
-
 
 class DuplicateColumnError(QueryBindingError):
     """Two RETURN columns of one name."""
-
-    condition = "DUPLICATE_COLUMN"
 
 
 # --- pattern --------------------------------------------------------------------------------------
@@ -354,55 +338,37 @@ class DuplicateColumnError(QueryBindingError):
 class NegationNotAllowedError(QueryBindingError):
     """NOT outside a SEQ, of a composite, alone, or at the edge inside an iteration (R36)."""
 
-    condition = "NEGATION_NOT_ALLOWED"
-
 
 class UnboundedAbsenceError(QueryBindingError):
     """An absence at the edge of a SEQ and no WITHIN to close it (R9)."""
-
-    condition = "UNBOUNDED_ABSENCE"
 
 
 class TwoNegatedVariablesError(QueryBindingError):
     """One condition relates two absent events (R10)."""
 
-    condition = "TWO_NEGATED_VARIABLES"
-
 
 class NegatedVariableInReturnError(QueryBindingError):
     """RETURN, GROUP BY or HAVING names an event that is not there (R10)."""
-
-    condition = "NEGATED_VARIABLE_IN_RETURN"
 
 
 class EmptyPatternError(QueryBindingError):
     """A pattern that binds no event."""
 
-    condition = "EMPTY_PATTERN"
-
 
 class InvalidQuantifierError(QueryBindingError):
     """Bounds of an iteration that no number satisfies."""
-
-    condition = "INVALID_QUANTIFIER"
 
 
 class InvalidWindowError(QueryBindingError):
     """A window that is not longer than nothing (R37)."""
 
-    condition = "INVALID_WINDOW"
-
 
 class ContradictoryDistancesError(QueryBindingError):
     """Distances that no events can keep."""
 
-    condition = "CONTRADICTORY_DISTANCES"
-
 
 class UnboundedPatternError(QueryBindingError):
     """Two variables may lie arbitrarily far apart: refused on a stream (R37)."""
-
-    condition = "UNBOUNDED_PATTERN"
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -411,91 +377,61 @@ class UnboundedPatternError(QueryBindingError):
 class DuplicateNameError(QueryBindingError):
     """Two templates, patterns, rules or attributes of one name."""
 
-    condition = "DUPLICATE_NAME"
-
 
 class UnknownModuleError(QueryBindingError):
     """A program uses a module that is not there."""
-
-    condition = "UNKNOWN_MODULE"
 
 
 class LaterVariableError(QueryBindingError):
     """A condition speaks of a variable whose pattern follows only later."""
 
-    condition = "LATER_VARIABLE"
-
 
 class NegatedVariableUsedError(QueryBindingError):
     """An absent event is used outside the pattern that says it is absent."""
-
-    condition = "NEGATED_VARIABLE_USED"
 
 
 class MisplacedPrefixError(QueryBindingError):
     """A distance with `no` or `all` that its variable does not have, or without one that it has."""
 
-    condition = "MISPLACED_PREFIX"
-
 
 class RecursiveDefinitionError(QueryBindingError):
     """A named pattern that is made of itself."""
-
-    condition = "RECURSIVE_DEFINITION"
 
 
 class UnstratifiedError(QueryBindingError):
     """Events that cause events of their own type, directly or by other rules."""
 
-    condition = "UNSTRATIFIED"
-
 
 class ImpureFunctionError(QueryBindingError):
     """A function that does not promise to be pure."""
-
-    condition = "IMPURE_FUNCTION"
 
 
 class EventAsAttributeError(QueryBindingError):
     """An attribute that would hold an event."""
 
-    condition = "EVENT_AS_ATTRIBUTE"
-
 
 class IncompleteEmitError(QueryBindingError):
     """An emitted event without all its attributes, or with more than an array of it holds."""
-
-    condition = "INCOMPLETE_EMIT"
 
 
 class NonMonotoneTimeError(QueryBindingError):
     """The time of an emitted event may go back when time goes on."""
 
-    condition = "NON_MONOTONE_TIME"
-
 
 class MissingRateError(QueryBindingError):
     """A type of events without a largest rate, where the size of the state is to be guaranteed."""
-
-    condition = "MISSING_RATE"
 
 
 class StateTooLargeError(QueryBindingError):
     """A live query could keep more than it is allowed to."""
 
-    condition = "STATE_TOO_LARGE"
-
 
 class StateUnknownError(QueryBindingError):
     """A limit is set to what a live query keeps, and how much that is does not follow from what is declared."""
 
-    condition = "STATE_UNKNOWN"
-
 
 class UnknownRuleError(QueryBindingError):
     """A program has no rule of that name, or emits no such events."""
-
-    condition = "UNKNOWN_RULE"
 
 
 # --- conditions and clauses -----------------------------------------------------------------------
@@ -504,61 +440,41 @@ class UnknownRuleError(QueryBindingError):
 class NextOfSingleError(QueryBindingError):
     """NEXT(v) of a variable that is not iterated (R15)."""
 
-    condition = "NEXT_OF_SINGLE"
-
 
 class InvalidIndexError(QueryBindingError):
     """An index below 1, or a running index on a variable that is not iterated."""
-
-    condition = "INVALID_INDEX"
 
 
 class MisplacedPartitionError(QueryBindingError):
     """`[attr]` below OR, NOT or inside an expression."""
 
-    condition = "MISPLACED_PARTITION"
-
 
 class MisplacedBagPredicateError(QueryBindingError):
     """`same`, `increasing` or `decreasing` below OR, NOT or inside an expression (R27)."""
-
-    condition = "MISPLACED_BAG_PREDICATE"
 
 
 class AggregateNotAllowedError(QueryBindingError):
     """An aggregate where none can stand, such as inside another."""
 
-    condition = "AGGREGATE_NOT_ALLOWED"
-
 
 class AmbiguousGroupKeyError(QueryBindingError):
     """GROUP BY an iterated variable without an index (R40)."""
-
-    condition = "AMBIGUOUS_GROUP_KEY"
 
 
 class NotGroupedError(QueryBindingError):
     """A RETURN column that is neither aggregated nor a group key."""
 
-    condition = "NOT_GROUPED"
-
 
 class IteratedInReturnError(QueryBindingError):
     """Arithmetic on an iterated variable in RETURN: many values where one is needed."""
-
-    condition = "ITERATED_IN_RETURN"
 
 
 class ConflictingClausesError(QueryBindingError):
     """Two clauses that cannot stand together."""
 
-    condition = "CONFLICTING_CLAUSES"
-
 
 class TimeoutsNotAllowedError(QueryBindingError):
     """WITH TIMEOUTS on a pattern that has none (SEMANTICS §6)."""
-
-    condition = "TIMEOUTS_NOT_ALLOWED"
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -567,55 +483,37 @@ class TimeoutsNotAllowedError(QueryBindingError):
 class InvalidInputError(PlanError, TypeError):
     """`inputs` is neither a DataFrame nor a mapping from event type to DataFrame."""
 
-    condition = "INVALID_INPUT"
-
 
 class MissingColumnError(PlanError):
     """The time, type, tie or key column is not there."""
-
-    condition = "MISSING_COLUMN"
 
 
 class DuplicateInputColumnError(PlanError):
     """Two columns of an input have one name."""
 
-    condition = "DUPLICATE_INPUT_COLUMN"
-
 
 class TimeTypeError(PlanError, TypeError):
     """The time column is neither a timestamp nor an integer, or differs between inputs."""
-
-    condition = "TIME_TYPE"
 
 
 class InvalidOptionError(PlanError):
     """An option with a value it cannot have."""
 
-    condition = "INVALID_OPTION"
-
 
 class InputNotReadableError(MatchError):
     """A file cannot be read as events."""
-
-    condition = "INPUT_NOT_READABLE"
 
 
 class OutputNotWritableError(MatchError):
     """The results cannot be written where they should go."""
 
-    condition = "OUTPUT_NOT_WRITABLE"
-
 
 class MatchFailedError(MatchError):
     """A Spark job failed for a reason that is neither the input's nor the output's."""
 
-    condition = "MATCH_FAILED"
-
 
 class NumberTooLargeError(MatchError):
     """An aggregate of integers, of one match or of all, does not fit into 64 bits (SEMANTICS §9)."""
-
-    condition = "NUMBER_TOO_LARGE"
 
     @classmethod
     def of_match(cls, function: str) -> NumberTooLargeError:
@@ -638,19 +536,13 @@ class NumberTooLargeError(MatchError):
 class TooManyMatchesError(MatchError):
     """A pattern has so many matches that no machine could list them."""
 
-    condition = "TOO_MANY_MATCHES"
-
 
 class TooMuchSearchError(MatchError):
     """A search took more steps than it may, however many matches there are."""
 
-    condition = "TOO_MUCH_SEARCH"
-
 
 class TooMuchMemoryError(MatchError):
     """What a task found takes more memory than it may."""
-
-    condition = "TOO_MUCH_MEMORY"
 
 
 class UserFunctionError(MatchError):
@@ -662,25 +554,17 @@ class UserFunctionError(MatchError):
 class StateGrowsError(MatchError):
     """The state of a user's function grows with the number of events, and has become larger than it may."""
 
-    condition = "STATE_GROWS"
-
 
 class StateMismatchError(MatchError):
     """The state in a checkpoint was written by another query or another release, or is damaged."""
-
-    condition = "STATE_MISMATCH"
 
 
 class LateEventsError(MatchError):
     """Events came too late, and the stream was to stop then."""
 
-    condition = "LATE_EVENTS"
-
 
 class NotTimeClusteredError(MatchError):
     """Input that was said to lie in order of time does not."""
-
-    condition = "NOT_TIME_CLUSTERED"
 
 
 # --- environment ----------------------------------------------------------------------------------
@@ -689,19 +573,13 @@ class NotTimeClusteredError(MatchError):
 class MissingExtraError(TocsinError, ImportError):
     """A package that only part of Tocsin needs is not installed."""
 
-    condition = "MISSING_EXTRA"
-
 
 class JavaNotFoundError(TocsinError, RuntimeError):
     """Spark cannot start: there is no Java, or it is too old."""
 
-    condition = "JAVA_NOT_FOUND"
-
 
 class SparkNotStartedError(TocsinError, RuntimeError):
     """There is a Java, but no Spark session came up on it."""
-
-    condition = "SPARK_NOT_STARTED"
 
 
 # --- warnings -------------------------------------------------------------------------------------
