@@ -17,8 +17,8 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis.compile import compiled
-from tocsin.analysis.durations import counting
+from tocsin.analysis.formatting import counting
+from tocsin.analysis.front_ends import compiled
 from tocsin.engines import check_options, matched_locally, prepared
 from tocsin.explain.check import Demands, checked
 from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs

@@ -194,7 +194,7 @@ class TextTooLongError(QuerySyntaxError):
 class QueryBindingError(TocsinError, ValueError):
     """The text is well formed, but its names, types or clauses do not fit together."""
 
-    condition = None
+    condition: ClassVar[str | None] = None
 
 
 class UnsupportedError(TocsinError, NotImplementedError):
@@ -221,13 +221,13 @@ class OptionRefusedError(UnsupportedError):
 class PlanError(TocsinError, ValueError):
     """A valid query that cannot be planned on the inputs given."""
 
-    condition = None
+    condition: ClassVar[str | None] = None
 
 
 class MatchError(TocsinError, RuntimeError):
     """Something failed while events were read, matched or written."""
 
-    condition = None
+    condition: ClassVar[str | None] = None
 
 
 class InternalError(TocsinError, RuntimeError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program
-from tocsin.analysis.rules.calls import Registry
+from tocsin.analysis.rules.scopes import Registry
 from tocsin.analysis.rules.translate import translate
 from tocsin.engines import check_options, program_asked
 from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of

@@ -16,15 +16,14 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.constants import folded
-from tocsin.optimizer.dead import dead_variables
 from tocsin.optimizer.pipeline import optimize
+from tocsin.optimizer.query_parts import where_of
 from tocsin.optimizer.rules import RULES, Facts
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
-from tocsin.optimizer.spine import where_of
+from tocsin.optimizer.truth import dead_variables, folded
 from tocsin.testing.compare import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 

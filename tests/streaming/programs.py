@@ -10,7 +10,7 @@ from tests.streaming.support import LAST, OPENED, PLAN
 
 import tocsin
 from tocsin.analysis.attributes import attributes_of
-from tocsin.analysis.holdings import variable_schemas
+from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.engines import program_run
 from tocsin.kernels.shared import flagging
 from tocsin.options import Options

@@ -16,7 +16,7 @@ from itertools import combinations, product
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import NoAlternativesError, alternatives
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.durations import table
+from tocsin.analysis.formatting import table
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
 

@@ -1,4 +1,9 @@
-"""Declared arrival rates, exactly: `100`, `"100/s"`, `"1 per 10 seconds"`, `"10/ms spaced"`, `"9/s, 5/h per key"`.
+"""Arrival curves: how many events may come within a time, of declared and of emitted types.
+
+A curve gives, for a length of time, the largest number of events whose time stamps lie in a closed interval of that
+length. A declared `Rate` is one: `100`, `"100/s"`, `"1 per 10 seconds"`, `"10/ms spaced"`, `"9/s, 5/h per key"`. Those
+of emitted events are put together from the curves of what their rule reads. All of them are exact: a bound that is
+computed from true curves is true.
 
 A rate of n per u is a hard limit (LRP, definition 2), under one of two models of how events come (digest, ERR-8):
 
@@ -17,12 +22,96 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 from tocsin import errors
 from tocsin.algebra.units import Unit
-from tocsin.analysis.arrivals import Arrivals, Copies, Least
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.formatting import format_us
 from tocsin.language.durations import MICROSECONDS
+
+
+def as_float(rate: Fraction) -> float:
+    """A rate for people and tools; the rate of matches of many variables may be beyond all floats."""
+    return float(min(rate, Fraction(10) ** 300))
+
+
+class Arrivals(Protocol):
+    """The most events of a type within any time."""
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        ...
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        ...
+
+
+class _Composed:
+    @property
+    def per_second(self) -> Fraction:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Events per second in the long run, to six digits."""
+        return f"{as_float(self.per_second):.6g}/s"
+
+
+@dataclass(frozen=True)
+class Copies(_Composed):
+    """`times` events for each event of another kind, up to `spread_us` apart from each other.
+
+    >>> from tocsin.analysis.rates import parse_rate
+    >>> Copies(parse_rate("2/s"), 3).within(0), Copies(parse_rate("2/s"), 3, spread_us=1_000_000).within(0)
+    (6, 12)
+    """
+
+    of: Arrivals
+    times: int
+    spread_us: int = 0
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        return self.of.per_second * self.times
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        return self.times * self.of.within(us + self.spread_us)
+
+
+@dataclass(frozen=True)
+class Together(_Composed):
+    """The events of several kinds."""
+
+    parts: tuple[Arrivals, ...]
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        return sum((part.per_second for part in self.parts), Fraction(0))
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        return sum(part.within(us) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Least(_Composed):
+    """Several bounds that all hold."""
+
+    choices: tuple[Arrivals, ...]
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        return min(choice.per_second for choice in self.choices)
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        return min(choice.within(us) for choice in self.choices)
+
 
 SECOND_US = 1_000_000
 _RATE = re.compile(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tocsin import errors
-from tocsin.analysis.variables import MOST_EVENTS, Variables, index_too_large
+from tocsin.analysis.names import MOST_EVENTS, Variables, index_too_large
 from tocsin.language import expressions as ex
 from tocsin.language.functions import call_problem
 

@@ -34,12 +34,11 @@ from decimal import Decimal
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.absences import largest
-from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.durations import format_bound, format_us, table
+from tocsin.analysis.blockers import largest
+from tocsin.analysis.formatting import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
-from tocsin.analysis.rates import Rate
+from tocsin.analysis.rates import Arrivals, Rate, as_float
 from tocsin.language.ast import Selection
 
 EVENT_BYTES = 16

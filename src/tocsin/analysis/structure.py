@@ -10,7 +10,7 @@ from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.variables import MOST_ABSENCES, MOST_EVENTS
+from tocsin.analysis.names import MOST_ABSENCES, MOST_EVENTS
 from tocsin.language import ast
 from tocsin.source import Where
 

@@ -22,12 +22,19 @@ from itertools import islice
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
-from tocsin.analysis.absences import AbsentDistances, Bag, absent_distances, is_local, largest, plus
-from tocsin.analysis.closure import Edge, Reason, Upper, negative_cycle, without_implied
-from tocsin.analysis.contradictions import contradiction, contradictory_branch, never_bound
-from tocsin.analysis.distances import Clock, Difference, differences
-from tocsin.analysis.durations import format_bound, table
-from tocsin.analysis.precedence import always_before
+from tocsin.analysis.blockers import AbsentDistances, Bag, absent_distances, is_local, largest, plus
+from tocsin.analysis.bounds import Clock, Difference, always_before, differences
+from tocsin.analysis.closure import (
+    Edge,
+    Reason,
+    Upper,
+    contradiction,
+    contradictory_branch,
+    negative_cycle,
+    never_bound,
+    without_implied,
+)
+from tocsin.analysis.formatting import format_bound, table
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 

@@ -14,18 +14,17 @@ from tocsin.algebra.alternatives import is_formula
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import check_unit
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.clocks import check_clock
-from tocsin.analysis.compile import compiled
-from tocsin.analysis.holdings import differing
+from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
-from tocsin.analysis.limits import parse_limit, require_within
+from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.schema import in_order
+from tocsin.analysis.schema import check_clock, in_order
 from tocsin.analysis.sizes import size_report
+from tocsin.analysis.state_limits import parse_limit, require_within
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, common_type
-from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.analysis.variable_schemas import differing
 from tocsin.explain.schemas import schemas_of
 from tocsin.optimizer.rules import Facts
 from tocsin.optimizer.rules.infer_window import infer_window

@@ -13,22 +13,20 @@ from tocsin.algebra.programs import Program, Rule, sources
 from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import check_unit
-from tocsin.analysis.arrivals import Arrivals, as_float
-from tocsin.analysis.clocks import check_clock
-from tocsin.analysis.durations import format_us, table
+from tocsin.analysis.formatting import format_us, table
 from tocsin.analysis.keys import Keys, keys
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
-from tocsin.analysis.limits import parse_limit, require_within
-from tocsin.analysis.rates import Rate, parse_rates
+from tocsin.analysis.rates import Arrivals, Rate, as_float, parse_rates
+from tocsin.analysis.rules.arrivals import with_derived
 from tocsin.analysis.rules.declarations import attribute_type, schema_of
-from tocsin.analysis.rules.delays import delays
 from tocsin.analysis.rules.emits import is_assignable
-from tocsin.analysis.rules.rates import with_derived
-from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.rules.program_state import ProgramState, program_state, rule_sizes
+from tocsin.analysis.rules.scopes import violation
 from tocsin.analysis.rules.sharding import sharding
-from tocsin.analysis.rules.state import ProgramState, program_state, rule_sizes
-from tocsin.analysis.schema import TIME_KINDS
+from tocsin.analysis.rules.stratify import delays
+from tocsin.analysis.schema import TIME_KINDS, check_clock
 from tocsin.analysis.sizes import SizeReport
+from tocsin.analysis.state_limits import parse_limit, require_within
 from tocsin.analysis.temporal import Network
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType

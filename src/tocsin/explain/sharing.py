@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.formatting import format_us
 from tocsin.analysis.rules.declarations import schema_of
 from tocsin.kernels.reach import reach_of, width_us
-from tocsin.optimizer.prefixes import Prefix, first_variables, prefixes
+from tocsin.optimizer.shared_prefixes import Prefix, first_variables, prefixes
 from tocsin.physical.programs.claims import is_shared, refusals
 from tocsin.plan.groups import groups_of, has_other_keys
 from tocsin.plan.prepare import bounded, rewritten

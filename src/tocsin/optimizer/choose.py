@@ -11,13 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.formatting import format_us
 from tocsin.analysis.temporal import Network
-from tocsin.optimizer.cost import SPEEDS, Cost, Speeds, join_cost, kernel_cost
+from tocsin.optimizer.cost import (
+    SPEEDS,
+    Cost,
+    Order,
+    Speeds,
+    join_cost,
+    join_order,
+    kernel_cost,
+    prefilter,
+    slice_width_us,
+)
 from tocsin.optimizer.estimate import Estimate
-from tocsin.optimizer.order import Order, join_order
-from tocsin.optimizer.slices import prefilter, slice_width_us
-from tocsin.optimizer.spine import is_free, is_plain
+from tocsin.optimizer.query_parts import is_free, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"

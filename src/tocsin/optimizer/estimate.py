@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.distances import Clock, differences
+from tocsin.analysis.bounds import Clock, differences
 from tocsin.analysis.temporal import Closure, Network
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.spine import is_plain_choice, where_of
+from tocsin.optimizer.query_parts import is_plain_choice, where_of
 from tocsin.optimizer.statistics import Statistics
 
 # Guesses for conditions between variables that nobody measured.

@@ -25,7 +25,7 @@ from numbers import Real
 from typing import Any
 
 from tocsin import errors
-from tocsin.analysis.durations import format_us, table
+from tocsin.analysis.formatting import format_us, table
 from tocsin.analysis.rates import Rate, parse_rates
 
 DAY_US = 86_400_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tocsin.analysis.durations import table
+from tocsin.analysis.formatting import table
 from tocsin.optimizer.choose import Choice, Option
 from tocsin.optimizer.rules import RULES, Rule
 from tocsin.optimizer.statistics import Statistics, spaced

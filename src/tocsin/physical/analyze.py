@@ -28,7 +28,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import keys
 from tocsin.language import expressions as ex
 from tocsin.optimizer.estimate import equated
-from tocsin.optimizer.spine import is_plain, own_conditions, where_of
+from tocsin.optimizer.query_parts import is_plain, own_conditions, where_of
 from tocsin.optimizer.statistics import KeyStatistics, Layout, Statistics, TypeStatistics
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs, Stream

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.kernels.reach import reach_of, width_us
-from tocsin.optimizer.crossed import crossed_keys, is_connected
+from tocsin.optimizer.routes import crossed_keys, is_connected
 
 Key = tuple[str, ...]
 

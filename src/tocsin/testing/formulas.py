@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.acel.formulas import Formulas
+from tocsin.analysis.acel import Formulas
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.holdings import Binder, Held
 from tocsin.analysis.types import DataType, Kind
+from tocsin.analysis.variable_schemas import Binder, Held
 from tocsin.language import ast as clauses
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast

@@ -10,8 +10,8 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP
 from tocsin.analysis.rules.patterns import Patterns
-from tocsin.analysis.rules.restrictions import violation
-from tocsin.analysis.translate import LONGEST_WINDOW_US
+from tocsin.analysis.rules.scopes import violation
+from tocsin.analysis.sase import LONGEST_WINDOW_US
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.partelang import ast

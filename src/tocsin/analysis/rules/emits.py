@@ -10,8 +10,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis.inference import Inference
 from tocsin.analysis.rules.declarations import Declarations, attribute_type
-from tocsin.analysis.rules.restrictions import violation
-from tocsin.analysis.rules.scopes import Scope
+from tocsin.analysis.rules.scopes import Scope, violation
 from tocsin.analysis.types import DataType, Kind, common_type
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.rules.calls import Registry
+from tocsin.analysis.names import MATCH_COLUMNS, MOST_ABSENCES, MOST_EVENTS, RESERVED_PREFIX
 from tocsin.analysis.rules.declarations import Declarations
-from tocsin.analysis.rules.restrictions import violation
-from tocsin.analysis.rules.scopes import Scope
-from tocsin.analysis.variables import MATCH_COLUMNS, MOST_ABSENCES, MOST_EVENTS, RESERVED_PREFIX
+from tocsin.analysis.rules.scopes import Registry, Scope, violation
 from tocsin.language import expressions as ex
 from tocsin.language.grammars import DEEPEST, MOST_NODES, nested_too_deep
 from tocsin.language.partelang import ast

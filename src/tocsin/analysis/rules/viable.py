@@ -32,8 +32,8 @@ from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Rule
-from tocsin.analysis.arrivals import Arrivals, as_float
-from tocsin.analysis.rules.multiplicity import in_text_order
+from tocsin.analysis.rates import Arrivals, as_float
+from tocsin.analysis.rules.arrivals import in_text_order
 from tocsin.analysis.temporal import Closure, network
 
 INBOX = 3

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
 from tocsin.language import expressions as ex
-from tocsin.optimizer.constants import FALSE, TRUE, choice_of, folded
-from tocsin.optimizer.dead import is_never_true
-from tocsin.optimizer.rules.rule import NO_FACTS
-from tocsin.optimizer.spine import is_plain, map_nodes
+from tocsin.optimizer.query_parts import is_plain, map_nodes
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.truth import FALSE, TRUE, choice_of, folded, is_never_true
 
 
 def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
+from tocsin.analysis.sase import LONGEST_WINDOW_US
 from tocsin.analysis.temporal import Network
-from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import NO_FACTS
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
 from tocsin.analysis.keys import Equality, KeyClass, Member, keys
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import NO_FACTS
-from tocsin.optimizer.spine import is_plain, map_nodes, plain_equality, where_of
+from tocsin.optimizer.query_parts import is_plain, map_nodes, plain_equality, where_of
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 
 
 def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.analysis.attributes import attributes_of, column_types, types_with
-from tocsin.analysis.holdings import variable_schemas
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import Carried, Held, Template
 from tocsin.kernels.searches import Search

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tocsin import errors
 from tocsin.analysis.attributes import Schema, column_types, types_with
-from tocsin.analysis.holdings import variable_schemas
+from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.expressions import interpret
 from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.kernel import Kernel

@@ -15,8 +15,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import KeyClass, Member, keys
 from tocsin.language import expressions as ex
+from tocsin.optimizer.query_parts import PLAIN_NODES, is_free, plain_equality
 from tocsin.optimizer.rules.partition_by_keys import EXACT
-from tocsin.optimizer.spine import PLAIN_NODES, is_free, plain_equality
 
 Attributes = Mapping[str, tuple[str, ...]]  # variable → attributes, as many for each
 

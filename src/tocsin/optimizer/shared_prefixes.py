@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.spine import where_of
+from tocsin.optimizer.query_parts import where_of
 
 LEAST_SIZE = 2  # the candidates of one event are one list in any case
 

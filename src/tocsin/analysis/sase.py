@@ -8,10 +8,10 @@ from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.outputs import Outputs, translate_outputs
+from tocsin.analysis.clauses import Outputs, translate_outputs
+from tocsin.analysis.names import Variables, check_names, renamed_columns
 from tocsin.analysis.references import References
 from tocsin.analysis.structure import Structure
-from tocsin.analysis.variables import Variables, check_names, renamed_columns
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression

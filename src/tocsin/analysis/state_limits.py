@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tocsin import errors
-from tocsin.analysis.durations import format_bound
+from tocsin.analysis.formatting import format_bound
 from tocsin.analysis.rates import Rate
 from tocsin.analysis.sizes import Store, format_bytes, total
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tocsin import errors
-from tocsin.analysis.acel.translate import translate as translate_acel
-from tocsin.analysis.translate import Translation, translate
+from tocsin.analysis.acel import translate as translate_acel
+from tocsin.analysis.sase import Translation, translate
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.acel.parser import parse as parse_acel

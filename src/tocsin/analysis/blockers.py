@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.bounds import Difference
 from tocsin.analysis.closure import Upper
-from tocsin.analysis.distances import Difference
 
 Reach = Callable[[str], int | None]  # the largest distance to a variable; None when it is unbounded
 Measure = Callable[[alg.Bound], int | None]

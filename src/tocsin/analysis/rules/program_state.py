@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.arrivals import Arrivals
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.durations import format_bound, table
+from tocsin.analysis.formatting import format_bound, table
 from tocsin.analysis.keys import common_keys, keys
 from tocsin.analysis.lifetimes import lifetimes
-from tocsin.analysis.rates import Rate
-from tocsin.analysis.rules.delays import Delay, delays
-from tocsin.analysis.rules.multiplicity import in_text_order, join_stores
-from tocsin.analysis.rules.rates import reads_of, with_derived
+from tocsin.analysis.rates import Arrivals, Rate
+from tocsin.analysis.rules.arrivals import in_text_order, join_stores, reads_of, with_derived
+from tocsin.analysis.rules.stratify import Delay, delays
 from tocsin.analysis.rules.viable import Viable, viable
 from tocsin.analysis.sizes import SizeReport, Store, format_bytes, format_count, shared, size_report, total
 from tocsin.analysis.temporal import Network, network

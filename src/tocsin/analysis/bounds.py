@@ -1,15 +1,17 @@
-"""Conditions that bound the time between two events: `b.ts - a.ts <= 5 SECONDS`, however they are written.
+"""Bounds on the time between two events: by conditions, `b.ts - a.ts <= 5 SECONDS`, and by the order of a pattern.
 
-A conjunct of WHERE goes in; what comes out are bounds `end.ts − start.ts ≤ most` in whole microseconds. A
-conjunct that says anything else gives none: a distance may be missed, never invented. Whether a conjunct
-applies, because both its variables are bound (R1), is for the temporal network to know.
+A conjunct of WHERE gives bounds `end.ts − start.ts ≤ most` in whole microseconds. A conjunct that says anything else
+gives none: a distance may be missed, never invented. Whether a conjunct applies, because both its variables are bound
+(R1), is decided by the temporal network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tocsin import errors
+from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 
@@ -178,3 +180,61 @@ def _product(one: _Linear, two: _Linear) -> _Linear | None:
     if two.is_number and not two.terms:
         return one.times(two.constant)
     return None
+
+
+def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
+    """Pairs (x, y) such that, whenever a match binds both, all events of x are before all of y.
+
+    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+    >>> always_before(alg.Sequence((a, b)))
+    frozenset({('a', 'b')})
+    >>> always_before(alg.Any((alg.Sequence((a, b)), alg.Sequence((b, a)))))
+    frozenset()
+    """
+    match node:
+        case alg.Sequence() | alg.Adjacent():
+            names = [alg.variables_of(part) for part in node.parts]
+            within = [always_before(part) for part in node.parts]
+            places = _places(names)
+            across = {(x, y) for i, left in enumerate(names) for right in names[i + 1 :] for x in left for y in right}
+            # A variable of several parts (ACEL) is before another only if all its events are.
+            return frozenset(
+                (x, y)
+                for x, y in across.union(*within)
+                if places[x][-1] <= places[y][0] and _is_everywhere((x, y), places, within)
+            )
+        case alg.All():
+            return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))
+        case alg.Any():
+            within = [always_before(part) for part in node.parts]
+            places = _places([alg.variables_of(part) for part in node.parts])
+            return frozenset(pair for order in within for pair in order if _is_everywhere(pair, places, within))
+        case alg.Repeat() if node.most != 1:
+            return frozenset()  # order inside a copy says nothing across copies
+        case alg.Bind() | alg.Derive():
+            return frozenset(pair for pair in always_before(node.part) if node.variable not in pair)
+        case alg.Repeat() | alg.Around() | alg.Filter() | alg.Within() | alg.Emit() | alg.Project():
+            return always_before(node.part)
+        case alg.Event() | alg.NextOf() | alg.Both() | alg.RepeatAdjacent():
+            return frozenset()
+        case _:
+            raise errors.unknown_node(node, "The order of variables")
+
+
+def _places(names: Sequence[Iterable[str]]) -> dict[str, list[int]]:
+    """The numbers of the parts that hold each variable."""
+    places: dict[str, list[int]] = {}
+    for number, held in enumerate(names):
+        for name in held:
+            places.setdefault(name, []).append(number)
+    return places
+
+
+def _is_everywhere(
+    pair: tuple[str, str], places: Mapping[str, list[int]], within: Sequence[frozenset[tuple[str, str]]]
+) -> bool:
+    """Whether every part that holds both variables orders them so."""
+    x, y = (places[name] for name in pair)
+    if len(x) == len(y) == 1:
+        return x != y or pair in within[x[0]]
+    return all(pair in within[number] for number in set(x).intersection(y))
