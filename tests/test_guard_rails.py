@@ -14,7 +14,7 @@ from tocsin import automata, errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import alternatives
 from tocsin.algebra.programs import map_expressions
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.acel import Conditions
 from tocsin.analysis.bounds import always_before
 from tocsin.analysis.inference import Environment, Inference

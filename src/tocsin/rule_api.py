@@ -15,7 +15,7 @@ from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.scopes import Registry
 from tocsin.analysis.rules.translate import translate
 from tocsin.engines import check_options, program_asked
-from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of
+from tocsin.explain.rule_report import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.registered import Function, functions_of, tables_of

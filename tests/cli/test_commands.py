@@ -22,7 +22,7 @@ from tocsin.cli import files, session
 from tocsin.cli.app import app
 from tocsin.cli.check import read_schema
 from tocsin.cli.demo import coloured
-from tocsin.cli.options import FLAGS, OF_PYTHON
+from tocsin.cli.flags import FLAGS, OF_PYTHON
 from tocsin.errors import JavaNotFoundError
 from tocsin.options import BATCH, OPTIONS
 

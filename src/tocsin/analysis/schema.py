@@ -1,8 +1,8 @@
 """Binding: a query meets the schemas of its event types, and every problem is shown at once.
 
-`bind` checks that every event type of the pattern has a schema, that every attribute is there (`variable_schemas`), that the
-partition's attributes are in every type, negated ones included, and that every condition and column has a type. What
-comes out knows the types of the result's columns.
+`bind` checks that every event type of the pattern has a schema, that every attribute is there (`variable_schemas`),
+that the attributes of the partition are in every type, negated ones included, and that every condition and column has a
+type. The `BoundQuery` has the types of the columns of the result.
 
 Integer times of inputs are read in the unit that the user names, or in microseconds with a warning (R42).
 """

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 import tocsin
-from tocsin.cli import files, options, terminal
+from tocsin.cli import files, flags, terminal
 from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start, task_progress
 from tocsin.engines import program_run
@@ -29,24 +29,24 @@ SUMMARY = "summary.json"
 
 
 def run(
-    file: options.PatternFile,
-    input: options.Inputs = None,
+    file: flags.PatternFile,
+    input: flags.Inputs = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the matches go; without it, see the first.")
     ] = None,
-    time: options.Time = "ts",
-    time_unit: options.TimeUnit = None,
+    time: flags.Time = "ts",
+    time_unit: flags.TimeUnit = None,
     format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
     mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
-    type_column: options.TypeColumn = "type",
-    tie: options.Tie = None,
-    id: options.Id = None,
-    strategy: options.Strategy = "auto",
-    rate: options.Rates = None,
-    max_matches_per_start: options.MostMatches = MOST_MATCHES_PER_START,
-    max_task_memory: options.MaxTaskMemory = MOST_TASK_MEMORY,
-    table: options.Tables = None,
-    language: options.Language = None,
+    type_column: flags.TypeColumn = "type",
+    tie: flags.Tie = None,
+    id: flags.Id = None,
+    strategy: flags.Strategy = "auto",
+    rate: flags.Rates = None,
+    max_matches_per_start: flags.MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: flags.MaxTaskMemory = MOST_TASK_MEMORY,
+    table: flags.Tables = None,
+    language: flags.Language = None,
 ) -> None:
     r"""Find the matches of a pattern, or of all rules of a program, in files.
 
@@ -70,9 +70,9 @@ def run(
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """
     given = dict(locals())
-    how = options.match_options(given)
-    options.check_choice("format", format, OUTPUT_FORMATS)
-    options.check_choice("mode", mode, files.MODES)
+    how = flags.match_options(given)
+    flags.check_choice("format", format, OUTPUT_FORMATS)
+    flags.check_choice("mode", mode, files.MODES)
     tables = table_paths(given)
     inputs = files.Inputs.of(input)
     # Everything that can be refused is refused before Spark starts, but for what needs the rows of a table.

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.tree_text import to_text
 from tocsin.analysis import formatting
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import unit_of

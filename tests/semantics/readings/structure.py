@@ -13,7 +13,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import sase, structure
 from tocsin.language import ast
-from tocsin.language.sase.build import QueryBuilder
+from tocsin.language.sase.parser import QueryBuilder
 from tocsin.reference import matches
 from tocsin.reference.matches import Candidate, Evaluation
 

@@ -9,7 +9,7 @@ from typing import assert_never
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP
-from tocsin.analysis.rules.patterns import Patterns
+from tocsin.analysis.rules.rule_patterns import Patterns
 from tocsin.analysis.rules.scopes import violation
 from tocsin.analysis.sase import LONGEST_WINDOW_US
 from tocsin.language import expressions as ex

@@ -24,7 +24,7 @@ from tocsin.analysis.rules.constraints import Constraints, constraints_of
 from tocsin.analysis.rules.declarations import Declarations, Loader, declarations
 from tocsin.analysis.rules.emits import Emitter
 from tocsin.analysis.rules.lint import mixed_domains, self_blocking
-from tocsin.analysis.rules.patterns import Patterns, node_of, patterns_of
+from tocsin.analysis.rules.rule_patterns import Patterns, node_of, patterns_of
 from tocsin.analysis.rules.scopes import Registry, Scope, name_restriction, violation
 from tocsin.analysis.rules.stratify import stratified
 from tocsin.analysis.schema import in_order

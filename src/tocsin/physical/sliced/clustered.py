@@ -39,7 +39,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.options import Options

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.model import Rows
 from tocsin.kernels.trends.totals import Totals, nothing, together
 from tocsin.kernels.trends.trend import Trend

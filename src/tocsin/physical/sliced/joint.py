@@ -14,7 +14,7 @@ from operator import or_
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Carried, Held, Source
 from tocsin.kernels.reach import width_us

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.analysis import types as analysis
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables

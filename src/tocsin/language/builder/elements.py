@@ -11,7 +11,7 @@ from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.build import whole_variable
-from tocsin.language.builder.values import Value, text_or_tree
+from tocsin.language.builder.operands import Value, text_or_tree
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import print_query
 from tocsin.source import caller

@@ -10,8 +10,8 @@ from typing import Any
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, sources
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import check_unit
 from tocsin.analysis.formatting import format_us, table
 from tocsin.analysis.keys import Keys, keys
@@ -30,7 +30,7 @@ from tocsin.analysis.state_limits import parse_limit, require_within
 from tocsin.analysis.temporal import Network
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
-from tocsin.explain.check import tie_problems
+from tocsin.explain.pattern_report import tie_problems
 from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, microseconds
