@@ -77,11 +77,6 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
 
     Raises `TooManyAlternativesError` when there are more than `MOST_ALTERNATIVES`. Raises `SharedVariablesError` when
     the pattern has operators that only ACEL writes.
-
-    >>> from tocsin.algebra.nodes import Any, Event, Sequence
-    >>> node = Sequence((Event("A", "a"), Any((Event("B", "b"), Event("C", "c")))))
-    >>> [sorted(found.before) for found in alternatives(node)]
-    [[('a', 'b')], [('a', 'c')]]
     """
     if is_of_acel(node):
         raise SharedVariablesError

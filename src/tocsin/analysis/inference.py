@@ -40,13 +40,7 @@ class Environment:
 
 
 def type_of(expression: ex.Expression, environment: Environment) -> DataType:
-    """The type of an expression.
-
-    >>> environment = Environment(attribute=lambda reference: types.TIMESTAMP)
-    >>> a, b = ex.Attribute("a", ("ts",)), ex.Attribute("b", ("ts",))
-    >>> print(type_of(ex.Arithmetic("-", b, a), environment))
-    interval
-    """
+    """The type of an expression."""
     inference = Inference(environment)
     found = inference.type_of(expression)
     errors.raise_all(inference.problems)

@@ -54,13 +54,7 @@ class Keys:
     absent: Mapping[str, tuple[tuple[Path, Member], ...]]
 
     def between(self, x: str, y: str) -> tuple[tuple[Path, Path], ...]:
-        """The attributes of x and y that are equal in every match that binds both.
-
-        >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-        >>> same = ex.Comparison("=", ex.Attribute("a", ("user",)), ex.Attribute("b", ("account",)))
-        >>> keys(alg.Query(alg.Filter(alg.All((a, b)), same))).between("b", "a")
-        ((('account',), ('user',)),)
-        """
+        """The attributes of x and y that are equal in every match that binds both."""
         both_ways = [
             pair for each in self.classes for one, other in each.equalities for pair in ((one, other), (other, one))
         ]
@@ -82,13 +76,6 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
     """Find the equalities of a query.
 
     Without schemas, attributes that are equated count as of one type.
-
-    >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
-    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
-    >>> same = ex.And((ex.Comparison("=", k["a"], k["b"]), ex.Comparison("=", k["b"], k["c"])))
-    >>> print(keys(alg.Query(alg.Filter(alg.Sequence((a, b, c)), same))))
-    key              joins          from
-    a.k = b.k = c.k  all variables  WHERE
     """
     equal = [pair for conjunct in _conditions(query.pattern) for pair in _equality(conjunct)]
     order = list(query.variables)

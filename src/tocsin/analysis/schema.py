@@ -67,11 +67,6 @@ def bind(
     """Check a query against the schemas of its event types.
 
     `time` is the time attribute, or that of each event type.
-
-    >>> a = alg.Event("A", "a")
-    >>> query = alg.Query(a, returns=(alg.Returned("x", ex.Attribute("a", ("x",))),))
-    >>> [(name, str(found)) for name, found in bind(query, {"A": {"ts": "timestamp", "x": "int"}}).columns]
-    [('x', 'bigint')]
     """
     binder = _Binder(query, schemas, time)
     bound = binder.bound()

@@ -186,16 +186,6 @@ def size_report(
     the longest time that events are kept, for rates per key; `ahead_us` how far the emitted events of a type may lie in
     the future; `least_us` how long the engine keeps any event, also one that matters for less (an automaton keeps all
     for the window); `key` what its events have in common, by default the attributes of PARTITION BY.
-
-    >>> from tocsin.analysis.lifetimes import lifetimes
-    >>> from tocsin.analysis.rates import parse_rates
-    >>> from tocsin.analysis.temporal import network
-    >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
-    >>> print(size_report(query, lifetimes(query, network(query)), parse_rates({"A": "100/s"})))
-    store  type  rate          lifetime    events   bytes
-    a      A     100/s         9.999999 s  1 000    unknown
-    b      B     not declared  0 s         unknown  unknown
-    total                                  unknown  unknown
     """
     common = query.partition.attributes if key is None else key
     lives = dict(lifetimes.us)

@@ -366,14 +366,7 @@ class BagPredicate(Expression):
 
 
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
-    """A condition split at its top-level ANDs (R21).
-
-    >>> a, b = Comparison("=", Name("p"), Name("q")), Not(Name("r"))
-    >>> conjuncts(And((a, b))) == (a, b)
-    True
-    >>> conjuncts(None)
-    ()
-    """
+    """A condition split at its top-level ANDs (R21)."""
     if condition is None:
         return ()
     if isinstance(condition, And):

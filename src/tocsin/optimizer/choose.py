@@ -126,12 +126,6 @@ def choose(
     caller to raise. `span_us` is how long a view a match needs, its absences included; by default the longest distance
     of the network, twice for an absence. `columns` are those of an event that are carried for conditions and results;
     `shared_input`: all types come from one DataFrame.
-
-    >>> from tocsin.analysis.temporal import network
-    >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
-    >>> choice = choose(query, network(query), [("join", None), ("kernel", None)])
-    >>> choice.strategy, choice.reason
-    ('kernel', 'one scan and one shuffle find any number of events, where every join reads and shuffles again')
     """
     known = dict(claims)
     span = span_us if span_us is not None else longest_span_us(query, network)

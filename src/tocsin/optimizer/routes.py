@@ -25,12 +25,6 @@ def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes 
     """For every variable the attributes that are equal in all events of a match; None where there are none.
 
     The query has no partition of its own, and its matches depend on their own events only.
-
-    >>> a, b = alg.Event("T", "a"), alg.Event("T", "b")
-    >>> same = ex.Comparison("=", ex.Attribute("b", ("x",)), ex.Attribute("a", ("y",)))
-    >>> schemas = {"T": Schema.of("T", {"ts": "bigint", "x": "string", "y": "string"})}
-    >>> crossed_keys(alg.Query(alg.Filter(alg.All((a, b)), same)), schemas)
-    {'a': ('y',), 'b': ('x',)}
     """
     types = alg.event_types(query.pattern)
     if query.partition.attributes or not is_free(query) or not set(types) <= set(schemas):
@@ -46,17 +40,7 @@ def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes 
 
 
 def is_connected(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:
-    """Whether equalities connect all variables of a match, and each absence with it: every join has a key.
-
-    >>> a, b, c = (alg.Event("T", name) for name in "abc")
-    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
-    >>> schemas = {"T": Schema.of("T", {"ts": "bigint", "k": "string"})}
-    >>> one = ex.Comparison("=", k["a"], k["b"])
-    >>> is_connected(alg.Query(alg.Filter(alg.All((a, b)), one)), schemas)
-    True
-    >>> is_connected(alg.Query(alg.Filter(alg.All((a, b, c)), one)), schemas)
-    False
-    """
+    """Whether equalities connect all variables of a match, and each absence with it: every join has a key."""
     names = list(query.variables)
     found = keys(query, schemas)
     pairs = {frozenset(pair) for each in found.classes for pair in each.pairs}

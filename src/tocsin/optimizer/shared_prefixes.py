@@ -29,15 +29,7 @@ class Prefix:
 
 
 def prefixes(queries: Sequence[alg.Query]) -> list[Prefix]:
-    """What queries begin with in common, the shorter before the longer; a query goes on from its longest.
-
-    >>> def after(kind: str) -> alg.Query:
-    ...     parts = (alg.Event("A", "a"), alg.Event("B", "b"), alg.Event(kind, "c"))
-    ...     same = ex.Comparison("=", ex.Attribute("a", ("x",)), ex.Attribute("b", ("x",)))
-    ...     return alg.Query(alg.Filter(alg.All(parts), same))
-    >>> prefixes([after("C"), after("D"), after("C")])
-    [Prefix(size=2, members=(0, 1, 2), before=None), Prefix(size=3, members=(0, 2), before=0)]
-    """
+    """What queries begin with in common, the shorter before the longer; a query goes on from its longest."""
     groups: dict[Hashable, list[int]] = {}
     sizes: dict[Hashable, int] = {}
     for number, query in enumerate(queries):

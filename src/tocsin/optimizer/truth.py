@@ -44,14 +44,7 @@ def choice_of(expression: ex.Expression) -> frozenset[tuple[str, object]]:
 
 
 def folded(expression: ex.Expression) -> ex.Expression:
-    """An expression that has the same value for every choice of events.
-
-    >>> x = ex.Comparison(">", ex.Attribute("a", ("x",)), ex.Literal(1))
-    >>> folded(ex.And((x, ex.Comparison("<", ex.Literal(1), ex.Literal(2))))) == x
-    True
-    >>> folded(ex.Comparison("=", ex.Attribute("a", ("x",)), ex.Literal(None)))
-    Literal(value=None)
-    """
+    """An expression that has the same value for every choice of events."""
     return expression.transform(_step)
 
 
@@ -127,13 +120,7 @@ def _fits(value: int) -> bool:
 
 
 def dead_variables(query: alg.Query) -> frozenset[str]:
-    """The variables that no match binds; all of them when nothing can match.
-
-    >>> unknown = ex.Comparison("=", ex.Attribute("b", ("x",)), ex.Literal(None))
-    >>> either = alg.Any((alg.Event("A", "a"), alg.Event("B", "b")))
-    >>> dead_variables(alg.Query(alg.Filter(either, unknown)))
-    frozenset({'b'})
-    """
+    """The variables that no match binds; all of them when nothing can match."""
     if not is_plain(query):
         return frozenset()
     sure = frozenset(name for name, kind in query.variables.items() if not kind.optional)
@@ -167,14 +154,6 @@ def never_null(query: alg.Query) -> frozenset[Member]:
     """The attributes `(variable, path)` such that an event with NULL there is bound to the variable in no match.
 
     Empty under `next`, where such an event may still stand in the way of another (R2).
-
-    >>> less = ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Attribute("b", ("x",)))
-    >>> both = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))
-    >>> sorted(never_null(alg.Query(alg.Filter(both, less))))
-    [('a', ('x',)), ('b', ('x',))]
-    >>> maybe = alg.Sequence((alg.Event("A", "a"), alg.Repeat(alg.Event("B", "b"), 0, 1)))
-    >>> sorted(never_null(alg.Query(alg.Filter(maybe, less))))
-    [('b', ('x',))]
     """
     if query.selection is Selection.NEXT or not is_plain(query):
         return frozenset()

@@ -99,16 +99,7 @@ class Viable:
 
 
 def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = False) -> Viable | None:
-    """The network of a rule and its sizes; None where a rate is not known, or a variable repeats.
-
-    >>> import tocsin
-    >>> from tocsin.analysis.rates import parse_rates
-    >>> p = tocsin.rules('''template A { x : Integer }  template B { x : Integer }
-    ...     rule R where a : A  no b : B { x = a.x }  when no b in a [0 seconds, 4 seconds]''')
-    >>> found = viable(p.program.rules[0], parse_rates({"A": "1/s", "B": "1/s"}))
-    >>> [(node.kind, node.left, node.right, node.inbox, node.outbox) for node in found.joined]
-    [('not', 5, 5, 3, 5)]
-    """
+    """The network of a rule and its sizes; None where a rate is not known, or a variable repeats."""
     closure = network(rule.query, TIMESTAMP).alternatives[0]
     if closure.alternative.iterated:
         return None

@@ -19,12 +19,6 @@ def drop_idle_absences(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
 
     Not under contiguity: every event of every type that is read counts for positions there (R17), so that no type may
     go.
-
-    >>> never = ex.Comparison("=", ex.Attribute("n", ("x",)), ex.Literal(None))
-    >>> bounds = (alg.Bound(alg.LastOf(("a",))),), (alg.Bound(alg.FirstOf(("b",))),)
-    >>> both = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))
-    >>> drop_idle_absences(alg.Query(alg.Absent(both, "N", "n", never, *bounds))).pattern == both
-    True
     """
     if query.selection in CONTIGUOUS or not is_plain(query):
         return query

@@ -28,15 +28,6 @@ def partition_by_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     Sound where a match depends on its own events only, so not under policies, whose positions and competitors are those
     of a partition (R11). Every match must bind two variables that are equated: an event alone may have no key. An
     absence must be of the same key too, as its own condition says.
-
-    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-    >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("b", ("k",)))
-    >>> query = alg.Query(alg.Within(alg.Filter(alg.Sequence((a, b)), same), 10))
-    >>> from tocsin.analysis.attributes import Schema
-    >>> schemas = {name: Schema.of(name, {"ts": "bigint", "k": "string"}) for name in "AB"}
-    >>> split = partition_by_keys(query, Facts(schemas))
-    >>> split.partition.same, split.pattern == alg.Within(alg.Sequence((a, b)), 10)
-    (('k',), True)
     """
     schemas = facts.schemas
     if schemas is None or not is_plain(query) or not is_free(query):

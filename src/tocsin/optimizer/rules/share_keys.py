@@ -24,15 +24,6 @@ def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     through values of different types, where rounding breaks the chain: so it needs schemas. It does nothing under
     `next`, where a further condition would let an event block less (R2), nor with time-outs, whose matches lack the
     variable in the middle.
-
-    >>> a, b, c = (alg.Event("T", name) for name in "abc")
-    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
-    >>> same = ex.And((ex.Comparison("=", k["a"], k["c"]), ex.Comparison("=", k["c"], k["b"])))
-    >>> query = alg.Query(alg.Filter(alg.Sequence((a, b, c)), same))
-    >>> from tocsin.analysis.attributes import Schema
-    >>> shared = share_keys(query, Facts({"T": Schema.of("T", {"ts": "bigint", "k": "string"})}))
-    >>> shared.pattern.condition.operands[-1] == ex.Comparison("=", k["a"], k["b"])
-    True
     """
     schemas = facts.schemas
     if schemas is None or query.selection is Selection.NEXT or query.timeouts or not is_plain(query):
