@@ -23,7 +23,7 @@ from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
-from tocsin.optimizer.truth import dead_variables, folded
+from tocsin.optimizer.truth import folded
 from tocsin.testing.compare import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 
@@ -92,14 +92,6 @@ def test_all_rules_together_change_no_time_out(query: alg.Query, stream: Streams
     assert_same_result(optimize(query, Facts(SCHEMAS)).query, query, stream)
 
 
-@EXAMPLES
-@given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
-def test_a_dead_variable_is_bound_in_no_match(query: alg.Query, stream: Streams) -> None:
-    shown = replace(query, returns=(), group_by=(), having=None, over_all_matches=False)
-    rows = reference.evaluate(shown, stream)
-    assert all(row[name] is None for row in rows for name in dead_variables(query))
-
-
 @given(constant_queries(EVERYTHING))
 def test_rules_come_to_rest(query: alg.Query) -> None:
     done = optimize(query, Facts(SCHEMAS)).query
@@ -125,7 +117,6 @@ def test_a_condition_that_never_holds_becomes_false_when_its_variables_are_alway
 def test_a_condition_that_never_holds_stays_when_its_variable_may_be_unbound() -> None:
     query = query_of("PATTERN OR(A a, B b) WHERE b.x = NULL")
     assert fold_constants(query) == query
-    assert dead_variables(query) == {"b"}
 
 
 def test_a_condition_that_never_holds_stays_where_a_time_out_may_lack_its_variable() -> None:
@@ -157,14 +148,6 @@ def test_an_absence_that_blocks_nothing_goes() -> None:
 def test_an_absence_stays_under_contiguity_which_counts_its_events() -> None:
     query = query_of("PATTERN SEQ(A a, NOT N n, B b) WHERE n.x = NULL WITHIN 5 SECONDS SEMANTICS contiguous")
     assert drop_idle_absences(query) == query
-
-
-def test_a_query_that_nothing_can_match_binds_no_variable() -> None:
-    assert dead_variables(query_of("PATTERN SEQ(A a, B? b) WHERE a.x < NULL")) == {"a", "b"}
-
-
-def test_of_two_optional_variables_each_may_be_bound_without_the_other() -> None:
-    assert dead_variables(query_of("PATTERN SEQ(A a, B? b, C? c) WHERE b.x + c.x = NULL")) == set()
 
 
 K = {name: ex.Attribute(name, ("k",)) for name in "abcd"}

@@ -1,11 +1,8 @@
-"""What conditions always or never say: constants, variables that nothing is bound to, attributes that are never NULL.
+"""What conditions always or never say: constants, conditions that are never TRUE, attributes that are never NULL.
 
 `folded` computes what an expression says of constants. It is exact in three-valued logic, but a reference that falls
 away takes its choice of events along: a conjunct on an unbound variable holds vacuously (R1), a constant does not. So
 callers compare `choice_of` before and after, or know that every choice exists.
-
-A planner leaves out the alternatives that bind a dead variable, such as that of `b.x = NULL`. It is no rewrite of the
-pattern, because the columns and the ids of the result name every variable, also those of a branch that never matches.
 
 An event whose attribute is NULL makes a conjunct UNKNOWN that needs it, for at least one choice of the other events;
 so it is bound to that variable in no match, and kernels need no NULL mask for it.
@@ -117,22 +114,6 @@ def _computed(node: ex.Arithmetic, left: object, right: object) -> ex.Expression
 
 def _fits(value: int) -> bool:
     return -(2**63) <= value < 2**63
-
-
-def dead_variables(query: alg.Query) -> frozenset[str]:
-    """The variables that no match binds; all of them when nothing can match."""
-    if not is_plain(query):
-        return frozenset()
-    sure = frozenset(name for name, kind in query.variables.items() if not kind.optional)
-    dead: set[str] = set()
-    for conjunct in where_of(query):
-        perhaps = ex.variables_in(conjunct) - sure
-        if len(perhaps) > 1 or not is_never_true(conjunct, sure | perhaps):
-            continue  # of two optional variables, each may be bound without the other
-        if not perhaps:
-            return frozenset(query.variables)
-        dead |= perhaps
-    return frozenset(dead)
 
 
 def is_never_true(conjunct: ex.Expression, bound: frozenset[str]) -> bool:

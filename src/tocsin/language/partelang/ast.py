@@ -172,21 +172,6 @@ class Program(Written):
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
-    def uses(self) -> tuple[Use, ...]:
-        """The modules it uses."""
-        return tuple(each for each in self.declarations if isinstance(each, Use))
-
-    @property
-    def templates(self) -> tuple[Template, ...]:
-        """The types of events it declares."""
-        return tuple(each for each in self.declarations if isinstance(each, Template))
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """The patterns it names."""
-        return tuple(each for each in self.declarations if isinstance(each, Definition))
-
-    @property
     def rules(self) -> tuple[Rule, ...]:
         """Its rules."""
         return tuple(each for each in self.declarations if isinstance(each, Rule))
