@@ -18,10 +18,10 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, assert_never
 
 from tocsin.gaps import Gaps
-from tocsin.source import Place, Where
+from tocsin.source import CallSite, Place, Where
 
 SHOWN_AT_ONCE = 5
 LISTED_AT_ONCE = 100
@@ -116,8 +116,8 @@ class TocsinError(Exception):
         A second place that matters, with the words that introduce it (`("first named", place)`).
     hint
         What to do about it.
-    restriction
-        Which restriction of a program of rules is violated: its number, a colon and its sentence.
+    violates
+        The number of the restriction of programs of rules that is violated.
     """
 
     condition: ClassVar[str | None] = None  # None in families, which are never raised
@@ -134,7 +134,7 @@ class TocsinError(Exception):
         where: Where = None,
         also: tuple[str, Where] | None = None,
         hint: str | Advice | None = None,
-        restriction: str | None = None,
+        violates: str | None = None,
     ) -> None:
         message = shortened(message)
         super().__init__(message)
@@ -142,7 +142,12 @@ class TocsinError(Exception):
         self.where = where
         self.also = also
         self._hint = hint
-        self.restriction = restriction
+        self.violates = violates
+
+    @property
+    def restriction(self) -> str | None:
+        """The restriction that is violated: its number, a colon and its sentence."""
+        return None if self.violates is None else f"{self.violates}: {RESTRICTIONS[self.violates]}"
 
     @property
     def hint(self) -> str | None:
@@ -165,7 +170,7 @@ class TocsinError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """The same report for tools: condition, message, place, hint."""
         place = self.where if isinstance(self.where, Place) else None
-        violated = {} if self.restriction is None else {"restriction": self.restriction.partition(":")[0]}
+        violated = {} if self.violates is None else {"restriction": self.violates}
         return violated | {
             "condition": self.condition,
             "message": self.message,
@@ -264,6 +269,40 @@ class QueryErrors(QueryBindingError):
     def to_dict(self) -> dict[str, Any]:
         """Adds the single errors under `errors`, at most a hundred of them."""
         return super().to_dict() | {"errors": [error.to_dict() for error in self.errors[:LISTED_AT_ONCE]]}
+
+
+class Problems(list[TocsinError]):
+    """Errors found so far, which `raise_all` reports together."""
+
+    def add(
+        self,
+        kind: type[TocsinError],
+        message: str,
+        *,
+        where: Where = None,
+        also: tuple[str, Where] | None = None,
+        hint: str | Advice | None = None,
+        violates: str | None = None,
+    ) -> None:
+        """Note an error of a kind."""
+        self.append(kind(message, where=where, also=also, hint=hint, violates=violates))
+
+    def in_order(self) -> Problems:
+        """Each problem once, by its place in the text; those without a place come last."""
+
+        def key(problem: TocsinError) -> tuple[int, str, int]:
+            match problem.where:
+                case Place() as place:
+                    return 0, "", place.start
+                case CallSite() as site:
+                    return 1, site.file, site.line
+                case None:
+                    return 2, "", 0
+                case _:
+                    assert_never(problem.where)
+
+        distinct = {(problem.condition, problem.message, problem.where): problem for problem in self}
+        return Problems(sorted(distinct.values(), key=key))
 
 
 @contextlib.contextmanager
@@ -372,6 +411,27 @@ class UnboundedPatternError(QueryBindingError):
 
 
 # --- rules ----------------------------------------------------------------------------------------
+
+# What makes a program of rules run in bounded memory, by the numbers of `docs/reference/rules.md`.
+RESTRICTIONS = {
+    "S1": "whatever a program names is declared, and declared once.",
+    "S2": "the first pattern of a rule asks for an event, not for an absence.",
+    "S3": "an absent event is known in its own pattern and its own distances, and nowhere else.",
+    "S4": "a condition stands in the pattern of the last variable that it speaks of.",
+    "S5": "an absence and a gathering have a closed window around an event of the match.",
+    "S6": "a distance has the prefix of its variable: `no`, `all` or none.",
+    "S7": "any two events of a match lie within a known distance of each other.",
+    "S8": "a distance has two finite ends, with units.",
+    "S9": "no event causes, directly or by other rules, an event of its own type.",
+    "S10": "functions are pure: same arguments, same result, in constant time, without any effect.",
+    "S11": "the attributes of an event are values, or arrays of a fixed length, never events.",
+    "S12": "an emitted event has every attribute of its template, of the right type.",
+    "S13": "as time goes on, the time of emitted events never goes back.",
+    "S14": "every type of events that comes from outside has a largest rate.",
+    "S15": "values are compared and computed with values of their kind.",
+    "S16": "some events can keep all distances of a rule.",
+    "S17": "every type of events that a rule reads comes from an input or from another rule.",
+}
 
 
 class DuplicateNameError(QueryBindingError):

@@ -15,7 +15,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.clauses import translate_outputs
 from tocsin.analysis.names import RESERVED_PREFIX, Variables, renamed_columns, reserved_prefix
 from tocsin.analysis.references import References
-from tocsin.analysis.sase import Translation, in_order, null_warnings, window_problems, window_warnings
+from tocsin.analysis.sase import Translation, null_warnings, window_problems, window_warnings
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.acel.printer import print_condition
@@ -30,7 +30,7 @@ class Conditions:
     """Checks conditions against the variables that the operand of FILTER binds."""
 
     bound: dict[str, alg.Kind]
-    problems: list[errors.TocsinError]
+    problems: errors.Problems
 
     def checked(self, condition: ex.Expression) -> ex.Expression:
         """The condition, with what is wrong noted."""
@@ -48,12 +48,11 @@ class Conditions:
 
     def _check_variable(self, name: str, where: Where) -> bool:
         if name not in self.bound:
-            self.problems.append(
-                errors.UnknownVariableError(
-                    f"The formula before FILTER binds no variable `{name}`.",
-                    where=where,
-                    hint=errors.did_you_mean(name, self.bound, "it binds"),
-                )
+            self.problems.add(
+                errors.UnknownVariableError,
+                f"The formula before FILTER binds no variable `{name}`.",
+                where=where,
+                hint=errors.did_you_mean(name, self.bound, "it binds"),
             )
         return name in self.bound
 
@@ -72,13 +71,12 @@ class Conditions:
     def _refuse_bare_attribute(self, atom: ex.Every, conjunct: ex.Expression) -> None:
         if isinstance(conjunct, ex.Attribute):
             variable, name = atom.variable, conjunct.name
-            self.problems.append(
-                errors.AmbiguousReferenceError(
-                    f"`{print_condition(replace(atom, condition=conjunct))}` does not say what must hold of `{name}`.",
-                    where=conjunct.where,
-                    hint=f"if all events of `{variable}` have one value, write `{variable}[same({name})]`; "
-                    f"if it is a truth value, `{variable}[{name} = TRUE]`.",
-                )
+            self.problems.add(
+                errors.AmbiguousReferenceError,
+                f"`{print_condition(replace(atom, condition=conjunct))}` does not say what must hold of `{name}`.",
+                where=conjunct.where,
+                hint=f"if all events of `{variable}` have one value, write `{variable}[same({name})]`; "
+                f"if it is a truth value, `{variable}[{name} = TRUE]`.",
             )
 
     def _refuse_bag_predicate(self, atom: ex.Every, conjunct: ex.Expression) -> None:
@@ -88,21 +86,18 @@ class Conditions:
             name, variable = node.function, atom.variable
             named = next((each.name for each in node.walk() if isinstance(each, ex.Attribute)), "price")
             if node is conjunct:
-                self.problems.append(
-                    errors.WrongArgumentsError(
-                        f"`{name}` takes one attribute.",
-                        where=node.where,
-                        hint=f"write `{variable}[{name}({named})]`, and one of it for each attribute.",
-                    )
+                self.problems.add(
+                    errors.WrongArgumentsError,
+                    f"`{name}` takes one attribute.",
+                    where=node.where,
+                    hint=f"write `{variable}[{name}({named})]`, and one of it for each attribute.",
                 )
             else:
-                self.problems.append(
-                    errors.MisplacedBagPredicateError(
-                        f"`{name}` speaks of all events of `{variable}` together, the rest of the predicate of each "
-                        "alone.",
-                        where=node.where,
-                        hint=f"give it brackets of its own: `{variable}[{name}({named})] OR {variable}[price > 100]`.",
-                    )
+                self.problems.add(
+                    errors.MisplacedBagPredicateError,
+                    f"`{name}` speaks of all events of `{variable}` together, the rest of the predicate of each alone.",
+                    where=node.where,
+                    hint=f"give it brackets of its own: `{variable}[{name}({named})] OR {variable}[price > 100]`.",
                 )
 
     def _of_another(self, atom: ex.Every, node: ex.Attribute) -> errors.AmbiguousReferenceError:
@@ -128,7 +123,7 @@ BY_POSITION = alg.Order.POSITION
 class Formulas:
     """Builds the nodes of one formula and collects what is wrong with it."""
 
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
 
     def node(self, formula: ast.Formula) -> alg.Node:
         """The node of a formula."""
@@ -209,20 +204,18 @@ class Formulas:
         if fold.variable not in bound:
             self.problems.append(unknown_variable("AGG", fold.variable, bound, fold.where))
         if fold.function not in AGGREGATES and fold.monoid is None:
-            self.problems.append(
-                errors.UnknownFunctionError(
-                    f"There is no aggregate `{fold.function}`.",
-                    where=fold.where,
-                    hint=errors.did_you_mean(fold.function, AGGREGATES, "aggregates"),
-                )
+            self.problems.add(
+                errors.UnknownFunctionError,
+                f"There is no aggregate `{fold.function}`.",
+                where=fold.where,
+                hint=errors.did_you_mean(fold.function, AGGREGATES, "aggregates"),
             )
         elif not fold.path and (fold.function != "count" or fold.distinct):
-            self.problems.append(
-                errors.WrongArgumentsError(
-                    f"`{fold.function}` needs an attribute of `{fold.variable}`.",
-                    where=fold.where,
-                    hint=f"write `{fold.function}({fold.variable}.attribute)`; only count takes a whole variable.",
-                )
+            self.problems.add(
+                errors.WrongArgumentsError,
+                f"`{fold.function}` needs an attribute of `{fold.variable}`.",
+                where=fold.where,
+                hint=f"write `{fold.function}({fold.variable}.attribute)`; only count takes a whole variable.",
             )
 
 
@@ -248,7 +241,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     problems += [reserved_prefix(name, where) for name, where in places.items() if name.startswith(RESERVED_PREFIX)]
     outputs = translate_outputs(tree, References(variables, problems))
     if not is_partial:
-        errors.raise_all(in_order(problems))
+        errors.raise_all(problems.in_order())
     if tree.within is not None:
         pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
     query = alg.Query(
@@ -264,7 +257,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     returns, renamed = renamed_columns(query, places)
     query = replace(query, returns=query.returns or returns)
     if problems:
-        return Translation(query, problems=tuple(in_order(problems)))
+        return Translation(query, problems=tuple(problems.in_order()))
     return Translation(
         query,
         (

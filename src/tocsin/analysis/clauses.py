@@ -35,12 +35,11 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
     if query.output is ast.Output.COUNT:
         clash = "RETURN" if query.returns else "GROUP BY" if query.group_by else "HAVING" if query.having else None
         if clash:
-            problems.append(
-                errors.ConflictingClausesError(
-                    f"OUTPUT count gives one number; {clash} asks for something else.",
-                    where=query.place("output"),
-                    hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
-                )
+            problems.add(
+                errors.ConflictingClausesError,
+                f"OUTPUT count gives one number; {clash} asks for something else.",
+                where=query.place("output"),
+                hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
             )
         return Outputs(ONLY_COUNT, over_all_matches=True, every_us=_every(query, over_all=True, problems=problems))
     resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
@@ -52,12 +51,11 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
     group_by = tuple(_group_key(key, columns, references) for key in query.group_by)
     having = None if query.having is None else references.resolve(query.having, columns=columns)
     if query.group_by and not query.returns:
-        problems.append(
-            errors.ConflictingClausesError(
-                "GROUP BY without RETURN has nothing to report per group.",
-                where=query.place("group_by"),
-                hint="say what you want of each group, as in `RETURN a.user, COUNT(*) AS n GROUP BY a.user`.",
-            )
+        problems.add(
+            errors.ConflictingClausesError,
+            "GROUP BY without RETURN has nothing to report per group.",
+            where=query.place("group_by"),
+            hint="say what you want of each group, as in `RETURN a.user, COUNT(*) AS n GROUP BY a.user`.",
         )
     _check_columns(query.returns, named, taken, problems)
     _check_negated([*columns.values(), *(key.expression for key in group_by), having], references)
@@ -73,28 +71,26 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
         else:
             _check_having(having, references)
             if _counts_matches(having):
-                problems.append(
-                    errors.AggregateNotAllowedError(
-                        "HAVING counts matches, and RETURN reports each of them.",
-                        where=query.place("having"),
-                        hint="return a count too, `RETURN …, COUNT(*) GROUP BY …`, or count a variable: `COUNT(b)`.",
-                    )
+                problems.add(
+                    errors.AggregateNotAllowedError,
+                    "HAVING counts matches, and RETURN reports each of them.",
+                    where=query.place("having"),
+                    hint="return a count too, `RETURN …, COUNT(*) GROUP BY …`, or count a variable: `COUNT(b)`.",
                 )
     every_us = _every(query, over_all=over_all, problems=problems)
     return Outputs(returns, group_by, having, over_all, every_us, warnings)
 
 
-def _every(query: ast.Clauses, *, over_all: bool, problems: list[errors.TocsinError]) -> int | None:
+def _every(query: ast.Clauses, *, over_all: bool, problems: errors.Problems) -> int | None:
     """The length of the windows that aggregates are told for."""
     if query.every is None:
         return None
     if not over_all:
-        problems.append(
-            errors.ConflictingClausesError(
-                "EVERY is for aggregates over all matches, and RETURN reports each match.",
-                where=query.every.where,
-                hint="count them: `RETURN COUNT(*) AS n EVERY 10 MINUTES`; or leave EVERY out.",
-            )
+        problems.add(
+            errors.ConflictingClausesError,
+            "EVERY is for aggregates over all matches, and RETURN reports each match.",
+            where=query.every.where,
+            hint="count them: `RETURN COUNT(*) AS n EVERY 10 MINUTES`; or leave EVERY out.",
         )
     return query.every.size_us
 
@@ -161,50 +157,46 @@ def _counts_matches(expression: ex.Expression) -> bool:
 def _group_key(key: ex.Expression, columns: dict[str, ex.Expression], references: References) -> alg.Returned:
     expression = references.resolve(key, columns=columns)
     if ex.has_aggregate(expression):
-        references.problems.append(
-            errors.AggregateNotAllowedError(
-                "GROUP BY takes values of the matches, not aggregates over them.",
-                where=key.where,
-                hint="filter on an aggregate with HAVING.",
-            )
+        references.problems.add(
+            errors.AggregateNotAllowedError,
+            "GROUP BY takes values of the matches, not aggregates over them.",
+            where=key.where,
+            hint="filter on an aggregate with HAVING.",
         )
     for node in expression.walk():
         if isinstance(node, ex.Attribute) and references.variables.is_iterated(node.variable):
             if isinstance(node.index, ex.Fixed | ex.Edge):
                 continue
-            references.problems.append(
-                errors.AmbiguousGroupKeyError(
-                    f"`{node.variable}` holds many events, so `{node.variable}.{node.name}` is no single group key.",
-                    where=node.where or key.where,
-                    hint=f"say which one: `{node.variable}[first].{node.name}` or `{node.variable}[last].{node.name}`.",
-                )
+            references.problems.add(
+                errors.AmbiguousGroupKeyError,
+                f"`{node.variable}` holds many events, so `{node.variable}.{node.name}` is no single group key.",
+                where=node.where or key.where,
+                hint=f"say which one: `{node.variable}[first].{node.name}` or `{node.variable}[last].{node.name}`.",
             )
     named = next((name for name, known in columns.items() if known == expression), None)
     return alg.Returned(named or _short_name(expression), expression)
 
 
 def _check_columns(
-    columns: tuple[ast.Column, ...], names: list[str], taken: frozenset[str], problems: list[errors.TocsinError]
+    columns: tuple[ast.Column, ...], names: list[str], taken: frozenset[str], problems: errors.Problems
 ) -> None:
     seen: dict[str, ast.Column] = {}
     for column, name in zip(columns, names, strict=True):
         folded = name.casefold()
         if folded in taken or name.startswith(RESERVED_PREFIX):
-            problems.append(
-                errors.ReservedNameError(
-                    f"`{name}` is a column every result has already.",
-                    where=column.where,
-                    hint=f"call it something else: `AS my_{folded}`.",
-                )
+            problems.add(
+                errors.ReservedNameError,
+                f"`{name}` is a column every result has already.",
+                where=column.where,
+                hint=f"call it something else: `AS my_{folded}`.",
             )
         if folded in seen:
-            problems.append(
-                errors.DuplicateColumnError(
-                    f"Two RETURN columns are called `{name}`.",
-                    where=column.where,
-                    also=("the first", seen[folded].where),
-                    hint="name them apart with AS.",
-                )
+            problems.add(
+                errors.DuplicateColumnError,
+                f"Two RETURN columns are called `{name}`.",
+                where=column.where,
+                also=("the first", seen[folded].where),
+                hint="name them apart with AS.",
             )
         seen.setdefault(folded, column)
 
@@ -214,26 +206,24 @@ def _check_negated(expressions: list[ex.Expression | None], references: Referenc
         for node in expression.walk() if expression is not None else ():
             name = node.variable if isinstance(node, ex.Attribute) else getattr(node, "name", None)
             if isinstance(node, ex.Attribute | ex.Variable) and name in references.variables.negated:
-                references.problems.append(
-                    errors.NegatedVariableInReturnError(
-                        f"`{name}` is negated: a match has no such event to return.",
-                        where=node.where,
-                        hint="return the events around the gap instead.",
-                    )
+                references.problems.add(
+                    errors.NegatedVariableInReturnError,
+                    f"`{name}` is negated: a match has no such event to return.",
+                    where=node.where,
+                    hint="return the events around the gap instead.",
                 )
 
 
-def _check_grouped(expression: ex.Expression, keys: list[ex.Expression], problems: list[errors.TocsinError]) -> None:
+def _check_grouped(expression: ex.Expression, keys: list[ex.Expression], problems: errors.Problems) -> None:
     if expression in keys or isinstance(expression, ex.Aggregate):
         return
     if isinstance(expression, ex.Attribute | ex.Variable):
         text = print_expression(expression)
-        problems.append(
-            errors.NotGroupedError(
-                f"`{text}` is neither aggregated nor in GROUP BY.",
-                where=expression.where,
-                hint=f"add `GROUP BY {text}`, or aggregate it; COUNT(*) makes every column one over all matches.",
-            )
+        problems.add(
+            errors.NotGroupedError,
+            f"`{text}` is neither aggregated nor in GROUP BY.",
+            where=expression.where,
+            hint=f"add `GROUP BY {text}`, or aggregate it; COUNT(*) makes every column one over all matches.",
         )
         return
     for child in expression.children():
@@ -253,20 +243,18 @@ def _check_having(expression: ex.Expression, references: References) -> None:
     if isinstance(expression, ex.Attribute) and references.variables.is_iterated(expression.variable):
         text, variable, name = print_expression(expression), expression.variable, expression.name
         if isinstance(expression.index, ex.Running) or expression.index is ex.Each.NEXT:
-            references.problems.append(
-                errors.InvalidIndexError(
-                    f"`{text}` has a running index, which only a condition in WHERE has.",
-                    where=expression.where,
-                    hint=f"use `[first]`, `[last]` or a number, or return all values: `{variable}.{name}`.",
-                )
+            references.problems.add(
+                errors.InvalidIndexError,
+                f"`{text}` has a running index, which only a condition in WHERE has.",
+                where=expression.where,
+                hint=f"use `[first]`, `[last]` or a number, or return all values: `{variable}.{name}`.",
             )
         elif expression.index is ex.Each.PLAIN:
-            references.problems.append(
-                errors.IteratedInReturnError(
-                    f"`{text}` has many values where one is needed.",
-                    where=expression.where,
-                    hint=f"aggregate it (`SUM({text})`) or pick one (`{variable}[first].{name}`).",
-                )
+            references.problems.add(
+                errors.IteratedInReturnError,
+                f"`{text}` has many values where one is needed.",
+                where=expression.where,
+                hint=f"aggregate it (`SUM({text})`) or pick one (`{variable}[first].{name}`).",
             )
         return
     for child in expression.children():

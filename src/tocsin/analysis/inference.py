@@ -52,7 +52,7 @@ class Inference:
     """Infers types in one environment and collects what is wrong."""
 
     environment: Environment
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
 
     def condition(self, expression: ex.Expression) -> None:
         """Check that an expression is a condition, conjunct by conjunct."""
@@ -170,8 +170,8 @@ class Inference:
     def _column(self, node: ex.Name) -> DataType:
         if node.name not in self.environment.columns:
             hint = errors.did_you_mean(node.name, self.environment.columns, "columns")
-            self.problems.append(
-                errors.AmbiguousReferenceError(f"`{node.name}` is not a RETURN column.", where=node.where, hint=hint)
+            self.problems.add(
+                errors.AmbiguousReferenceError, f"`{node.name}` is not a RETURN column.", where=node.where, hint=hint
             )
         return self.environment.columns.get(node.name, types.NULL)
 
@@ -244,12 +244,11 @@ class Inference:
             return aggregate_type(node, self.type_of(node.argument))
         function = AGGREGATES.get(node.function)
         if function is None:
-            self.problems.append(
-                errors.UnknownFunctionError(
-                    f"There is no aggregate `{node.function}`.",
-                    where=node.where,
-                    hint=errors.did_you_mean(node.function, AGGREGATES, "aggregates"),
-                )
+            self.problems.add(
+                errors.UnknownFunctionError,
+                f"There is no aggregate `{node.function}`.",
+                where=node.where,
+                hint=errors.did_you_mean(node.function, AGGREGATES, "aggregates"),
             )
             return types.NULL
         if node.argument is None:

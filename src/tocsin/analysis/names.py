@@ -62,9 +62,9 @@ def index_too_large(node: ex.Attribute) -> errors.InvalidIndexError:
     )
 
 
-def check_names(query: ast.Query) -> list[errors.TocsinError]:
+def check_names(query: ast.Query) -> errors.Problems:
     """Refuse a name used for two elements of a SEQ or AND, or reserved for internal columns (R35)."""
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     _declared(query.pattern, problems)
     problems += [
         reserved_prefix(event.variable, event.where)
@@ -122,7 +122,7 @@ def renamed_columns(
 Declared = dict[str, tuple[ast.Event, bool]]  # name → its element, and whether it is negated
 
 
-def _declared(element: ast.Element, problems: list[errors.TocsinError], *, negated: bool = False) -> Declared:
+def _declared(element: ast.Element, problems: errors.Problems, *, negated: bool = False) -> Declared:
     match element:
         case ast.Event():
             return {element.variable: (element, negated)}

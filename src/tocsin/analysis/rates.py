@@ -245,7 +245,7 @@ def parse_rates(rates: Mapping[str, str | float | Fraction | Rate] | None) -> di
             hint="write `rates={'Login': '100/s'}`.",
         )
     found: dict[str, Rate] = {}
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     for event_type, rate in (rates or {}).items():
         try:
             found[event_type] = parse_rate(rate, event_type)

@@ -15,7 +15,6 @@ from tocsin.analysis.structure import Structure
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.source import Place
 
 # Engines add and double windows in 64 bits of microseconds.
 LONGEST_WINDOW_US = 100_000 * 365 * 24 * 3600 * 1_000_000
@@ -42,7 +41,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     is_partial = is_partial and not problems
     problems += window_problems(tree.within, tree.every)
     if core is None:
-        errors.raise_all(in_order(problems))
+        errors.raise_all(problems.in_order())
         raise errors.InternalError("A pattern without nodes and without errors.", where=tree.where)
     variables = Variables(alg.variables_of(core), _negated_names(tree.pattern))
     references = References(variables, problems)
@@ -52,7 +51,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     _check_after_match(tree, variables, problems)
     _check_timeouts(tree, core, outputs, problems)
     if not is_partial:
-        errors.raise_all(in_order(problems))
+        errors.raise_all(problems.in_order())
 
     pattern = core
     if conditions.positive:
@@ -76,38 +75,25 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     returns, renamed = renamed_columns(query, {event.variable: event.where for event in ast.events_in(tree.pattern)})
     query = replace(query, returns=query.returns or returns)
     if problems:
-        return Translation(query, problems=tuple(in_order(problems)))
+        return Translation(query, problems=tuple(problems.in_order()))
     return Translation(query, (*_warnings(tree, query), *renamed, *outputs.warnings))
 
 
-def window_problems(window: ast.Window | None, every: ast.Window | None) -> list[errors.TocsinError]:
+def window_problems(window: ast.Window | None, every: ast.Window | None) -> errors.Problems:
     """What is wrong with the sizes of WITHIN (R37) and EVERY."""
-    wrong = _size_problem(
-        window,
-        "`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0.",
-        "leave WITHIN out to match however far apart the events are.",
-    )
-    return wrong + _size_problem(every, "write it as in `EVERY 10 MINUTES`.", "leave EVERY out for a single count.")
-
-
-def _size_problem(window: ast.Window | None, if_empty: str, if_long: str) -> list[errors.TocsinError]:
-    if window is not None and window.size_us <= 0:
-        return [
-            errors.InvalidWindowError(
-                "A window must be longer than nothing.",
-                where=window.where,
-                hint=if_empty,
-            )
-        ]
-    if window is not None and window.size_us > LONGEST_WINDOW_US:
-        return [
-            errors.InvalidWindowError(
-                "A window must be shorter than 100,000 years.",
-                where=window.where,
-                hint=if_long,
-            )
-        ]
-    return []
+    problems = errors.Problems()
+    of_within = "`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0."
+    for each, if_empty, if_long in (
+        (window, of_within, "leave WITHIN out to match however far apart the events are."),
+        (every, "write it as in `EVERY 10 MINUTES`.", "leave EVERY out for a single count."),
+    ):
+        if each is not None and each.size_us <= 0:
+            message = "A window must be longer than nothing."
+            problems.add(errors.InvalidWindowError, message, where=each.where, hint=if_empty)
+        elif each is not None and each.size_us > LONGEST_WINDOW_US:
+            message = "A window must be shorter than 100,000 years."
+            problems.add(errors.InvalidWindowError, message, where=each.where, hint=if_long)
+    return problems
 
 
 @dataclass
@@ -128,22 +114,20 @@ def _split_where(tree: ast.Query, references: References) -> _Conditions:
         conjunct = references.resolve(written)
         for node in conjunct.walk():
             if isinstance(node, ex.Aggregate) and node.argument is None:
-                references.problems.append(
-                    errors.AggregateNotAllowedError(
-                        "COUNT(*) counts matches, and WHERE decides what a match is.",
-                        where=node.where,
-                        hint="count the events of a variable with `COUNT(b)`, or filter the result with HAVING.",
-                    )
+                references.problems.add(
+                    errors.AggregateNotAllowedError,
+                    "COUNT(*) counts matches, and WHERE decides what a match is.",
+                    where=node.where,
+                    hint="count the events of a variable with `COUNT(b)`, or filter the result with HAVING.",
                 )
         mentioned = ex.variables_in(conjunct)
         negated = [name for name in references.variables.negated if name in mentioned]
         if len(negated) > 1:
-            references.problems.append(
-                errors.TwoNegatedVariablesError(
-                    f"One condition speaks of two absent events, `{negated[0]}` and `{negated[1]}`.",
-                    where=conjunct.where,
-                    hint="each NOT is an absence of its own: give each its own condition.",
-                )
+            references.problems.add(
+                errors.TwoNegatedVariablesError,
+                f"One condition speaks of two absent events, `{negated[0]}` and `{negated[1]}`.",
+                where=conjunct.where,
+                hint="each NOT is an absence of its own: give each its own condition.",
             )
         elif negated:
             split.absent.setdefault(negated[0], []).append(conjunct)
@@ -181,7 +165,7 @@ def _negated_names(element: ast.Element) -> dict[str, str]:
             assert_never(element)
 
 
-def _check_after_match(tree: ast.Query, variables: Variables, problems: list[errors.TocsinError]) -> None:
+def _check_after_match(tree: ast.Query, variables: Variables, problems: errors.Problems) -> None:
     name = tree.after_match.variable
     if name is not None and name not in variables.positive:
         problem = variables.unknown(name, tree.after_match.where)
@@ -194,7 +178,7 @@ def _check_after_match(tree: ast.Query, variables: Variables, problems: list[err
         problems.append(problem)
 
 
-def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems: list[errors.TocsinError]) -> None:
+def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems: errors.Problems) -> None:
     if not tree.timeouts:
         return
     inner = core
@@ -270,8 +254,3 @@ def window_warnings(window: ast.Window | None) -> Iterator[errors.TocsinWarning]
             where=window.where,
             hint="write `WITHIN size`.",
         )
-
-
-def in_order(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
-    """By place in the text, so that several errors read from top to bottom."""
-    return sorted(problems, key=lambda problem: problem.where.start if isinstance(problem.where, Place) else 0)

@@ -13,7 +13,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -26,7 +25,7 @@ from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, Kind, column_type, common_type
 from tocsin.analysis.variable_schemas import Binder, Held, differing
 from tocsin.language import expressions as ex
-from tocsin.source import CallSite, Place, Where
+from tocsin.source import Where
 
 TIME_KINDS = (Kind.TIMESTAMP, Kind.INTEGER)
 
@@ -70,7 +69,7 @@ def bind(
     """
     binder = _Binder(query, schemas, time)
     bound = binder.bound()
-    errors.raise_all(in_order(binder.problems))
+    errors.raise_all(binder.problems.in_order())
     return bound
 
 
@@ -79,26 +78,8 @@ def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list
     binder = _Binder.of(bound)
     inference = binder._inference()
     found = [binder._returned(expression, inference) for expression in expressions]
-    errors.raise_all(in_order(binder.problems))
+    errors.raise_all(binder.problems.in_order())
     return found
-
-
-def in_order(problems: Iterable[errors.TocsinError]) -> list[errors.TocsinError]:
-    """Each problem once, by its place in the text; those without a place come last."""
-
-    def key(problem: errors.TocsinError) -> tuple[int, str, int]:
-        match problem.where:
-            case Place() as place:
-                return 0, "", place.start
-            case CallSite() as site:
-                return 1, site.file, site.line
-            case None:
-                return 2, "", 0
-            case _:
-                assert_never(problem.where)
-
-    distinct = {(problem.condition, problem.message, problem.where): problem for problem in problems}
-    return sorted(distinct.values(), key=key)
 
 
 @dataclass
@@ -106,7 +87,7 @@ class _Binder:
     query: alg.Query
     given: Mapping[str, Mapping[str, str | DataType]]
     time: str | Mapping[str, str]
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
 
     @staticmethod
     def of(bound: BoundQuery) -> _Binder:
@@ -148,12 +129,11 @@ class _Binder:
             except errors.InvalidOptionError as problem:
                 self.problems.append(problem)
             return
-        self.problems.append(
-            errors.UnknownEventTypeError(
-                f"There is no event type `{name}`.",
-                where=self.places.get(name),
-                hint=errors.did_you_mean(name, self.given, "event types"),
-            )
+        self.problems.add(
+            errors.UnknownEventTypeError,
+            f"There is no event type `{name}`.",
+            where=self.places.get(name),
+            hint=errors.did_you_mean(name, self.given, "event types"),
         )
 
     # --- attributes ---
@@ -184,31 +164,28 @@ class _Binder:
         for schema in self.schemas.values():
             name = self.time if isinstance(self.time, str) else self.time.get(schema.type)
             if name is None or name not in schema.attributes:
-                self.problems.append(
-                    errors.MissingColumnError(
-                        f"Event type `{schema.type}` has no time attribute"
-                        + (f" `{name}`." if name is not None else " named in `time`."),
-                        hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
-                        + " Choose one with `time=`.",
-                    )
+                self.problems.add(
+                    errors.MissingColumnError,
+                    f"Event type `{schema.type}` has no time attribute"
+                    + (f" `{name}`." if name is not None else " named in `time`."),
+                    hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
+                    + " Choose one with `time=`.",
                 )
                 continue
             names[schema.type], given = name, schema.attributes[name]
             if given.kind in TIME_KINDS:
                 found[schema.type] = given
                 continue
-            self.problems.append(
-                errors.TimeTypeError(
-                    f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
-                    hint="it must be a timestamp, or an integer in microseconds.",
-                )
+            self.problems.add(
+                errors.TimeTypeError,
+                f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
+                hint="it must be a timestamp, or an integer in microseconds.",
             )
         if len({given.kind for given in found.values()}) > 1:
-            self.problems.append(
-                errors.TimeTypeError(
-                    f"The time attribute is {differing(found)}.",
-                    hint="convert one of them, so that all event types tell time in the same way.",
-                )
+            self.problems.add(
+                errors.TimeTypeError,
+                f"The time attribute is {differing(found)}.",
+                hint="convert one of them, so that all event types tell time in the same way.",
             )
         return names, next(iter(found.values()), types.TIMESTAMP)
 
@@ -219,21 +196,18 @@ class _Binder:
                 if attribute in schema.attributes:
                     found[schema.type] = schema.attributes[attribute]
                     continue
-                self.problems.append(
-                    errors.UnknownAttributeError(
-                        f"Event type `{schema.type}` has no attribute `{attribute}`, "
-                        "by which the query is partitioned.",
-                        where=self.places.get(schema.type),
-                        hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
-                    )
+                self.problems.add(
+                    errors.UnknownAttributeError,
+                    f"Event type `{schema.type}` has no attribute `{attribute}`, by which the query is partitioned.",
+                    where=self.places.get(schema.type),
+                    hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
                 )
             common = common_type(found.values())
             if common is None or not common.is_ordered:
-                self.problems.append(
-                    errors.TypeMismatchError(
-                        f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
-                        hint="a partition needs single values that can be compared across all event types.",
-                    )
+                self.problems.add(
+                    errors.TypeMismatchError,
+                    f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
+                    hint="a partition needs single values that can be compared across all event types.",
                 )
 
     # --- expressions ---
@@ -259,12 +233,11 @@ class _Binder:
         for key in self.query.group_by:
             found = inference.type_of(key.expression)
             if not found.is_ordered:
-                self.problems.append(
-                    errors.TypeMismatchError(
-                        f"GROUP BY `{key.name}` is {found.describe()}.",
-                        where=key.expression.where,
-                        hint="group by single values that can be compared.",
-                    )
+                self.problems.add(
+                    errors.TypeMismatchError,
+                    f"GROUP BY `{key.name}` is {found.describe()}.",
+                    where=key.expression.where,
+                    hint="group by single values that can be compared.",
                 )
         if self.query.having is not None:
             environment = self._environment()

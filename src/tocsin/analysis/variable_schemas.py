@@ -28,7 +28,7 @@ class Binder:
     """Binds the expressions of a pattern to schemas, and collects what is wrong."""
 
     schemas: Mapping[str, Schema]  # the event types that are known
-    problems: list[errors.TocsinError]
+    problems: errors.Problems
     is_strict: bool  # whether every type a variable may hold must have an attribute, or one of them
     checks: bool = True  # whether conditions are checked on the way
 
@@ -91,7 +91,7 @@ class Binder:
                 hint=errors.did_you_mean(reference.variable, held, "the pattern has"),
             )
         found: dict[str, DataType] = {}
-        problems: list[errors.TocsinError] = []
+        problems = errors.Problems()
         for schema in held[reference.variable]:
             try:
                 found[schema.type] = schema.lookup(reference.path, reference.where)
@@ -154,7 +154,7 @@ class Binder:
 
 def variable_schemas(pattern: alg.Node, schemas: Mapping[str, Schema]) -> Held:
     """The schemas of the events of every variable of a pattern that was bound before."""
-    return Binder(schemas, [], is_strict=False, checks=False).held(pattern)
+    return Binder(schemas, errors.Problems(), is_strict=False, checks=False).held(pattern)
 
 
 def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:

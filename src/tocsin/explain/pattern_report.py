@@ -19,7 +19,7 @@ from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.schema import check_clock, in_order
+from tocsin.analysis.schema import check_clock
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.state_limits import parse_limit, require_within
 from tocsin.analysis.type_names import from_spark_name
@@ -67,9 +67,9 @@ def checked(
     query = ordered_by_ties(query) if ties else query
     if schemas is None:
         check_unit(time_unit)
-        return reported(query, demands, None, [], clock=clock, warnings=warnings)
+        return reported(query, demands, None, errors.Problems(), clock=clock, warnings=warnings)
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
-    problems = [*tie_problems(ties, given, alg.event_types(query.pattern))]
+    problems = errors.Problems(tie_problems(ties, given, alg.event_types(query.pattern)))
     columns: tuple[tuple[str, str], ...] = ()
     is_integer = False
     known: Mapping[str, Schema] = {}
@@ -123,7 +123,7 @@ def problems_with_schemas(
     `schemas` finds the schemas, as for `Pattern.check`, once the event types are known. What it raises is a problem
     too.
     """
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     with errors.collecting(problems):
         translation = compiled(text, language, name, {}, is_partial=True)[2]
         problems.extend(translation.problems)
@@ -138,14 +138,14 @@ def problems_with_schemas(
             if problem.where is None
             or not (isinstance(problem, errors.UnknownVariableError) or problem.where in places)
         ]
-    return in_order(problems)
+    return problems.in_order()
 
 
 def reported(
     query: alg.Query,
     demands: Demands,
     columns: tuple[tuple[str, str], ...] | None,
-    problems: list[errors.TocsinError],
+    problems: errors.Problems,
     *,
     clock: str,
     warnings: tuple[errors.TocsinWarning, ...],

@@ -21,7 +21,6 @@ from tocsin.analysis.rules.arrivals import with_derived
 from tocsin.analysis.rules.declarations import attribute_type, schema_of
 from tocsin.analysis.rules.emits import is_assignable
 from tocsin.analysis.rules.program_state import ProgramState, program_state, rule_sizes
-from tocsin.analysis.rules.scopes import violation
 from tocsin.analysis.rules.sharding import sharding
 from tocsin.analysis.rules.stratify import delays
 from tocsin.analysis.schema import TIME_KINDS, check_clock
@@ -200,7 +199,7 @@ def checked_program(
 ) -> RulesReport:
     """Check a program against schemas and rates; see `Rules.check`."""
     program = _ordered(program) if ties else program
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     with errors.collecting(problems):
         check_unit(time_unit)
     if schemas is not None:
@@ -264,7 +263,7 @@ def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: boo
     Raises `InvalidOptionError` when it is no rate, or of no template. Raises `MissingRateError` when a type from
     outside has none, and all are required.
     """
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     outside = list(sources(program))
     if rates is not None and not isinstance(rates, Mapping):
         raise errors.InvalidOptionError(
@@ -284,13 +283,12 @@ def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: boo
         known = parse_rates(rates)
     missing = [name for name in outside if name not in (rates or {})] if required else []
     problems += [
-        violation(
-            errors.MissingRateError,
-            "S14",
+        errors.MissingRateError(
             f"The largest rate of `{name}` is not declared, and no bound of the state follows without it.",
             where=program.templates[name].where,
             hint=f'declare it, `rates={{"{name}": "100/s"}}` or `--rate {name}=100/s`; `check(…, guarantees=False)` '
             "gives up the guarantee.",
+            violates="S14",
         )
         for name in missing
     ]
@@ -302,20 +300,18 @@ def _check_schemas(
     program: Program,
     given: Mapping[str, Mapping[str, str | DataType]],
     time: str | Mapping[str, str],
-    problems: list[errors.TocsinError],
+    problems: errors.Problems,
 ) -> None:
     """Every type from outside has an input with the attributes that its template declares (S17)."""
     for name in sources(program):
         template = program.templates[name]
         if name not in given:
-            problems.append(
-                violation(
-                    errors.UnknownEventTypeError,
-                    "S17",
-                    f"Nothing provides events of template `{name}`: there is no input for it, and no rule emits it.",
-                    where=template.where,
-                    hint=errors.did_you_mean(name, given, "inputs"),
-                )
+            problems.add(
+                errors.UnknownEventTypeError,
+                f"Nothing provides events of template `{name}`: there is no input for it, and no rule emits it.",
+                where=template.where,
+                hint=errors.did_you_mean(name, given, "inputs"),
+                violates="S17",
             )
             continue
         columns = {
@@ -323,37 +319,32 @@ def _check_schemas(
         }
         clock = time if isinstance(time, str) else time.get(name, "")
         if clock not in columns:
-            problems.append(
-                errors.MissingColumnError(
-                    f"The input of `{name}` has no time column `{clock}`.",
-                    hint=errors.did_you_mean(clock, columns, f"`{name}` has") + " Choose one with `time=`.",
-                )
+            problems.add(
+                errors.MissingColumnError,
+                f"The input of `{name}` has no time column `{clock}`.",
+                hint=errors.did_you_mean(clock, columns, f"`{name}` has") + " Choose one with `time=`.",
             )
         elif columns[clock].kind not in TIME_KINDS:
-            problems.append(
-                errors.TimeTypeError(
-                    f"The time column `{clock}` of `{name}` is {columns[clock].describe()}.",
-                    hint="it must be a timestamp, or an integer in microseconds.",
-                )
+            problems.add(
+                errors.TimeTypeError,
+                f"The time column `{clock}` of `{name}` is {columns[clock].describe()}.",
+                hint="it must be a timestamp, or an integer in microseconds.",
             )
         for attribute in template.attributes:
             declared, found = attribute_type(attribute), columns.get(attribute.name)
             if found is None:
-                problems.append(
-                    errors.MissingColumnError(
-                        f"The input of `{name}` has no column `{attribute.name}`, which its template declares.",
-                        where=template.where,
-                        hint=errors.did_you_mean(attribute.name, columns, f"`{name}` has"),
-                    )
+                problems.add(
+                    errors.MissingColumnError,
+                    f"The input of `{name}` has no column `{attribute.name}`, which its template declares.",
+                    where=template.where,
+                    hint=errors.did_you_mean(attribute.name, columns, f"`{name}` has"),
                 )
             elif not is_assignable(declared, found):
-                problems.append(
-                    violation(
-                        errors.TypeMismatchError,
-                        "S15",
-                        f"`{name}.{attribute.name}` is declared as {attribute.domain}, and the input has "
-                        f"{found.describe()}.",
-                        where=template.where,
-                        hint="declare another type, or convert the column.",
-                    )
+                problems.add(
+                    errors.TypeMismatchError,
+                    f"`{name}.{attribute.name}` is declared as {attribute.domain}, and the input has "
+                    f"{found.describe()}.",
+                    where=template.where,
+                    hint="declare another type, or convert the column.",
+                    violates="S15",
                 )

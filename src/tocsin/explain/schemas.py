@@ -27,7 +27,7 @@ def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, 
             f"`schemas` is a {type(given).__name__}, neither a DataFrame nor a mapping from event type to schema.",
             hint="write `{'Login': {'ts': 'timestamp', 'user': 'string'}}`, or pass one DataFrame with a type column.",
         )
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     found: dict[str, Mapping[str, Any]] = {}
     for name, schema in given.items():
         with errors.collecting(problems):

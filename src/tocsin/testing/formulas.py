@@ -44,7 +44,7 @@ def held_by(formula: ast.Formula) -> Held:
 
 
 def _binder() -> Binder:
-    return Binder(SCHEMAS, [], is_strict=False)
+    return Binder(SCHEMAS, errors.Problems(), is_strict=False)
 
 
 # --- formulas that mean something -----------------------------------------------------------------

@@ -13,7 +13,6 @@ from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.names import MOST_EVENTS
-from tocsin.analysis.rules.scopes import violation
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
 from tocsin.language.grammars import LONGEST_TEXT
@@ -49,7 +48,7 @@ class Declarations:
     templates: dict[str, Template] = field(default_factory=dict)
     definitions: dict[str, ast.Definition] = field(default_factory=dict)
     rules: list[ast.Rule] = field(default_factory=list)
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
     warnings: list[errors.TocsinWarning] = field(default_factory=list)
 
     @cached_property
@@ -96,7 +95,7 @@ def declarations(
 
 
 def _with_modules(
-    program: ast.Program, load: Loader, problems: list[errors.TocsinError], max_text: int
+    program: ast.Program, load: Loader, problems: errors.Problems, max_text: int
 ) -> list[ast.Declaration]:
     """All declarations, those of modules where they are used; each module once."""
     seen: set[str] = set()
@@ -115,18 +114,15 @@ def _with_modules(
     return found
 
 
-def _of_module(
-    use: ast.Use, load: Loader, problems: list[errors.TocsinError], max_text: int
-) -> tuple[ast.Declaration, ...]:
+def _of_module(use: ast.Use, load: Loader, problems: errors.Problems, max_text: int) -> tuple[ast.Declaration, ...]:
     text = load(use.module)
     if text is None:
-        problems.append(
-            errors.UnknownModuleError(
-                f"There is no module `{use.module}`.",
-                where=use.where,
-                hint=f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
-                f"`{use.module}.parte` beside the file.",
-            )
+        problems.add(
+            errors.UnknownModuleError,
+            f"There is no module `{use.module}`.",
+            where=use.where,
+            hint=f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
+            f"`{use.module}.parte` beside the file.",
         )
         return ()
     try:
@@ -138,17 +134,15 @@ def _of_module(
     return ()
 
 
-def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: list[errors.TocsinError]) -> bool:
+def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: errors.Problems) -> bool:
     if name in known:
-        problems.append(
-            violation(
-                errors.DuplicateNameError,
-                "S1",
-                f"{what.format(name)} is declared twice.",
-                where=where,
-                also=("first declared", known[name]),
-                hint="give one of them another name.",
-            )
+        problems.add(
+            errors.DuplicateNameError,
+            f"{what.format(name)} is declared twice.",
+            where=where,
+            also=("first declared", known[name]),
+            hint="give one of them another name.",
+            violates="S1",
         )
         return False
     known[name] = where
@@ -160,12 +154,11 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
     attributes = []
     for slot in written.slots:
         if slot.name.casefold() == TIMESTAMP:
-            found.problems.append(
-                errors.ReservedNameError(
-                    f"`{TIMESTAMP}` cannot be declared: every event has it.",
-                    where=slot.where,
-                    hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
-                )
+            found.problems.add(
+                errors.ReservedNameError,
+                f"`{TIMESTAMP}` cannot be declared: every event has it.",
+                where=slot.where,
+                hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
             )
         elif _is_new(
             slot.name.casefold(), slot.where, slots, f"The attribute `{slot.name}` of `{written.name}`", found.problems
@@ -177,34 +170,28 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
 def _attribute(slot: ast.Slot, templates: set[str], known: Mapping[str, str], found: Declarations) -> Attribute:
     name = slot.type.name
     if name in templates:
-        found.problems.append(
-            violation(
-                errors.EventAsAttributeError,
-                "S11",
-                f"`{slot.name}` would hold an event, of template `{name}`.",
-                where=slot.type.where,
-                hint="hold what identifies the event, such as its id.",
-            )
+        found.problems.add(
+            errors.EventAsAttributeError,
+            f"`{slot.name}` would hold an event, of template `{name}`.",
+            where=slot.type.where,
+            hint="hold what identifies the event, such as its id.",
+            violates="S11",
         )
     if slot.type.length is not None and slot.type.length < 1:
-        found.problems.append(
-            violation(
-                errors.InvalidQuantifierError,
-                "S11",
-                f"The array `{slot.name}` has no place for a value.",
-                where=slot.type.where,
-                hint=f"write `[{name}; 3]`.",
-            )
+        found.problems.add(
+            errors.InvalidQuantifierError,
+            f"The array `{slot.name}` has no place for a value.",
+            where=slot.type.where,
+            hint=f"write `[{name}; 3]`.",
+            violates="S11",
         )
     if slot.type.length is not None and slot.type.length > MOST_EVENTS:
-        found.problems.append(
-            violation(
-                errors.InvalidQuantifierError,
-                "S11",
-                f"The array `{slot.name}` may hold at most {MOST_EVENTS:,} values.",
-                where=slot.type.where,
-                hint="write a smaller number.",
-            )
+        found.problems.add(
+            errors.InvalidQuantifierError,
+            f"The array `{slot.name}` may hold at most {MOST_EVENTS:,} values.",
+            where=slot.type.where,
+            hint="write a smaller number.",
+            violates="S11",
         )
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.8) if name not in known else []
     if near and name not in templates:

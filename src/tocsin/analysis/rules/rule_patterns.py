@@ -9,7 +9,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.names import MATCH_COLUMNS, MOST_ABSENCES, MOST_EVENTS, RESERVED_PREFIX
 from tocsin.analysis.rules.declarations import Declarations
-from tocsin.analysis.rules.scopes import Registry, Scope, violation
+from tocsin.analysis.rules.scopes import Registry, Scope
 from tocsin.language import expressions as ex
 from tocsin.language.grammars import DEEPEST, MOST_NODES, nested_too_deep
 from tocsin.language.partelang import ast
@@ -49,32 +49,27 @@ class Patterns:
         return {name: pattern for name, pattern in self.all.items() if pattern.sort is not ast.Sort.NO}
 
 
-def patterns_of(
-    rule: ast.Rule, declared: Declarations, registry: Registry, problems: list[errors.TocsinError]
-) -> Patterns:
+def patterns_of(rule: ast.Rule, declared: Declarations, registry: Registry, problems: errors.Problems) -> Patterns:
     """Resolve the patterns of a rule, in the order of the text."""
     found = Patterns()
     for written in rule.patterns:
         _declare(written, found.all, problems)
     if rule.patterns[0].sort is not ast.Sort.ONE:
         first = rule.patterns[0]
-        problems.append(
-            violation(
-                errors.NegationNotAllowedError,
-                "S2",
-                f"The first pattern of a rule cannot be `{first.sort.value}`.",
-                where=first.where,
-                hint="begin with an event that is there; patterns may stand in any order otherwise.",
-            )
+        problems.add(
+            errors.NegationNotAllowedError,
+            f"The first pattern of a rule cannot be `{first.sort.value}`.",
+            where=first.where,
+            hint="begin with an event that is there; patterns may stand in any order otherwise.",
+            violates="S2",
         )
     enclosing = [written for written in rule.patterns if written.sort is not ast.Sort.ONE]
     if len(enclosing) > MOST_ABSENCES:
-        problems.append(
-            errors.NegationNotAllowedError(
-                f"A rule may have at most {MOST_ABSENCES} patterns with `no` or `all`.",
-                where=enclosing[MOST_ABSENCES].where,
-                hint="emit an event in a rule of its own, and name that event here.",
-            )
+        problems.add(
+            errors.NegationNotAllowedError,
+            f"A rule may have at most {MOST_ABSENCES} patterns with `no` or `all`.",
+            where=enclosing[MOST_ABSENCES].where,
+            hint="emit an event in a rule of its own, and name that event here.",
         )
         return found
     visible: dict[str, ast.Pattern] = {}
@@ -96,64 +91,57 @@ def patterns_of(
     return found
 
 
-def _declare(written: ast.Pattern, known: dict[str, ast.Pattern], problems: list[errors.TocsinError]) -> None:
+def _declare(written: ast.Pattern, known: dict[str, ast.Pattern], problems: errors.Problems) -> None:
     folded = written.variable.casefold()
     first = next((each for name, each in known.items() if name.casefold() == folded), None)
     if first is not None:
         same = first.variable == written.variable
-        problems.append(
-            violation(
-                errors.DuplicateVariableError,
-                "S1",
-                f"Two patterns of the rule are called `{written.variable}`."
-                if same
-                else f"The names `{first.variable}` and `{written.variable}` differ only in case.",
-                where=written.name_where,
-                also=("first named", first.name_where),
-                hint="give one of them another name"
-                + ("." if same else ": Spark does not tell such column names apart."),
-            )
+        problems.add(
+            errors.DuplicateVariableError,
+            f"Two patterns of the rule are called `{written.variable}`."
+            if same
+            else f"The names `{first.variable}` and `{written.variable}` differ only in case.",
+            where=written.name_where,
+            also=("first named", first.name_where),
+            hint="give one of them another name" + ("." if same else ": Spark does not tell such column names apart."),
+            violates="S1",
         )
     elif folded in MATCH_COLUMNS or folded.startswith(RESERVED_PREFIX):
-        problems.append(
-            errors.ReservedNameError(
-                f"`{written.variable}` cannot be a variable: the result has a column of that name."
-                if folded in MATCH_COLUMNS
-                else f"`{written.variable}` cannot be a variable: names that begin with `{RESERVED_PREFIX}` are ours.",
-                where=written.name_where,
-                hint="give it another name.",
-            )
+        problems.add(
+            errors.ReservedNameError,
+            f"`{written.variable}` cannot be a variable: the result has a column of that name."
+            if folded in MATCH_COLUMNS
+            else f"`{written.variable}` cannot be a variable: names that begin with `{RESERVED_PREFIX}` are ours.",
+            where=written.name_where,
+            hint="give it another name.",
         )
     known.setdefault(written.variable, written)
 
 
-def _check_quantifier(written: ast.Pattern, problems: list[errors.TocsinError]) -> None:
+def _check_quantifier(written: ast.Pattern, problems: errors.Problems) -> None:
     quantifier = written.quantifier
     if quantifier is None:
         return
     if written.sort is not ast.Sort.ONE:
-        problems.append(
-            errors.InvalidQuantifierError(
-                f"`{written.sort.value} {written.variable}` cannot be repeated.",
-                where=quantifier.where,
-                hint="`no` speaks of one event that must not be there; `all` takes all of them anyway.",
-            )
+        problems.add(
+            errors.InvalidQuantifierError,
+            f"`{written.sort.value} {written.variable}` cannot be repeated.",
+            where=quantifier.where,
+            hint="`no` speaks of one event that must not be there; `all` takes all of them anyway.",
         )
     elif quantifier.least < 1 or (quantifier.most is not None and quantifier.most < quantifier.least):
-        problems.append(
-            errors.InvalidQuantifierError(
-                f"`{written.variable}` cannot be repeated so often.",
-                where=quantifier.where,
-                hint="write `B+`, `B[3]` or `B[2..5]`: at least one, and the larger number last.",
-            )
+        problems.add(
+            errors.InvalidQuantifierError,
+            f"`{written.variable}` cannot be repeated so often.",
+            where=quantifier.where,
+            hint="write `B+`, `B[3]` or `B[2..5]`: at least one, and the larger number last.",
         )
     elif max(quantifier.least, quantifier.most or 0) > MOST_EVENTS:
-        problems.append(
-            errors.InvalidQuantifierError(
-                f"`{written.variable}` may be repeated at most {MOST_EVENTS:,} times.",
-                where=quantifier.where,
-                hint="write a smaller number, or `B+`.",
-            )
+        problems.add(
+            errors.InvalidQuantifierError,
+            f"`{written.variable}` may be repeated at most {MOST_EVENTS:,} times.",
+            where=quantifier.where,
+            hint="write a smaller number, or `B+`.",
         )
 
 
@@ -172,31 +160,29 @@ def _opened(
     """The template that a pattern is of in the end, and the conditions of the named patterns on the way."""
     if of.name in declared.templates:
         if of.arguments:
-            scope.problems.append(
-                errors.WrongArgumentsError(
-                    f"The template `{of.name}` takes no arguments.", where=of.where, hint=f"write `{of.name}`."
-                )
+            scope.problems.add(
+                errors.WrongArgumentsError,
+                f"The template `{of.name}` takes no arguments.",
+                where=of.where,
+                hint=f"write `{of.name}`.",
             )
         return of.name, []
     definition = declared.definitions.get(of.name)
     if definition is None:
-        scope.problems.append(
-            violation(
-                errors.UnknownEventTypeError,
-                "S1",
-                f"There is no template `{of.name}`.",
-                where=of.where,
-                hint=errors.did_you_mean(of.name, declared.kinds, "templates and patterns"),
-            )
+        scope.problems.add(
+            errors.UnknownEventTypeError,
+            f"There is no template `{of.name}`.",
+            where=of.where,
+            hint=errors.did_you_mean(of.name, declared.kinds, "templates and patterns"),
+            violates="S1",
         )
         return None, []
     if of.name in path:
-        scope.problems.append(
-            errors.RecursiveDefinitionError(
-                f"The pattern `{of.name}` is made of itself: {' → '.join((*path, of.name))}.",
-                where=definition.where,
-                hint="a named pattern begins with a template in the end.",
-            )
+        scope.problems.add(
+            errors.RecursiveDefinitionError,
+            f"The pattern `{of.name}` is made of itself: {' → '.join((*path, of.name))}.",
+            where=definition.where,
+            hint="a named pattern begins with a template in the end.",
         )
         return None, []
     if len(path) >= DEEPEST:
@@ -206,15 +192,14 @@ def _opened(
     if len(of.arguments) != len(definition.parameters):
         wanted = len(definition.parameters)
         plural = "" if wanted == 1 else "s"
-        scope.problems.append(
-            errors.WrongArgumentsError(
-                f"The pattern `{of.name}` takes {wanted} argument{plural}, not {len(of.arguments)}.",
-                where=of.where,
-                also=("declared", definition.where),
-                hint=f"write `{of.name}({', '.join(each.name for each in definition.parameters)})`."
-                if definition.parameters
-                else f"write `{of.name}`.",
-            )
+        scope.problems.add(
+            errors.WrongArgumentsError,
+            f"The pattern `{of.name}` takes {wanted} argument{plural}, not {len(of.arguments)}.",
+            where=of.where,
+            also=("declared", definition.where),
+            hint=f"write `{of.name}({', '.join(each.name for each in definition.parameters)})`."
+            if definition.parameters
+            else f"write `{of.name}`.",
         )
         return None, []
     arguments: Mapping[str, ex.Expression] = {

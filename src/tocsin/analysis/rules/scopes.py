@@ -1,14 +1,10 @@
-"""Names in the expressions of a rule: whose attribute, which variable, which function or table.
-
-`RESTRICTIONS` make a program of rules run in bounded memory, by the numbers of `docs/reference/rules.md`.
-"""
+"""Names in the expressions of a rule: whose attribute, which variable, which function or table."""
 
 from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP
@@ -18,41 +14,6 @@ from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, FUNCTIONS, call_problem
 from tocsin.language.partelang import ast
 from tocsin.language.registered import Function, Table
-
-RESTRICTIONS = {
-    "S1": "whatever a program names is declared, and declared once.",
-    "S2": "the first pattern of a rule asks for an event, not for an absence.",
-    "S3": "an absent event is known in its own pattern and its own distances, and nowhere else.",
-    "S4": "a condition stands in the pattern of the last variable that it speaks of.",
-    "S5": "an absence and a gathering have a closed window around an event of the match.",
-    "S6": "a distance has the prefix of its variable: `no`, `all` or none.",
-    "S7": "any two events of a match lie within a known distance of each other.",
-    "S8": "a distance has two finite ends, with units.",
-    "S9": "no event causes, directly or by other rules, an event of its own type.",
-    "S10": "functions are pure: same arguments, same result, in constant time, without any effect.",
-    "S11": "the attributes of an event are values, or arrays of a fixed length, never events.",
-    "S12": "an emitted event has every attribute of its template, of the right type.",
-    "S13": "as time goes on, the time of emitted events never goes back.",
-    "S14": "every type of events that comes from outside has a largest rate.",
-    "S15": "values are compared and computed with values of their kind.",
-    "S16": "some events can keep all distances of a rule.",
-    "S17": "every type of events that a rule reads comes from an input or from another rule.",
-}
-
-E = TypeVar("E", bound=errors.TocsinError)
-
-
-def violation(kind: type[E], number: str, message: str, **rest: Any) -> E:
-    """An error that names the restriction it is about."""
-    return kind(message, restriction=f"{number}: {RESTRICTIONS[number]}", **rest)
-
-
-def name_restriction(problem: errors.TocsinError, number: str) -> errors.TocsinError:
-    """Name the restriction on an error found by what all languages share."""
-    if problem.restriction is None:
-        problem.restriction = f"{number}: {RESTRICTIONS[number]}"
-    return problem
-
 
 # Of several listed values, not of a bag.
 LISTED = {"min": "least", "max": "greatest"}
@@ -89,13 +50,12 @@ def resolve_call(node: rx.Invoke, scope: Scope) -> ex.Expression:
     if lower not in FUNCTIONS:
         known = [*FUNCTIONS, *AGGREGATES, *rx.CALENDAR, "list", *scope.registry.functions, *scope.registry.tables]
         near = errors.nearest(name, known)
-        problem = violation(
-            errors.UnknownFunctionError,
-            "S1",
+        problem = errors.UnknownFunctionError(
             f"There is no function `{name}`.",
             where=node.where,
             hint=(f"did you mean `{near}`? " if near else "")
             + f"Register one of your own: `functions={{'{name}': tocsin.function(…, gives='boolean', pure=True)}}`.",
+            violates="S1",
         )
     if problem is not None:
         scope.problems.append(problem)
@@ -106,14 +66,12 @@ def resolve_call(node: rx.Invoke, scope: Scope) -> ex.Expression:
 def _apply(node: rx.Invoke, function: Function, scope: Scope) -> ex.Expression:
     given = tuple(scope.resolve(argument) for argument in node.arguments)
     if not function.pure:
-        scope.problems.append(
-            violation(
-                errors.ImpureFunctionError,
-                "S10",
-                f"`{node.name}` does not promise to be pure.",
-                where=node.where,
-                hint=f"if it is, say so: `tocsin.function(…, gives='{function.gives}', pure=True)`.",
-            )
+        scope.problems.add(
+            errors.ImpureFunctionError,
+            f"`{node.name}` does not promise to be pure.",
+            where=node.where,
+            hint=f"if it is, say so: `tocsin.function(…, gives='{function.gives}', pure=True)`.",
+            violates="S10",
         )
     if len(given) < function.least or (function.most is not None and len(given) > function.most):
         wanted = str(function.least) if function.least == function.most else f"{function.least} or more"
@@ -139,21 +97,21 @@ def _calendar(node: rx.Invoke, given: tuple[ex.Expression, ...], scope: Scope) -
     name = node.name.lower()
     zone = given[1] if len(given) == 2 else ex.Literal("UTC")
     if len(given) not in (1, 2) or not isinstance(zone, ex.Literal) or not isinstance(zone.value, str):
-        scope.problems.append(
-            errors.WrongArgumentsError(
-                f"`{name}` takes an instant, and perhaps the name of a time zone.",
-                where=node.where,
-                hint=f"write `{name}(timestamp)` or `{name}(timestamp, 'Europe/Brussels')`.",
-            )
+        scope.problems.add(
+            errors.WrongArgumentsError,
+            f"`{name}` takes an instant, and perhaps the name of a time zone.",
+            where=node.where,
+            hint=f"write `{name}(timestamp)` or `{name}(timestamp, 'Europe/Brussels')`.",
         )
         return ex.Literal(None, where=node.where)
     try:
         zoneinfo.ZoneInfo(zone.value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        scope.problems.append(
-            errors.WrongArgumentsError(
-                f"There is no time zone '{zone.value}'.", where=zone.where, hint="write one such as 'Europe/Brussels'."
-            )
+        scope.problems.add(
+            errors.WrongArgumentsError,
+            f"There is no time zone '{zone.value}'.",
+            where=zone.where,
+            hint="write one such as 'Europe/Brussels'.",
         )
     asked = [reference.path for reference in ex.references_in(given[0])]
     of_clock = bool(asked) and all(path == (TIMESTAMP,) for path in asked)
@@ -166,39 +124,37 @@ def _aggregate(node: rx.Invoke, scope: Scope) -> ex.Expression:
     argument = scope.bag(written)
     found = ex.Aggregate(name, argument, node.distinct, where=node.where)
     if ex.has_aggregate(argument):
-        scope.problems.append(
-            errors.AggregateNotAllowedError(
-                f"`{name}` aggregates an aggregate.", where=node.where, hint="aggregate once; compare two side by side."
-            )
+        scope.problems.add(
+            errors.AggregateNotAllowedError,
+            f"`{name}` aggregates an aggregate.",
+            where=node.where,
+            hint="aggregate once; compare two side by side.",
         )
         return found
     if isinstance(argument, ex.Variable) and (name != "count" or node.distinct):
-        scope.problems.append(
-            errors.WrongArgumentsError(
-                f"`{name}` needs an attribute of `{argument.name}`.",
-                where=node.where,
-                hint=f"write `{name}({argument.name}.attribute)`; only `count` takes a whole variable.",
-            )
+        scope.problems.add(
+            errors.WrongArgumentsError,
+            f"`{name}` needs an attribute of `{argument.name}`.",
+            where=node.where,
+            hint=f"write `{name}({argument.name}.attribute)`; only `count` takes a whole variable.",
         )
     variables = ex.variables_in(argument)
     if len(variables) != 1:
-        scope.problems.append(
-            errors.WrongArgumentsError(
-                f"The argument of `{name}` must speak of exactly one variable.",
-                where=node.where,
-                hint=f"an aggregate runs over the events of one variable, as in `{name}(b.x)`.",
-            )
+        scope.problems.add(
+            errors.WrongArgumentsError,
+            f"The argument of `{name}` must speak of exactly one variable.",
+            where=node.where,
+            hint=f"an aggregate runs over the events of one variable, as in `{name}(b.x)`.",
         )
         return found
     absent = scope.all.get(next(iter(variables)))
     if absent is not None and absent.sort is ast.Sort.NO:
-        scope.problems.append(
-            errors.AggregateNotAllowedError(
-                f"`{absent.variable}` is absent: there are no events of it to aggregate.",
-                where=node.where,
-                hint=f"to aggregate all events in a window, write `all {absent.variable}` in place of "
-                f"`no {absent.variable}`.",
-            )
+        scope.problems.add(
+            errors.AggregateNotAllowedError,
+            f"`{absent.variable}` is absent: there are no events of it to aggregate.",
+            where=node.where,
+            hint=f"to aggregate all events in a window, write `all {absent.variable}` in place of "
+            f"`no {absent.variable}`.",
         )
     return found
 
@@ -211,7 +167,7 @@ class Scope:
     visible: Mapping[str, ast.Pattern]  # the variables bound here, and their patterns
     all: Mapping[str, ast.Pattern]  # every variable of the rule, for messages
     registry: Registry
-    problems: list[errors.TocsinError]
+    problems: errors.Problems
     # What the parameters of a named pattern stand for.
     arguments: Mapping[str, ex.Expression] = field(default_factory=dict)
 
@@ -228,12 +184,11 @@ class Scope:
             case ex.Attribute():
                 return node if self._check(node) else ex.Literal(None, where=node.where)
             case ex.Literal(int() as value) if not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-                self.problems.append(
-                    errors.LiteralOutOfRangeError(
-                        "The number does not fit into 64 bits.",
-                        where=node.where,
-                        hint="write it with a decimal point: then it is a double.",
-                    )
+                self.problems.add(
+                    errors.LiteralOutOfRangeError,
+                    "The number does not fit into 64 bits.",
+                    where=node.where,
+                    hint="write it with a decimal point: then it is a double.",
                 )
             case rx.Invoke():
                 return resolve_call(node, self)
@@ -260,12 +215,11 @@ class Scope:
         name = node.variable
         if name in self.visible:
             if node.index is not ex.Each.PLAIN and not self.iterated(name):
-                self.problems.append(
-                    errors.InvalidIndexError(
-                        f"`{name}` holds one event, and needs no index.",
-                        where=node.where,
-                        hint=f"write `{name}.{node.name}`.",
-                    )
+                self.problems.add(
+                    errors.InvalidIndexError,
+                    f"`{name}` holds one event, and needs no index.",
+                    where=node.where,
+                    hint=f"write `{name}.{node.name}`.",
                 )
             elif isinstance(node.index, ex.Fixed | ex.Running) and abs(_number(node.index)) > MOST_EVENTS:
                 self.problems.append(index_too_large(node))
@@ -277,29 +231,26 @@ class Scope:
         name = node.variable
         pattern = self.all.get(name)
         if pattern is None:
-            return violation(
-                errors.UnknownVariableError,
-                "S1",
+            return errors.UnknownVariableError(
                 f"The rule has no variable `{name}`.",
                 where=node.where,
                 hint=errors.did_you_mean(name, self.visible, "variables here"),
+                violates="S1",
             )
         if pattern.sort is ast.Sort.NO:
-            return violation(
-                errors.NegatedVariableUsedError,
-                "S3",
+            return errors.NegatedVariableUsedError(
                 f"`{name}` is an event that is not there.",
                 where=node.where,
                 also=("declared absent", pattern.where),
                 hint=f"write what it must satisfy in the braces of `no {name}`.",
+                violates="S3",
             )
-        return violation(
-            errors.LaterVariableError,
-            "S4",
+        return errors.LaterVariableError(
             f"`{name}` is bound only later.",
             where=node.where,
             also=("its pattern", pattern.where),
             hint=f"write the condition in the braces of `{name}`, or put the pattern of `{name}` first.",
+            violates="S4",
         )
 
     def _refuse_name(self, node: ex.Name | ex.Variable) -> None:
@@ -309,7 +260,7 @@ class Scope:
         else:
             message = f"`{node.name}` does not say whose attribute it is."
             hint = f"write `variable.attribute`, as in `{single}.{node.name}`."
-        self.problems.append(errors.AmbiguousReferenceError(message, where=node.where, hint=hint))
+        self.problems.add(errors.AmbiguousReferenceError, message, where=node.where, hint=hint)
 
 
 def _number(index: ex.Fixed | ex.Running) -> int:

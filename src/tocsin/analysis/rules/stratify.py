@@ -20,7 +20,6 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
-from tocsin.analysis.rules.scopes import violation
 from tocsin.analysis.temporal import Closure, network
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -31,7 +30,7 @@ Edge = tuple[str, str, Rule]  # an event of the first type can cause one of the 
 MOST_STARTS = 100
 
 
-def stratified(rules: Sequence[Rule], problems: list[errors.TocsinError]) -> tuple[Rule, ...]:
+def stratified(rules: Sequence[Rule], problems: errors.Problems) -> tuple[Rule, ...]:
     """The rules with their strata; a cycle is reported once, with the rules that make it."""
     edges = [(read, emit.type, rule) for rule in rules for read in rule.reads for emit in rule.emits]
     strata, left = _longest_paths(edges)
@@ -102,13 +101,12 @@ def _unstratified(cycle: list[Edge]) -> errors.TocsinError:
     first, last = cycle[0][2], cycle[-1][2]
     emit = next(each for each in first.emits if each.type == cycle[0][1])
     closing = next(each for each in last.emits if each.type == cycle[-1][1])
-    return violation(
-        errors.UnstratifiedError,
-        "S9",
+    return errors.UnstratifiedError(
         f"Events cause events of their own type: {steps}.",
         where=emit.where,
         also=None if len(cycle) == 1 else ("closed", closing.where),
         hint="emit another template, which no rule before it reads.",
+        violates="S9",
     )
 
 
