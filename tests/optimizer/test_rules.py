@@ -17,7 +17,6 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.query_parts import where_of
 from tocsin.optimizer.rules import RULES, Facts
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
@@ -111,7 +110,7 @@ def test_a_condition_that_always_holds_goes_and_its_filter_with_it() -> None:
 
 
 def test_a_condition_that_never_holds_becomes_false_when_its_variables_are_always_bound() -> None:
-    assert where_of(fold_constants(query_of("PATTERN SEQ(A a, B b) WHERE a.x = NULL"))) == (ex.Literal(False),)
+    assert fold_constants(query_of("PATTERN SEQ(A a, B b) WHERE a.x = NULL")).conjuncts == (ex.Literal(False),)
 
 
 def test_a_condition_that_never_holds_stays_when_its_variable_may_be_unbound() -> None:
@@ -155,7 +154,7 @@ K = {name: ex.Attribute(name, ("k",)) for name in "abcd"}
 
 def test_a_chain_through_a_later_variable_is_closed() -> None:
     query = query_of("PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k")
-    assert ex.Comparison("=", K["a"], K["b"]) in where_of(share_keys(query, Facts(SCHEMAS)))
+    assert ex.Comparison("=", K["a"], K["b"]) in share_keys(query, Facts(SCHEMAS)).conjuncts
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
 def test_what_all_variables_have_in_common_becomes_a_partition(text: str, left: str) -> None:
     query = partition_by_keys(query_of(text), Facts(SCHEMAS))
     assert "k" in query.partition.same
-    assert " AND ".join(print_expression(conjunct) for conjunct in where_of(query)) == left
+    assert " AND ".join(print_expression(conjunct) for conjunct in query).conjuncts == left
 
 
 @pytest.mark.parametrize(

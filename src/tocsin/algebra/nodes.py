@@ -36,7 +36,7 @@ from tocsin.algebra.patterns import (
     Within,
 )
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
-from tocsin.language.expressions import Expression
+from tocsin.language.expressions import Expression, conjuncts
 from tocsin.source import Where
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "exposed",
     "gatherings_in",
     "negated_variables",
+    "outermost",
     "variables_of",
 ]
 
@@ -156,10 +157,23 @@ class Query:
         """Whether a policy compares matches with others, or with what else could have been bound."""
         return self.selection is not Selection.ANY or self.ranks_matches
 
+    @property
+    def conjuncts(self) -> tuple[Expression, ...]:
+        """The conjuncts of WHERE: those at the top, which hold for the whole match."""
+        filters = (node.condition for node in outermost(self.pattern) if isinstance(node, Filter))
+        return tuple(conjunct for condition in filters for conjunct in conjuncts(condition))
+
     @cached_property
     def variables(self) -> dict[str, Kind]:
         """The positive variables in order of appearance, and what each can hold."""
         return variables_of(self.pattern)
+
+
+def outermost(node: Node) -> Iterator[Node]:
+    """The nodes at the top whose conditions and windows hold for the whole match."""
+    while isinstance(node, Filter | Within | Around | Emit):
+        yield node
+        node = node.part
 
 
 def around_in(node: Node) -> Iterator[Around]:

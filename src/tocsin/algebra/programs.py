@@ -51,6 +51,12 @@ class Rule:
     where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
+    def types(self) -> dict[str, str]:
+        """The event type of each variable, absent and gathered ones too."""
+        types = {name: kind.types[0] or "" for name, kind in self.query.variables.items()}
+        return types | {each.variable: each.type for each in alg.around_in(self.query.pattern)}
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The event types of its patterns: of its variables first, then of what must not be there."""
         held = [name for kind in self.query.variables.values() for name in kind.types if name is not None]
@@ -102,13 +108,12 @@ class Program:
 
 
 def _timed(rule: Rule, time: str | Mapping[str, str]) -> Rule:
-    kinds = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
-    kinds |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+    types = rule.types
 
     def change(node: ex.Expression) -> ex.Expression:
         if not isinstance(node, ex.Attribute) or node.path != (TIMESTAMP,):
             return node
-        column = time if isinstance(time, str) else time.get(kinds.get(node.variable, ""), TIMESTAMP)
+        column = time if isinstance(time, str) else time.get(types.get(node.variable, ""), TIMESTAMP)
         return replace(node, path=(column,))
 
     pattern = map_expressions(rule.query.pattern, lambda each: each.transform(change))

@@ -13,9 +13,9 @@ from itertools import combinations
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.clauses import translate_outputs
-from tocsin.analysis.names import RESERVED_PREFIX, Variables, renamed_columns, reserved_prefix
+from tocsin.analysis.names import RESERVED_PREFIX, Variables, reserved_prefix
 from tocsin.analysis.references import References
-from tocsin.analysis.sase import Translation, null_warnings, window_problems, window_warnings
+from tocsin.analysis.sase import Translation, finished, null_warnings, window_problems
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.acel.printer import print_condition
@@ -242,31 +242,13 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     outputs = translate_outputs(tree, References(variables, problems))
     if not is_partial:
         errors.raise_all(problems.in_order())
-    if tree.within is not None:
-        pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
-    query = alg.Query(
+    return finished(
+        tree,
         pattern,
-        partition=alg.Partition(tuple(key.attribute for key in tree.partition_by)),
-        returns=outputs.returns,
-        group_by=outputs.group_by,
-        having=outputs.having,
-        over_all_matches=outputs.over_all_matches,
-        every_us=outputs.every_us,
-        places=tree.places,
-    )
-    returns, renamed = renamed_columns(query, places)
-    query = replace(query, returns=query.returns or returns)
-    if problems:
-        return Translation(query, problems=tuple(problems.in_order()))
-    return Translation(
-        query,
-        (
-            *window_warnings(tree.within),
-            *null_warnings(pattern),
-            *_empty_intersections(pattern),
-            *renamed,
-            *outputs.warnings,
-        ),
+        outputs,
+        places,
+        problems,
+        lambda query: (*null_warnings(query.pattern), *_empty_intersections(query.pattern)),
     )
 
 

@@ -77,7 +77,7 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
 
     Without schemas, attributes that are equated count as of one type.
     """
-    equal = [pair for conjunct in _conditions(query.pattern) for pair in _equality(conjunct)]
+    equal = [pair for conjunct in query.conjuncts for pair in _equality(conjunct)]
     order = list(query.variables)
     bound = bound_together(query)
     kinds = query.variables
@@ -94,14 +94,6 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
         if any(equal_around(absence))
     }
     return Keys(query.partition.attributes, _classes(pairs, bound, order), absent)
-
-
-def _conditions(node: alg.Node) -> Iterator[ex.Expression]:
-    """The conjuncts that hold for the whole match."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
-        if isinstance(node, alg.Filter):
-            yield from ex.conjuncts(node.condition)
-        node = node.part
 
 
 def _equality(conjunct: ex.Expression) -> Iterator[Equality]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -15,6 +15,7 @@ from tocsin.analysis.structure import Structure
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
+from tocsin.source import Where
 
 # Engines add and double windows in 64 bits of microseconds.
 LONGEST_WINDOW_US = 100_000 * 365 * 24 * 3600 * 1_000_000
@@ -56,11 +57,25 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     pattern = core
     if conditions.positive:
         pattern = alg.Filter(pattern, ex.all_of(*conditions.positive), where=tree.place("where_clause"))
+    places = {event.variable: event.where for event in ast.events_in(tree.pattern)}
+    return finished(tree, pattern, outputs, places, problems, lambda query: _warnings(tree, query), conditions.same)
+
+
+def finished(
+    tree: ast.Clauses,
+    pattern: alg.Node,
+    outputs: Outputs,
+    places: Mapping[str, Where],
+    problems: errors.Problems,
+    warnings: Callable[[alg.Query], Iterable[errors.TocsinWarning]],
+    same: tuple[str, ...] = (),
+) -> Translation:
+    """The query of a translated pattern with its clauses; `places` are those of its variables."""
     if tree.within is not None:
         pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
     query = alg.Query(
         pattern,
-        partition=alg.Partition(tuple(key.attribute for key in tree.partition_by), conditions.same),
+        partition=alg.Partition(tuple(key.attribute for key in tree.partition_by), same),
         selection=tree.selection,
         after_match=tree.after_match,
         output=ast.Output.ALL if tree.output is ast.Output.COUNT else tree.output,
@@ -72,11 +87,11 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
         timeouts=tree.timeouts,
         places=tree.places,
     )
-    returns, renamed = renamed_columns(query, {event.variable: event.where for event in ast.events_in(tree.pattern)})
+    returns, renamed = renamed_columns(query, places)
     query = replace(query, returns=query.returns or returns)
     if problems:
         return Translation(query, problems=tuple(problems.in_order()))
-    return Translation(query, (*_warnings(tree, query), *renamed, *outputs.warnings))
+    return Translation(query, (*window_warnings(tree.within), *warnings(query), *renamed, *outputs.warnings))
 
 
 def window_problems(window: ast.Window | None, every: ast.Window | None) -> errors.Problems:
@@ -204,7 +219,6 @@ def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems:
 
 
 def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarning]:
-    yield from window_warnings(tree.within)
     if tree.selection is ast.Selection.CONTIGUOUS and query.partition.attributes:
         yield errors.TocsinWarning(
             "PARTITION_CONTIGUITY",

@@ -259,7 +259,7 @@ class _Builder:
         self.clock = clock
         conditions: list[ex.Expression] = []
         windows: list[alg.Within] = []
-        for node in _spine(query.pattern):
+        for node in alg.outermost(query.pattern):
             if isinstance(node, alg.Filter) and with_conditions:
                 conditions += ex.conjuncts(node.condition)
             elif isinstance(node, alg.Within):
@@ -358,10 +358,3 @@ class _Builder:
             if each.start in names and each.end in names
         ]
         return edges + [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in without_implied(before, sure)]
-
-
-def _spine(node: alg.Node) -> Iterator[alg.Node]:
-    """The nodes at the top whose conditions and windows hold for the whole match."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
-        yield node
-        node = node.part

@@ -14,7 +14,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
 from tocsin.cli import files, terminal
-from tocsin.cli.flags import LANGUAGES, is_program, named_values
+from tocsin.cli.arguments import LANGUAGES, is_program, named_values
 from tocsin.cli.session import reading
 from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 import tocsin
-from tocsin.cli import files, flags, terminal
+from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start, task_progress
 from tocsin.engines import program_run
@@ -29,24 +29,24 @@ SUMMARY = "summary.json"
 
 
 def run(
-    file: flags.PatternFile,
-    input: flags.Inputs = None,
+    file: arguments.PatternFile,
+    input: arguments.Inputs = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the matches go; without it, see the first.")
     ] = None,
-    time: flags.Time = "ts",
-    time_unit: flags.TimeUnit = None,
+    time: arguments.Time = "ts",
+    time_unit: arguments.TimeUnit = None,
     format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
     mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
-    type_column: flags.TypeColumn = "type",
-    tie: flags.Tie = None,
-    id: flags.Id = None,
-    strategy: flags.Strategy = "auto",
-    rate: flags.Rates = None,
-    max_matches_per_start: flags.MostMatches = MOST_MATCHES_PER_START,
-    max_task_memory: flags.MaxTaskMemory = MOST_TASK_MEMORY,
-    table: flags.Tables = None,
-    language: flags.Language = None,
+    type_column: arguments.TypeColumn = "type",
+    tie: arguments.Tie = None,
+    id: arguments.Id = None,
+    strategy: arguments.Strategy = "auto",
+    rate: arguments.Rates = None,
+    max_matches_per_start: arguments.MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: arguments.MaxTaskMemory = MOST_TASK_MEMORY,
+    table: arguments.Tables = None,
+    language: arguments.Language = None,
 ) -> None:
     r"""Find the matches of a pattern, or of all rules of a program, in files.
 
@@ -70,9 +70,9 @@ def run(
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """
     given = dict(locals())
-    how = flags.match_options(given)
-    flags.check_choice("format", format, OUTPUT_FORMATS)
-    flags.check_choice("mode", mode, files.MODES)
+    how = arguments.match_options(given)
+    arguments.check_choice("format", format, OUTPUT_FORMATS)
+    arguments.check_choice("mode", mode, files.MODES)
     tables = table_paths(given)
     inputs = files.Inputs.of(input)
     # Everything that can be refused is refused before Spark starts, but for what needs the rows of a table.

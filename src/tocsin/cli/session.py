@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tocsin import errors
-from tocsin.cli.flags import as_flags
+from tocsin.cli.arguments import as_flags
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli.flags import as_flags
+from tocsin.cli.arguments import as_flags
 from tocsin.errors import (
     InvalidOptionError,
     MissingColumnError,

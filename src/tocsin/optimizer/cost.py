@@ -20,7 +20,6 @@ from itertools import permutations
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.temporal import Closure
 from tocsin.optimizer.estimate import Estimate, equated
-from tocsin.optimizer.query_parts import where_of
 
 MILLION = 1_000_000
 
@@ -236,7 +235,7 @@ class _Search:
 
     def _neighbours(self, name: str) -> Iterator[str]:
         keyed = bool(self.estimate.query.partition.attributes)
-        equal = [ends for conjunct in where_of(self.estimate.query) if (ends := equated(conjunct)) is not None]
+        equal = [ends for conjunct in self.estimate.query.conjuncts if (ends := equated(conjunct)) is not None]
         for other in self.names:
             near = None not in self.closure.distance(name, other)
             if other != name and (keyed or near or any({name, other} == {one for one, _ in ends} for ends in equal)):

@@ -23,7 +23,7 @@ from tocsin.analysis.temporal import Closure, Network
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.query_parts import is_plain_choice, where_of
+from tocsin.optimizer.query_parts import is_plain_choice
 from tocsin.optimizer.statistics import Statistics
 
 # Guesses for conditions between variables that nobody measured.
@@ -158,7 +158,7 @@ class Estimate:
     def _neighbours(self, variable: str) -> float:
         """The selectivity of the conditions between neighbours in a bag."""
         share = 1.0
-        for conjunct in where_of(self.query):
+        for conjunct in self.query.conjuncts:
             inside = {reference.index for reference in ex.references_in(conjunct) if reference.variable == variable}
             if ex.variables_in(conjunct) == {variable} and len(inside) > 1 and not ex.has_aggregate(conjunct):
                 share *= self._guess(conjunct)
@@ -181,7 +181,7 @@ class Estimate:
         clock = Clock(self.time, is_integer=True)
         return tuple(
             conjunct
-            for conjunct in where_of(self.query)
+            for conjunct in self.query.conjuncts
             if len(ex.variables_in(conjunct)) > 1 and not differences(conjunct, clock)
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from tocsin import errors
@@ -22,22 +22,6 @@ def is_plain(query: alg.Query) -> bool:
 def is_free(query: alg.Query) -> bool:
     """Whether a match depends on its own events only: no policy compares it with others, and none is a time-out."""
     return not query.compares_matches and not query.timeouts
-
-
-def where_of(query: alg.Query) -> tuple[ex.Expression, ...]:
-    """The conjuncts of WHERE: those at the top, which hold for the whole match."""
-    return tuple(conjunct for node in spine(query.pattern) if isinstance(node, alg.Filter) for conjunct in _split(node))
-
-
-def _split(node: alg.Filter) -> tuple[ex.Expression, ...]:
-    return ex.conjuncts(node.condition)
-
-
-def spine(node: alg.Node) -> Iterator[alg.Node]:
-    """The nodes at the top that only take matches away."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Absent):
-        yield node
-        node = node.part
 
 
 def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Node:
@@ -99,7 +83,7 @@ def conditions_by_variable(query: alg.Query) -> dict[str, tuple[ex.Expression, .
     """The conjuncts that speak of one variable alone and hold for each of its events by itself, of every variable."""
     own: dict[str, dict[ex.Expression, None]] = {}
     events: dict[str, list[alg.Event]] = {}
-    for conjunct in where_of(query):
+    for conjunct in query.conjuncts:
         mentioned = ex.variables_in(conjunct)
         if len(mentioned) == 1 and is_plain_choice(conjunct):
             own.setdefault(next(iter(mentioned)), {})[conjunct] = None

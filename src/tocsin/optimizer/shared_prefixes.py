@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import where_of
 
 LEAST_SIZE = 2  # the candidates of one event are one list in any case
 
@@ -74,7 +73,7 @@ def _beginnings(query: alg.Query) -> Iterator[tuple[int, Hashable]]:
         return
     types: list[str | None] = []
     places: dict[str, str] = {}
-    conjuncts = list(where_of(query))
+    conjuncts = list(query.conjuncts)
     for part in parts_of(query.core):
         if not isinstance(part, alg.Event):
             return

@@ -17,7 +17,7 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import is_plain, is_plain_choice, where_of
+from tocsin.optimizer.query_parts import is_plain, is_plain_choice
 
 TRUE, FALSE, NULL = ex.Literal(True), ex.Literal(False), ex.Literal(None)
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
@@ -140,7 +140,7 @@ def never_null(query: alg.Query) -> frozenset[Member]:
         return frozenset()
     kinds = query.variables
     found: set[Member] = set()
-    for conjunct in where_of(query):
+    for conjunct in query.conjuncts:
         if not is_plain_choice(conjunct):
             continue
         mentioned = ex.variables_in(conjunct)

@@ -28,9 +28,9 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.blockers import largest
 from tocsin.analysis.keys import common_keys, keys
 from tocsin.analysis.rates import Arrivals, Copies, Least, Rate, Together
-from tocsin.analysis.temporal import Closure, Distance, network
+from tocsin.analysis.rules.stratify import instants
+from tocsin.analysis.temporal import Closure, network
 from tocsin.language import expressions as ex
-from tocsin.language import rule_expressions as rx
 from tocsin.source import Place
 
 
@@ -167,11 +167,11 @@ def emitted(
         return None
     reads = reads_of(rule, known, live_keys)
     found = [
-        Copies(arrivals, times, most - least)
+        Copies(arrivals, times, spread_us)
         for name in closure.variables
         for arrivals, times in [_matches_at(rule, closure, name, reads)]
-        for least, most in [_from(emit.at, name, closure)]
-        if arrivals is not None and times is not None and least is not None and most is not None
+        for spread_us in [_spread_us(emit.at, name, closure)]
+        if arrivals is not None and times is not None and spread_us is not None
     ]
     names = _at_one_of(emit.at)
     if names is not None:
@@ -184,12 +184,10 @@ def emitted(
 
 def reads_of(rule: Rule, known: Mapping[str, Arrivals | None], live_keys: int | None = None) -> Reads:
     """What is known of the arrivals of each variable of a rule."""
-    types = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
-    types |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
     of_all: dict[str, Arrivals] = {}
     of_key: dict[str, Arrivals] = {}
     has_key = common_keys(rule.query, keys(rule.query)) != ()
-    for name, kind in types.items():
+    for name, kind in rule.types.items():
         arrivals = known.get(kind)
         whole = arrivals.of_all(live_keys) if isinstance(arrivals, Rate) else arrivals
         single = arrivals.of_key if isinstance(arrivals, Rate) and has_key else whole
@@ -210,24 +208,15 @@ def _at_one_of(at: ex.Expression) -> list[str] | None:
     return list(dict.fromkeys(node.variable for node in at.walk() if isinstance(node, ex.Attribute)))
 
 
-def _from(at: ex.Expression, name: str, closure: Closure) -> Distance:
-    """The least and the largest time from an event of a variable to the instant that an expression gives."""
-    match at:
-        case ex.Attribute(variable):
-            return (0, 0) if variable == name else closure.distance(name, variable)
-        case ex.Arithmetic("+", left, ex.Interval(moved)) | ex.Arithmetic("+", ex.Interval(moved), left):
-            return _moved(_from(left, name, closure), moved)
-        case ex.Arithmetic("-", left, ex.Interval(moved)):
-            return _moved(_from(left, name, closure), -moved)
-        case ex.Call(_, operands) | rx.Mean(operands):
-            ends = [_from(each, name, closure) for each in operands]
-            first = [least for least, _ in ends if least is not None]
-            last = [most for _, most in ends if most is not None]
-            return (min(first), max(last)) if len(first) == len(last) == len(ends) else (None, None)
-        case _:
-            return (None, None)
-
-
-def _moved(distance: Distance, by_us: int) -> Distance:
-    least, most = distance
-    return (None if least is None else least + by_us, None if most is None else most + by_us)
+def _spread_us(at: ex.Expression, name: str, closure: Closure) -> int | None:
+    """By how much the time from an event of a variable to the instant that an expression gives may vary."""
+    first, last = [], []
+    for times, moved_us in instants(at):
+        if not isinstance(times, ex.Attribute):
+            return None
+        least, most = (0, 0) if times.variable == name else closure.distance(name, times.variable)
+        if least is None or most is None:
+            return None
+        first.append(least + moved_us)
+        last.append(most + moved_us)
+    return max(last) - min(first)

@@ -115,13 +115,12 @@ class _Equalities:
 
 def mixed_domains(rule: Rule, templates: Mapping[str, Template]) -> Iterator[errors.TocsinWarning]:
     """One warning for each comparison and each emitted value of two different domains."""
-    kinds = {name: kind.types[0] for name, kind in rule.query.variables.items()}
-    kinds |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+    types = rule.types
 
     def domain(node: ex.Expression) -> str | None:
         if not isinstance(node, ex.Attribute) or len(node.path) != 1:
             return None
-        return _domain(templates.get(kinds.get(node.variable) or ""), node.path[0])
+        return _domain(templates.get(types.get(node.variable, "")), node.path[0])
 
     for condition in _conditions(rule.query.pattern):
         for node in condition.walk():

@@ -13,13 +13,13 @@ the watermark has passed the ends of their windows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.lifetimes import Lifetimes, lifetimes
+from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.temporal import Closure, network
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -129,41 +129,35 @@ def delays(program: Program) -> dict[str, Delay]:
         distances = network(rule.query, TIMESTAMP)
         lives = lifetimes(rule.query, distances)
         for emit in rule.emits:
-            late = max(each.late_us for each in read) + max(0, _until_decided(emit.at, lives))
-            early = max(0, _ahead(emit.at, distances.alternatives[0], max(each.early_us for each in read)))
+            times = [(name, us) for each, us in instants(emit.at) for name in ex.variables_in(each)]
+            until_decided = max([0, *((lives[name] or 0) - us for name, us in times)])
+            late = max(each.late_us for each in read) + until_decided
+            read_early = max(each.early_us for each in read)
+            early = max([0, *(_ahead_of(name, distances.alternatives[0], read_early) + us for name, us in times)])
             known = found.get(emit.type, Delay())
             found[emit.type] = Delay(max(late, known.late_us), max(early, known.early_us))
     return found
 
 
-def _until_decided(at: ex.Expression, lives: Lifetimes) -> int:
-    """The longest time from the instant that an expression gives to the decision of its match."""
+def instants(at: ex.Expression, moved_us: int = 0) -> Iterator[tuple[ex.Expression, int]]:
+    """The times that an instant is the first, last or mean of, each with the constant that is added to it."""
     match at:
-        case ex.Arithmetic("+", left, ex.Interval(moved)) | ex.Arithmetic("+", ex.Interval(moved), left):
-            return _until_decided(left, lives) - moved
-        case ex.Arithmetic("-", left, ex.Interval(moved)):
-            return _until_decided(left, lives) + moved
+        case ex.Arithmetic("+", left, ex.Interval(by_us)) | ex.Arithmetic("+", ex.Interval(by_us), left):
+            yield from instants(left, moved_us + by_us)
+        case ex.Arithmetic("-", left, ex.Interval(by_us)):
+            yield from instants(left, moved_us - by_us)
         case ex.Call(_, operands) | rx.Mean(operands):
-            return max(_until_decided(each, lives) for each in operands)
+            for each in operands:
+                yield from instants(each, moved_us)
         case _:
-            return max((lives[name] or 0 for name in ex.variables_in(at)), default=0)
-
-
-def _ahead(at: ex.Expression, closure: Closure, early_us: int) -> int:
-    """The most by which the instant that an expression gives is after the newest event when its match is decided."""
-    match at:
-        case ex.Arithmetic("+", left, ex.Interval(moved)) | ex.Arithmetic("+", ex.Interval(moved), left):
-            return _ahead(left, closure, early_us) + moved
-        case ex.Arithmetic("-", left, ex.Interval(moved)):
-            return _ahead(left, closure, early_us) - moved
-        case ex.Call(_, operands) | rx.Mean(operands):
-            return max(_ahead(each, closure, early_us) for each in operands)
-        case _:
-            return max((_ahead_of(name, closure, early_us) for name in ex.variables_in(at)), default=0)
+            yield at, moved_us
 
 
 def _ahead_of(name: str, closure: Closure, early_us: int) -> int:
-    """The same for the time of an event: its match waits for its other events, and for what may still be around it."""
+    """The most by which an event is after the newest one when its match is decided.
+
+    The match waits for its other events, and for what may still be around it.
+    """
     others = [closure.distance(name, other)[0] or 0 for other in closure.variables if other != name]
     waits = [
         min(least, default=None)

@@ -103,13 +103,12 @@ def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = F
     closure = network(rule.query, TIMESTAMP).alternatives[0]
     if closure.alternative.iterated:
         return None
-    kinds = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
+    types = rule.types
     around = {each.variable: each for each in alg.around_in(rule.query.pattern)}
-    kinds |= {name: each.type for name, each in around.items()}
     order = in_text_order(rule.query)
     rates: dict[str, Fraction] = {}
     for name in order:
-        found = arrivals.get(kinds[name])
+        found = arrivals.get(types[name])
         if found is None:
             return None
         rates[name] = found.per_second / 1_000_000

@@ -14,10 +14,10 @@ from tocsin.errors import QuerySyntaxError
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.acel.habits import syntax_error
-from tocsin.language.build import Clause, ClauseBuilder, unquoted_name, without_tokens
 from tocsin.language.functions import AGGREGATES
 from tocsin.language.grammars import DEEPEST, LONGEST_TEXT, grammar, nested_too_deep, read, refuse_long
 from tocsin.language.monoids import Monoids
+from tocsin.language.tree_builders import Clause, ClauseBuilder, unquoted_name, without_tokens
 from tocsin.source import Place, Source
 
 Suffix = Callable[[ast.Formula, Place], ast.Formula]

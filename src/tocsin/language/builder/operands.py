@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import expressions as ex
-from tocsin.language.build import whole_variable
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import print_expression
+from tocsin.language.tree_builders import whole_variable
 from tocsin.source import caller
 
 

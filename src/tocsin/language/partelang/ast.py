@@ -172,6 +172,11 @@ class Program(Written):
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
+    def templates(self) -> tuple[Template, ...]:
+        """The types of events it declares."""
+        return tuple(each for each in self.declarations if isinstance(each, Template))
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         """Its rules."""
         return tuple(each for each in self.declarations if isinstance(each, Rule))

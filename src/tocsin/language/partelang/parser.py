@@ -18,10 +18,10 @@ from tocsin.errors import QuerySyntaxError, did_you_mean
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Quantifier, Selection
-from tocsin.language.build import ExpressionBuilder, unquoted_name
 from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.habits import syntax_error, without_comments
+from tocsin.language.tree_builders import ExpressionBuilder, unquoted_name
 from tocsin.source import Place, Source, Where
 
 POLICIES = (Selection.ANY, Selection.NEXT, Selection.CONTIGUOUS)

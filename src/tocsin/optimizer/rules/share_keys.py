@@ -13,7 +13,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import Equality, KeyClass, Member, keys
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import is_plain, map_nodes, plain_equality, where_of
+from tocsin.optimizer.query_parts import is_plain, map_nodes, plain_equality
 from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 
 
@@ -31,7 +31,7 @@ def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     if not set(alg.event_types(query.pattern)) <= set(schemas):
         return query
     order = list(query.variables)
-    written = {plain_equality(conjunct) for conjunct in where_of(query)} - {None}
+    written = {plain_equality(conjunct) for conjunct in query.conjuncts} - {None}
     added = [
         equality
         for each in keys(query, schemas).classes

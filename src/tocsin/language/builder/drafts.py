@@ -10,10 +10,10 @@ from typing import Any
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
-from tocsin.language.build import whole_variable
 from tocsin.language.builder.operands import Value, text_or_tree
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import print_query
+from tocsin.language.tree_builders import whole_variable
 from tocsin.source import caller
 
 SELECTIONS = {
