@@ -37,8 +37,8 @@ from tocsin.language import expressions as ex
 from tocsin.language.acel.printer import print_condition
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.estimate import Estimate
-from tocsin.optimizer.pipeline import optimize
 from tocsin.optimizer.query_parts import map_nodes
+from tocsin.optimizer.rules import optimize
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.columns import Compiler
 from tocsin.plan.joins.copies import unrolled

@@ -26,7 +26,7 @@ from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
 from tocsin.language.grammars import LONGEST_TEXT
-from tocsin.language.monoids import Monoid, registered
+from tocsin.language.user_defined import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (

@@ -18,7 +18,7 @@ from tocsin.engines import check_options, program_asked
 from tocsin.explain.rule_report import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
-from tocsin.language.registered import Function, functions_of, tables_of
+from tocsin.language.user_defined import Function, functions_of, tables_of
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, expected_explosion
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (

@@ -16,8 +16,7 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import RULES, Facts
+from tocsin.optimizer.rules import RULES, Facts, optimize
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys

@@ -35,7 +35,7 @@ from enum import Enum
 from typing import Self
 
 from tocsin.language.expressions import Expression
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 from tocsin.source import Where
 
 

@@ -10,9 +10,9 @@ from tocsin.language.acel import ast as acel
 from tocsin.language.acel.parser import parse as parse_acel
 from tocsin.language.builder import Draft
 from tocsin.language.grammars import LONGEST_TEXT
-from tocsin.language.monoids import Monoids
 from tocsin.language.sase.parser import parse
 from tocsin.language.sase.printer import print_query
+from tocsin.language.user_defined import Monoids
 
 LANGUAGES = ("sase", "acel")
 

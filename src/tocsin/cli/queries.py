@@ -18,7 +18,7 @@ from tocsin.cli.arguments import LANGUAGES, is_program, named_values
 from tocsin.cli.session import reading
 from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT
-from tocsin.language.registered import Function
+from tocsin.language.user_defined import Function
 from tocsin.physical.programs.claims import refusals
 from tocsin.plan.strategies import refused_on_streams
 

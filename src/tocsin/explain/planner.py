@@ -1,20 +1,31 @@
-"""The sections of `explain()` on the plan: distances, rewrite rules, statistics, the choice and what runs."""
+"""The sections of `explain()` on the plan: distances, rewrite rules, statistics, the choice and what runs.
+
+Of a program: what its rules share when they are matched together, scans, shuffles, beginnings of their patterns.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.formatting import table
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.analysis.formatting import format_us, table
+from tocsin.analysis.rules.declarations import schema_of
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.reach import reach_of, width_us
+from tocsin.optimizer import rules as rewrites
 from tocsin.optimizer.choose import Choice, Option, choose
-from tocsin.optimizer.rules import RULES, Rule
+from tocsin.optimizer.rules import RULES
+from tocsin.optimizer.shared_prefixes import Prefix, first_variables, prefixes
 from tocsin.optimizer.statistics import Statistics, spaced
+from tocsin.physical.programs.claims import is_shared, refusals
+from tocsin.plan.groups import groups_of, has_other_keys
 from tocsin.plan.joins.build import plan
 from tocsin.plan.joins.describe import describe
-from tocsin.plan.prepare import distances_of, rewritten
+from tocsin.plan.prepare import bounded, distances_of, rewritten
 from tocsin.plan.strategies import STRATEGIES, unsupported, weighed
 from tocsin.plan.strategies.join import Join
 
@@ -22,18 +33,16 @@ if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
 
 
-def planner_sections(
-    fired: Iterable[Rule], statistics: Statistics | None, choice: Choice, rules: Iterable[Rule] = RULES
-) -> dict[str, str]:
+def planner_sections(fired: Iterable[rewrites.Rule], statistics: Statistics | None, choice: Choice) -> dict[str, str]:
     """The texts by heading, in the order they are shown."""
     return {
-        "Rules": rules_text(fired, rules),
+        "Rules": rules_text(fired),
         "Statistics": statistics_text(statistics),
         "Strategy": choice_text(choice),
     }
 
 
-def rules_text(fired: Iterable[Rule], rules: Iterable[Rule] = RULES) -> str:
+def rules_text(fired: Iterable[rewrites.Rule], rules: Iterable[rewrites.Rule] = RULES) -> str:
     """The rules that changed the query, and those that found nothing to change.
 
     >>> print(rules_text([RULES[0], RULES[0]], RULES[:2]))
@@ -132,3 +141,58 @@ def network_text(distances: Network) -> str:
     x, y = pair
     what = f"{x} may repeat for ever" if x == y else f"{x} and {y} may lie arbitrarily far apart"
     return f"{distances}\nunbounded: {what}"
+
+
+def sharing_text(program: Program) -> str:
+    """Stratum by stratum, as far as the templates tell: a domain whose type the data decides may be a key too."""
+    refused = refusals(program, "spark")
+    lines: list[str] = []
+    for stratum in sorted({rule.stratum for rule in program.rules}):
+        rules = [rule for rule in program.in_order if rule.stratum == stratum and rule.name not in refused]
+        optimized = [_optimized(program, rule) for rule in rules]
+        together = [rule for rule in optimized if is_shared(rule) and not _has_other_keys(program, rule)]
+        lines += [f"stratum {stratum}", *(f"  {line}" for line in (_stratum(program, together) if together else ()))]
+        lines += [f"  {rule.name}: by itself" for rule in optimized if rule not in together]
+    lines += [f"{name}: reference only" for name in refused]
+    return "\n".join(lines)
+
+
+def _optimized(program: Program, rule: Rule) -> Rule:
+    schemas = {name: schema_of(program.templates[name]) for name in rule.reads}
+    return replace(rule, query=rewritten(bounded(rule.query), TIMESTAMP, schemas).query)
+
+
+def _has_other_keys(program: Program, rule: Rule) -> bool:
+    return has_other_keys(rule.query, {name: schema_of(program.templates[name]) for name in rule.reads})
+
+
+def _stratum(program: Program, rules: Sequence[Rule]) -> Iterator[str]:
+    reads = dict.fromkeys(name for rule in rules for name in rule.reads)
+    emitted = [name for name in reads if name in program.emitters]
+    outside = [name for name in reads if name not in emitted]
+    if outside:
+        yield f"scan {', '.join(outside)} once"
+    if emitted:
+        yield f"take {', '.join(emitted)} from the matches of lower strata"
+    of_group, keys = groups_of([rule.query.partition.attributes for rule in rules])
+    for number, key in enumerate(keys):
+        members = [rule for rule, group in zip(rules, of_group, strict=True) if group == number]
+        widths = [width_us(reach_of(rule.query)) or 0 for rule in members]
+        by = f"key {', '.join(key)} and " if key else ""
+        yield f"shuffle by {by}time slices of {format_us(max(widths))}: {_names(members)}"
+    found = prefixes([rule.query for rule in rules])
+    for prefix in found:
+        yield _beginning(prefix, found, rules)
+
+
+def _beginning(prefix: Prefix, found: Sequence[Prefix], rules: Sequence[Rule]) -> str:
+    first = rules[prefix.members[0]]
+    types = {name: kind.types[0] for name, kind in first.query.variables.items()}
+    begun = 0 if prefix.before is None else found[prefix.before].size
+    shown = [f"{name} : {types[name]}" for name in first_variables(first.query, prefix.size)]
+    more = "…, " if begun else ""
+    return f"search {more}{', '.join(shown[begun:])} once: {_names([rules[number] for number in prefix.members])}"
+
+
+def _names(rules: Sequence[Rule]) -> str:
+    return ", ".join(rule.name for rule in rules)

@@ -29,9 +29,8 @@ from tocsin.analysis.state_limits import parse_limit, require_within
 from tocsin.analysis.temporal import Network
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
-from tocsin.explain.pattern_report import tie_problems
-from tocsin.explain.schemas import schemas_of
-from tocsin.explain.sharing import sharing_text
+from tocsin.explain.pattern_report import schemas_of, tie_problems
+from tocsin.explain.planner import sharing_text
 from tocsin.options import check_live_keys, microseconds
 from tocsin.physical.programs.claims import refusals, refused_on_streams
 from tocsin.plan.prepare import distances_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tocsin.source import Where, Written
 
 if TYPE_CHECKING:
-    from tocsin.language.monoids import Monoid
+    from tocsin.language.user_defined import Monoid
 
 E = TypeVar("E", bound="Expression")
 

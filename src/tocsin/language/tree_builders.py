@@ -21,7 +21,7 @@ from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
 from tocsin.language.grammars import MOST_NODES
-from tocsin.language.monoids import Monoids
+from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
 
 COMPARISONS = {"<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}

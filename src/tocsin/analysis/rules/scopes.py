@@ -13,7 +13,7 @@ from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, FUNCTIONS, call_problem
 from tocsin.language.partelang import ast
-from tocsin.language.registered import Function, Table
+from tocsin.language.user_defined import Function, Table
 
 # Of several listed values, not of a bag.
 LISTED = {"min": "least", "max": "greatest"}

@@ -16,8 +16,8 @@ from tocsin.language.acel import ast
 from tocsin.language.acel.habits import syntax_error
 from tocsin.language.functions import AGGREGATES
 from tocsin.language.grammars import DEEPEST, LONGEST_TEXT, grammar, nested_too_deep, read, refuse_long
-from tocsin.language.monoids import Monoids
 from tocsin.language.tree_builders import Clause, ClauseBuilder, unquoted_name, without_tokens
+from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
 
 Suffix = Callable[[ast.Formula, Place], ast.Formula]

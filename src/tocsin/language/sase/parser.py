@@ -12,9 +12,9 @@ from lark.tree import Meta
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
-from tocsin.language.monoids import Monoids
 from tocsin.language.sase.habits import syntax_error
 from tocsin.language.tree_builders import Clause, ClauseBuilder, unquoted_name
+from tocsin.language.user_defined import Monoids
 from tocsin.source import Source
 
 SELECTIONS = {
