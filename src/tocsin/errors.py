@@ -673,3 +673,7 @@ class TocsinWarning(UserWarning):
     def __str__(self) -> str:
         """The same shape as an error's report."""
         return _report(self.condition, self.message, [("", self.where)], self.hint)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The warning for tools."""
+        return {"condition": self.condition, "message": self.message, "hint": self.hint}

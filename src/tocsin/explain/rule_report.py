@@ -110,10 +110,7 @@ class RulesReport:
             "rates_per_second": {name: as_float(rate.per_second) for name, rate in self.rates.items()},
             "runs_on_spark": not refused,
             "refusal": next((reason.message for reason in refused.values()), None),
-            "warnings": [
-                {"condition": warning.condition, "message": warning.message, "hint": warning.hint}
-                for warning in self.warnings
-            ],
+            "warnings": [warning.to_dict() for warning in self.warnings],
         }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput, VisitError
 
 from tocsin.errors import QuerySyntaxError, TextTooLongError
+from tocsin.language import expressions as ex
 from tocsin.source import Place, Source
 
 # Every walk over a tree is a recursion; nobody writes this deep by hand.
@@ -91,3 +93,18 @@ def nested_too_deep(where: Place) -> QuerySyntaxError:
         where=where,
         hint="AND, OR and IN lists may be as long as you like; parentheses and operators may not.",
     )
+
+
+def is_larger(node: ex.Expression, nodes: int) -> bool:
+    """Whether a tree has more nodes than this; shared parts count as often as they stand in it."""
+    return next(islice(node.walk(), nodes, None), None) is not None
+
+
+def is_deeper(node: ex.Expression, levels: int) -> bool:
+    """Whether a tree has more levels than this."""
+    level = [node]
+    for _ in range(levels):
+        level = [child for each in level for child in each.children()]
+        if not level:
+            return False
+    return True

@@ -20,7 +20,7 @@ from tocsin.errors import QuerySyntaxError, TextTooLongError, nearest
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.grammars import MOST_NODES
+from tocsin.language.grammars import MOST_NODES, is_larger
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
 
@@ -105,7 +105,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
             for condition, value in whens
         )
         made = ex.Case(branches, otherwise, where=self._place(meta))
-        if subject is not None and ex.is_larger(subject, 1) and ex.is_larger(made, MOST_NODES):
+        if subject is not None and is_larger(subject, 1) and is_larger(made, MOST_NODES):
             raise TextTooLongError(
                 f"Its subject repeated in each WHEN, this CASE has more than {MOST_NODES:,} parts.",
                 where=self._place(meta),

@@ -68,6 +68,24 @@ def is_plain_choice(conjunct: ex.Expression) -> bool:
     return bool(references) and only and not whole
 
 
+def is_between_neighbours(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct over one variable speaks of every two neighbours: `b[i].x > b[i-1].x`, `NEXT(b).x >= b.x`."""
+    letters = set()
+    offsets = set()
+    for reference in ex.references_in(conjunct):
+        match reference.index:
+            case ex.Each.PLAIN:
+                offsets.add(0)
+            case ex.Each.NEXT:
+                offsets.add(1)
+            case ex.Running(letter, offset):
+                letters.add(letter)
+                offsets.add(offset)
+            case _:
+                return False
+    return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})
+
+
 def own_conditions(query: alg.Query, variable: str) -> tuple[ex.Expression, ...]:
     """The conjuncts that speak of one variable alone and hold for each of its events by itself.
 

@@ -11,7 +11,7 @@ from tocsin.analysis.names import MATCH_COLUMNS, MOST_ABSENCES, MOST_EVENTS, RES
 from tocsin.analysis.rules.declarations import Declarations
 from tocsin.analysis.rules.scopes import Registry, Scope
 from tocsin.language import expressions as ex
-from tocsin.language.grammars import DEEPEST, MOST_NODES, nested_too_deep
+from tocsin.language.grammars import DEEPEST, MOST_NODES, is_deeper, is_larger, nested_too_deep
 from tocsin.language.partelang import ast
 from tocsin.source import Place
 
@@ -216,13 +216,13 @@ def _opened(
 
 def _too_large(of: ast.Reference, given: Collection[ex.Expression]) -> errors.TocsinError | None:
     """Refuse arguments that parameters have made too large: one that stands twice doubles what is put in for it."""
-    if any(ex.is_larger(each, MOST_NODES) for each in given):
+    if any(is_larger(each, MOST_NODES) for each in given):
         return errors.TextTooLongError(
             f"With its arguments put in, the pattern `{of.name}` has more than {MOST_NODES:,} parts.",
             where=of.where,
             hint="name a parameter once, or write the condition out.",
         )
-    if any(ex.is_deeper(each, DEEPEST) for each in given):
+    if any(is_deeper(each, DEEPEST) for each in given):
         assert isinstance(of.where, Place)
         return nested_too_deep(of.where)
     return None
