@@ -52,8 +52,6 @@ class Unit:
     def ticks(self, us: int) -> int:
         """A duration in microseconds as ticks.
 
-        Raises `InvalidOptionError` when it is no whole number of ticks, or more than 64 bits hold.
-
         >>> Unit("ms").ticks(600_000_000), Unit("ns").ticks(-5), Unit("us").ticks(7)
         (600000, -5000, 7)
         """

@@ -50,8 +50,6 @@ class Schema:
     def lookup(self, path: tuple[str, ...], where: Where = None) -> DataType:
         """The type of an attribute, or of a field within one.
 
-        Raises `UnknownAttributeError`, with the nearest name there is.
-
         >>> print(Schema.of("Ride", {"place": "struct<lat:double>"}).lookup(("place", "lat")))
         double
         """
@@ -85,10 +83,7 @@ def types_with(schemas: Iterable[Schema], attribute: str) -> list[str]:
 
 
 def column_types(variable: str, schemas: Iterable[Schema], attributes: Iterable[str]) -> dict[str, DataType]:
-    """The exact types of some attributes of a variable.
-
-    Raises `TypeMismatchError` when one column cannot hold an attribute of several kinds of events.
-    """
+    """The exact types of some attributes of a variable."""
     known = tuple(schemas)
     found: dict[str, DataType] = {}
     for name in attributes:

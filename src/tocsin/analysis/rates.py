@@ -190,8 +190,6 @@ class Rate:
 def parse_rate(rate: str | float | Fraction | Rate, event_type: str = "") -> Rate:
     """A declared rate; a number is events per second.
 
-    Raises `InvalidOptionError` when it is not a rate.
-
     >>> parse_rate("1 per 10 seconds").per_second, parse_rate("5/h per key").is_per_key
     (Fraction(1, 10), True)
     """

@@ -284,8 +284,6 @@ def unit_of(
     """The unit in which the queries' durations are to count.
 
     `time_unit` is the choice of the user. Without a duration in any query no unit matters.
-
-    Raises `InvalidOptionError` when there is no such unit, or a time column is a timestamp and has a unit already.
     """
     check_unit(time_unit)
     kinds = {

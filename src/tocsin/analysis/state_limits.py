@@ -38,8 +38,6 @@ class Limit:
 def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
     """A limit; a number is bytes. `option` is the name that messages have for it.
 
-    Raises `InvalidOptionError` when it is not a number of bytes.
-
     >>> parse_limit("4GB").bytes, parse_limit("1.5 KiB per key")
     (4000000000, Limit(bytes=1536, is_per_key=True))
     """
@@ -62,8 +60,6 @@ def require_within(limit: Limit, stores: Iterable[Store], advice: str, emitted: 
 
     `stores` has one per event type, or per stratum and type: each event is in one of them. The rates of types that
     rules emit cannot be declared.
-
-    Raises `StateTooLargeError`, naming the largest stores. Raises `StateUnknownError`, naming what is missing.
     """
     sizes = [(store, store.bytes_per_key if limit.is_per_key else store.bytes) for store in stores]
     unknown = [store for store, size in sizes if size is None]

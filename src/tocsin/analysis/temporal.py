@@ -163,10 +163,7 @@ class Network:
         return min(found)[2] if found else None
 
     def require_bounded(self) -> None:
-        """Refuse a pattern that no finite state can run on a stream (SEMANTICS §7, R37).
-
-        Raises `UnboundedPatternError`, naming two variables without a largest distance.
-        """
+        """Refuse a pattern that no finite state can run on a stream (SEMANTICS §7, R37)."""
         pair = self.unbounded_pair()
         if pair is None:
             return

@@ -62,8 +62,6 @@ SIMPLE: dict[str, DataType] = {
 def from_spark_name(text: str) -> DataType:
     """The type Spark calls so (`simpleString`, or as in DDL).
 
-    Raises `InvalidOptionError` when the text is not the name of a type.
-
     >>> from_spark_name("decimal(10,2)").kind, from_spark_name("timestamp_ntz").kind
     (<Kind.DECIMAL: 'a decimal'>, <Kind.TIMESTAMP: 'a timestamp'>)
     >>> from_spark_name("struct<lat:double,lon:double>").fields[0][0]
@@ -78,8 +76,6 @@ def from_spark_name(text: str) -> DataType:
 
 def given_type(text: str) -> DataType:
     """The type that a user's function or aggregate says it gives.
-
-    Raises `InvalidOptionError` when the text is not the name of a type that values can be made of.
 
     >>> given_type("doubel")
     Traceback (most recent call last):

@@ -79,11 +79,7 @@ class Binder:
         return Inference(Environment(lambda reference: self.attribute(reference, held)), self.problems)
 
     def attribute(self, reference: ex.Attribute, held: Held) -> DataType:
-        """The type of a reference.
-
-        Raises `UnknownVariableError` or `UnknownAttributeError` or `TypeMismatchError` when there is no such variable
-        or attribute, or its types do not fit together.
-        """
+        """The type of a reference."""
         if reference.variable not in held:
             raise errors.UnknownVariableError(
                 f"The pattern has no variable `{reference.variable}`.",

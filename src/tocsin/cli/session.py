@@ -36,10 +36,7 @@ NO_SKIPPED_INPUTS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRe
 
 
 def java_home() -> Path:
-    """The home of a Java that Spark can run on.
-
-    Raises `JavaNotFoundError` when there is none; in one sentence, with what to do.
-    """
+    """The home of a Java that Spark can run on."""
     too_old: list[str] = []
     for home in _homes():
         version = _java_version(home)

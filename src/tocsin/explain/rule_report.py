@@ -254,11 +254,7 @@ def _rule_reports(
 
 
 def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: bool = False) -> dict[str, Rate]:
-    """What was declared of the rates of a program's events.
-
-    Raises `InvalidOptionError` when it is no rate, or of no template. Raises `MissingRateError` when a type from
-    outside has none, and all are required.
-    """
+    """What was declared of the rates of a program's events."""
     problems = errors.Problems()
     outside = list(sources(program))
     if rates is not None and not isinstance(rates, Mapping):

@@ -44,11 +44,7 @@ def read(
     builder: Transformer[Token, Any],
     explain: Callable[[Source, Lark, str], QuerySyntaxError],
 ) -> Any:
-    """The tree that a builder makes of a text.
-
-    Raises `QuerySyntaxError` when the grammar does not accept the text as `start` (then made by `explain`), or the
-    builder refuses it.
-    """
+    """The tree that a builder makes of a text."""
     try:
         tree = parser.parse(source.text, start=start)
     except UnexpectedInput:
@@ -61,10 +57,7 @@ def read(
 
 
 def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
-    """Refuse a text that is too long, before anything is read of it.
-
-    Raises `TextTooLongError`, with the length of the text and the longest one allowed.
-    """
+    """Refuse a text that is too long, before anything is read of it."""
     if len(source.text) > longest:
         raise TextTooLongError(
             f"The text {source.name} has {len(source.text):,} characters; at most {longest:,} are allowed.",
@@ -73,10 +66,7 @@ def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
 
 
 def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:
-    """Refuse a text whose tree is deeper than a recursion should go.
-
-    Raises `QuerySyntaxError`, with the place of the part that is too deep.
-    """
+    """Refuse a text whose tree is deeper than a recursion should go."""
     level = [tree]
     for _ in range(DEEPEST):
         level = [child for node in level for child in node.children if isinstance(child, Tree)]

@@ -180,9 +180,6 @@ def parse(
 
     `name` stands for the text in messages; `monoids` are user-defined aggregates by name in lower case.
 
-    Raises `TextTooLongError` when the text has more than `max_text` characters. Raises `QuerySyntaxError` when the text
-    is not a sentence of the language; it shows the place and what was expected there.
-
     >>> parse("SELL AS s ; BUY+").formula
     Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
     """

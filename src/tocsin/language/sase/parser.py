@@ -116,9 +116,6 @@ def parse(
 
     `name` stands for the text in messages; `monoids` are user-defined aggregates by name in lower case.
 
-    Raises `TextTooLongError` when the text has more than `max_text` characters. Raises `QuerySyntaxError` when the text
-    is not a sentence of the language; it shows the place and what was expected there.
-
     >>> query = parse("PATTERN SEQ(Login a, Transfer+ b) WHERE b.amount > 1000 WITHIN 10 MINUTES")
     >>> query.within.size_us
     600000000
