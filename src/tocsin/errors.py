@@ -55,7 +55,7 @@ class Advice:
     more: str = ""
 
     def __add__(self, more: str) -> Advice:
-        """The same advice, and what else there is to say."""
+        """The advice with a further sentence."""
         return replace(self, more=self.more + more)
 
     def __str__(self) -> str:
@@ -151,7 +151,7 @@ class TocsinError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to do about it."""
+        """The advice."""
         return None if self._hint is None else shortened(str(self._hint))
 
     @hint.setter
@@ -168,7 +168,7 @@ class TocsinError(Exception):
         return (f"{words} " if words else "", place)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same report for tools: condition, message, place, hint."""
+        """The report for tools: condition, message, place, hint."""
         place = self.where if isinstance(self.where, Place) else None
         violated = {} if self.violates is None else {"restriction": self.violates}
         return violated | {
@@ -602,7 +602,7 @@ class TooMuchSearchError(MatchError):
 
 
 class TooMuchMemoryError(MatchError):
-    """What a task found takes more memory than it may."""
+    """The matches of a task take more memory than they may."""
 
 
 class UserFunctionError(MatchError):
@@ -671,7 +671,7 @@ class TocsinWarning(UserWarning):
         self.hint = hint
 
     def __str__(self) -> str:
-        """The same shape as an error's report."""
+        """A report in the shape of an error's."""
         return _report(self.condition, self.message, [("", self.where)], self.hint)
 
     def to_dict(self) -> dict[str, Any]:

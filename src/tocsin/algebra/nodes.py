@@ -221,7 +221,7 @@ def event_types(node: Node) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a variable holds: events of these types; one, or a bag; always, or perhaps none."""
+    """The contents of a variable: events of these types; one, or a bag; always, or perhaps none."""
 
     types: tuple[str | None, ...]
     iterated: bool
@@ -233,7 +233,7 @@ Kinds = dict[str, Kind]
 
 @dataclass(frozen=True)
 class Holding:
-    """What the variables of a pattern hold, and how many different events together: `most` None is no limit."""
+    """The contents of the variables of a pattern, and how many different events together: `most` None is no limit."""
 
     kinds: Kinds
     least: int

@@ -70,7 +70,7 @@ class Event(Node):
 
 
 class Order(Enum):
-    """What strictly increases along a sequence: time stamps, ACEL's positions (R7), or time and tie columns (R41)."""
+    """The increasing value along a sequence: time stamp, ACEL's position (R7), or time and tie columns (R41)."""
 
     TIME = "time"
     TIES = "time and tie columns"

@@ -159,5 +159,5 @@ def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:
 
 
 def emitted_column(place: int) -> str:
-    """What `emitting` calls the time (0) and the attributes of an event: none of them meets `start` or `end`."""
+    """The column of `emitting` for the time (0) or an attribute of an event: none of them meets `start` or `end`."""
     return f"__tocsin_e{place}"

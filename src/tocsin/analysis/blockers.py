@@ -50,7 +50,7 @@ class Bag:
         return self._extreme(bound, reach, _is_first(bound.anchor), None)
 
     def over(self, bounds: Iterable[alg.Bound], measure: Measure, origin: str | None = None) -> int | None:
-        """What one side of an absence's window says, given what each of its bounds says; `origin` is bound.
+        """The bound of one side of an absence's window, from the measure of each of its bounds; `origin` is bound.
 
         A bound whose anchor has no event says nothing; those whose anchor surely has one all hold. Where it
         is not known which anchors have an event, one of them has: the largest bound holds.
@@ -110,7 +110,7 @@ def plus(bound: int | None, offset: int) -> int | None:
 
 @dataclass(frozen=True)
 class AbsentDistances:
-    """What is known of an absent event, if it blocks a match of one alternative."""
+    """The distances of an absent event that blocks a match of one alternative."""
 
     absence: alg.Around
     reach: dict[str, int]  # v → the largest `v.ts − n.ts`; missing when unbounded

@@ -31,7 +31,7 @@ LITERALS: dict[type, DataType] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """What the names in an expression stand for."""
+    """The meaning of the names in an expression."""
 
     # The type of a reference; it raises a `TocsinError` when there is no such attribute.
     attribute: Callable[[ex.Attribute], DataType]

@@ -26,7 +26,7 @@ MOST_ABSENCES = 100
 
 @dataclass(frozen=True)
 class Variables:
-    """What conditions may speak of."""
+    """The variables that conditions may name."""
 
     positive: dict[str, alg.Kind]
     negated: dict[str, str]

@@ -161,11 +161,11 @@ class Rate:
 
     @property
     def of_key(self) -> Arrivals:
-        """What is known of the events of one key."""
+        """The curve of the events of one key."""
         return self if self.per_key is None else Least((self, self.per_key))
 
     def of_all(self, live_keys: int | None) -> Arrivals | None:
-        """What is known of all events together, given how many keys are live at once; None when nothing is."""
+        """The curve of all events together, given how many keys are live at once; None when it does not follow."""
         if self.is_per_key:
             return None if live_keys is None else Copies(self, live_keys)
         if self.per_key is not None and live_keys is not None:

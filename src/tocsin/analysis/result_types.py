@@ -68,7 +68,7 @@ def accepts(wanted: Takes, given: DataType) -> bool:
 
 
 def result_type(gives: Gives, found: list[DataType]) -> DataType:
-    """What a function gives for arguments of these types."""
+    """The type of the result of a function with arguments of these types."""
     match gives:
         case Gives.INTEGER:
             return types.INTEGER

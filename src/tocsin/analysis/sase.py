@@ -95,7 +95,7 @@ def finished(
 
 
 def window_problems(window: ast.Window | None, every: ast.Window | None) -> errors.Problems:
-    """What is wrong with the sizes of WITHIN (R37) and EVERY."""
+    """The errors in the sizes of WITHIN (R37) and EVERY."""
     problems = errors.Problems()
     of_within = "`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0."
     for each, if_empty, if_long in (
@@ -260,7 +260,7 @@ def null_warnings(pattern: alg.Node) -> Iterator[errors.TocsinWarning]:
 
 
 def window_warnings(window: ast.Window | None) -> Iterator[errors.TocsinWarning]:
-    """What the author of a window may want to know."""
+    """Warn of a slide, which changes nothing."""
     if window is not None and window.slide_us is not None:
         yield errors.TocsinWarning(
             "SLIDE_IGNORED",

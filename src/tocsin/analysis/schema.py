@@ -139,7 +139,7 @@ class _Binder:
     # --- attributes ---
 
     def _environment(self, absence: alg.Around | None = None) -> Environment:
-        """What names mean in a condition; that of an absence knows its negated variable too."""
+        """The meaning of names in a condition; in that of an absence, of its negated variable too."""
         held = dict(self.held)
         if absence is not None:
             held[absence.variable] = tuple(schema for schema in self.schemas.values() if schema.type == absence.type)

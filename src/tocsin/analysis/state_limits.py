@@ -87,7 +87,7 @@ def _described(store: Store, size: int | None) -> str:
 
 
 def _missing(store: Store, limit: Limit, emitted: Collection[str]) -> tuple[str, str]:
-    """What is not known of a store, and how it can be told."""
+    """The missing fact about a store, and how to declare it."""
     kind = store.event_type
     if store.lifetime_us is None:
         return f"nothing bounds how long `{store.variable}` matters", "add a window"

@@ -33,7 +33,7 @@ class Binder:
     checks: bool = True  # whether conditions are checked on the way
 
     def held(self, node: alg.Node) -> Held:
-        """What the events of each variable look like; the conditions below are checked on the way."""
+        """The schemas of the events of each variable; the conditions below are checked on the way."""
         match node:
             case alg.Event() | alg.NextOf():
                 return {node.variable: self._of_type(node.type)}
@@ -75,7 +75,7 @@ class Binder:
                 raise errors.unknown_node(node, "The check of attributes")
 
     def inference(self, held: Held) -> Inference:
-        """What finds the types of expressions where the variables hold this."""
+        """The inference of types where the variables hold these events."""
         return Inference(Environment(lambda reference: self.attribute(reference, held)), self.problems)
 
     def attribute(self, reference: ex.Attribute, held: Held) -> DataType:
@@ -116,7 +116,7 @@ class Binder:
         return (self.schemas[event_type],) if event_type in self.schemas else ()
 
     def _trimmed(self, node: alg.Project, name: str, attributes: tuple[str, ...], held: Held) -> tuple[Schema, ...]:
-        """What PROJECT leaves of the events of a variable."""
+        """The schemas that PROJECT leaves of the events of a variable."""
         inference = self.inference(held)
         for attribute in attributes:
             if held[name] and self.checks:

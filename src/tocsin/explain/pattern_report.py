@@ -1,4 +1,4 @@
-"""What is known of a query before anything runs: all that is wrong with it, lifetimes, keys and sizes."""
+"""The report on a query before anything runs: all its errors, lifetimes, keys and sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SMALLER = "shorten the window, or declare rates per key with `live_keys=` (`--li
 
 @dataclass(frozen=True)
 class Demands:
-    """What a live query is to keep; see `Pattern.check`."""
+    """The demands on a live query; see `Pattern.check`."""
 
     rates: Mapping[str, Any] | None = None
     lateness: str | dt.timedelta | None = None
@@ -94,7 +94,7 @@ def checked(
 def tie_problems(
     ties: Sequence[str], schemas: Mapping[str, Mapping[str, Any]], types: Collection[str]
 ) -> Iterator[errors.TocsinError]:
-    """What is wrong with tie columns: every event type has them, and their values have an order."""
+    """The errors in tie columns: every event type has them, and their values have an order."""
     for name in ties:
         found: dict[str, DataType] = {}
         for kind in (kind for kind in types if kind in schemas):

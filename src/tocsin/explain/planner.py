@@ -92,7 +92,7 @@ def _row(option: Option, choice: Choice) -> tuple[str, ...]:
 
 
 def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
-    """What runs on these inputs, and why."""
+    """The plan on these inputs, and the reasons for it."""
     refusal = unsupported(prepared.query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
@@ -110,7 +110,7 @@ def plan_without_inputs(
     strategy: str,
     statistics: Statistics | None,
 ) -> dict[str, str]:
-    """What would run, as far as the query alone decides it."""
+    """The plan as far as the query alone decides it."""
     refusal = unsupported(query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}

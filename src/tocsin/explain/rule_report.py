@@ -1,4 +1,4 @@
-"""What is known of a program before it runs: all that is wrong with it, strata, lifetimes and sizes of its rules."""
+"""The report on a program before it runs: all its errors, strata, lifetimes and sizes of its rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tocsin.reports import sections
 
 @dataclass(frozen=True)
 class RuleReport:
-    """What is known of one rule."""
+    """The report on one rule."""
 
     rule: Rule
     network: Network
@@ -68,7 +68,7 @@ class RuleReport:
 
 @dataclass(frozen=True, repr=False)
 class RulesReport:
-    """What is known of a program before anything runs."""
+    """The report on a program before anything runs."""
 
     program: Program
     rules: tuple[RuleReport, ...]  # the rules, by stratum
@@ -254,7 +254,7 @@ def _rule_reports(
 
 
 def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: bool = False) -> dict[str, Rate]:
-    """What was declared of the rates of a program's events."""
+    """The declared rates of a program's events."""
     problems = errors.Problems()
     outside = list(sources(program))
     if rates is not None and not isinstance(rates, Mapping):

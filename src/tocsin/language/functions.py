@@ -14,7 +14,7 @@ from tocsin.language import expressions as ex
 
 
 class Takes(Enum):
-    """What an argument must be."""
+    """The kinds of arguments that a parameter takes."""
 
     NUMBER = "a number"
     MAGNITUDE = "a number or an interval"
@@ -26,7 +26,7 @@ class Takes(Enum):
 
 
 class Gives(Enum):
-    """What comes out, seen from what went in."""
+    """The type of a result, by the types of the arguments."""
 
     SAME = "the type of the arguments"
     FIRST = "the type of the first argument"
@@ -60,7 +60,7 @@ class Function:
         return None if self.is_variadic else len(self.takes)
 
     def parameter(self, position: int) -> Takes:
-        """What the argument at a position, counted from 0, must be."""
+        """The kind of argument at a position, counted from 0."""
         return self.takes[min(position, len(self.takes) - 1)]
 
     @property
@@ -139,7 +139,7 @@ AGGREGATES: dict[str, AggregateFunction] = {
 
 
 def call_problem(call: ex.Call) -> errors.TocsinError | None:
-    """What is wrong with the name or the number of arguments of a call; the types need a schema.
+    """The error in the name or the number of arguments of a call; their types need a schema.
 
     >>> print(call_problem(ex.Call("sqrtt", (ex.Literal(4),))))
     [UNKNOWN_FUNCTION] There is no function `sqrtt`.

@@ -84,7 +84,7 @@ class Monoid:
         return self.finish(total)
 
     def guarded(self, name: str) -> Monoid:
-        """The same, with functions whose faults are told as the user's; one for each name."""
+        """The aggregate with functions that report faults as the user's; one for each name."""
         if name not in self._guarded:
             self._guarded[name] = Monoid(
                 zero=self.zero,

@@ -66,7 +66,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the planner decided, and why."""
+    """The decision of the planner, and its reason."""
 
     strategy: str | None  # the chosen one; None when every engine refuses
     reason: str  # one sentence

@@ -1,4 +1,4 @@
-"""What a strategy costs, in CPU-seconds, from expected sizes and measured speeds.
+"""The cost of a strategy in CPU-seconds, from expected sizes and measured speeds.
 
 The constants were measured with Spark 4.3 on two cores, 10 M rows of which 6 M pass the filter. Their ratios carry over
 to other machines better than they do themselves, and a choice needs only ratios.

@@ -34,7 +34,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What to expect of a query on data with these statistics."""
+    """Expected sizes of a query on data with these statistics."""
 
     query: alg.Query
     network: Network

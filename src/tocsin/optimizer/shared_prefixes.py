@@ -1,4 +1,4 @@
-"""What the patterns of several queries begin with in common: found once, every one of them goes on from there.
+"""Common beginnings of the patterns of several queries: found once, every one of them goes on from there.
 
 code        theory
 ----        ------
@@ -28,7 +28,7 @@ class Prefix:
 
 
 def prefixes(queries: Sequence[alg.Query]) -> list[Prefix]:
-    """What queries begin with in common, the shorter before the longer; a query goes on from its longest."""
+    """The common beginnings of queries, the shorter before the longer; a query goes on from its longest."""
     groups: dict[Hashable, list[int]] = {}
     sizes: dict[Hashable, int] = {}
     for number, query in enumerate(queries):

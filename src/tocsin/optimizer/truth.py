@@ -1,4 +1,4 @@
-"""What conditions always or never say: constants, conditions that are never TRUE, attributes that are never NULL.
+"""Facts that conditions imply: constants, conditions that are never TRUE, attributes that are never NULL.
 
 `folded` computes what an expression says of constants. It is exact in three-valued logic, but a reference that falls
 away takes its choice of events along: a conjunct on an unbound variable holds vacuously (R1), a constant does not. So
@@ -25,7 +25,7 @@ COMPUTE: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
 
 
 def choice_of(expression: ex.Expression) -> frozenset[tuple[str, object]]:
-    """What decides which events a conjunct speaks of, and when `next` may test it: references and aggregates.
+    """The references and aggregates that decide which events a conjunct speaks of, and when `next` may test it.
 
     >>> choice_of(ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Attribute("a", ("y",))))
     frozenset({('a', <Each.PLAIN: ''>)})

@@ -36,7 +36,7 @@ from tocsin.source import Place
 
 @dataclass(frozen=True)
 class Reads:
-    """What is known of the arrivals of a rule's variables: all events, and those that one match can choose from."""
+    """The arrivals of a rule's variables, where known: of all events, and of those that one match can choose from."""
 
     of_all: Mapping[str, Arrivals]
     of_key: Mapping[str, Arrivals]
@@ -88,7 +88,7 @@ def _as_bag(closure: Closure, reference: str, group: tuple[str, ...], reads: Rea
 
 @dataclass(frozen=True)
 class JoinStores:
-    """What one join of a chain, in the order of the text, would keep: matches so far, and events to join them with."""
+    """The stores of one join of a chain, in the order of the text: matches so far, and events to join them with."""
 
     variable: str
     left: int
@@ -183,7 +183,7 @@ def emitted(
 
 
 def reads_of(rule: Rule, known: Mapping[str, Arrivals | None], live_keys: int | None = None) -> Reads:
-    """What is known of the arrivals of each variable of a rule."""
+    """The arrivals of each variable of a rule, as far as they are known."""
     of_all: dict[str, Arrivals] = {}
     of_key: dict[str, Arrivals] = {}
     has_key = common_keys(rule.query, keys(rule.query)) != ()

@@ -27,7 +27,7 @@ class Windows:
 
 @dataclass
 class Constraints:
-    """What `when` says."""
+    """The constraints of `when`."""
 
     conditions: list[ex.Expression] = field(default_factory=list)  # the distances between positive variables
     windows: dict[str, Windows] = field(default_factory=dict)  # those of absences and gatherings, by variable

@@ -1,4 +1,4 @@
-"""What a program declares: modules put together, every name once, templates with their types."""
+"""The declarations of a program: modules put together, every name once, templates with their types."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Declarations:
 
     @cached_property
     def kinds(self) -> list[str]:
-        """What a pattern can be of."""
+        """The names that a pattern can be of."""
         return [*self.templates, *self.definitions]
 
     @cached_property

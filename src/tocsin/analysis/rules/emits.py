@@ -29,7 +29,7 @@ class Emitter:
 
     @property
     def problems(self) -> errors.Problems:
-        """What is wrong so far."""
+        """The errors found so far."""
         return self.scope.problems
 
     def emits(self, pattern: alg.Node) -> tuple[alg.Emit, ...]:

@@ -1,4 +1,4 @@
-"""What a live program keeps in all: one store per stratum and event type, and what other engines would need."""
+"""The state of a live program: one store per stratum and event type, beside the stores of other engines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Compared:
-    """What a rule keeps, here and elsewhere; None is not known."""
+    """The state of a rule, here and elsewhere; None is not known."""
 
     rule: str
     here: int | None  # events, each once
@@ -60,7 +60,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class ProgramState:
-    """What all rules of a program keep together."""
+    """The state of all rules of a program together."""
 
     # Stratum and store: an event that several variables or rules of a stratum read is kept once.
     stores: tuple[tuple[int, Store], ...]
@@ -122,7 +122,7 @@ def rule_sizes(
     lateness_us: int = 0,
     live_keys: int | None = None,
 ) -> Iterator[SizeReport]:
-    """What each rule keeps: its events, for as long as those it reads with them may still be emitted."""
+    """The stores of each rule: its events, for as long as those it reads with them may still be emitted."""
     ahead = {name: delay.early_us for name, delay in when.items()}
     for rule in rules:
         yield size_report(

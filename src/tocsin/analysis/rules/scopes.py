@@ -21,7 +21,7 @@ LISTED = {"min": "least", "max": "greatest"}
 
 @dataclass(frozen=True)
 class Registry:
-    """What the user has registered, by name."""
+    """User-defined functions and reference tables, by name."""
 
     functions: Mapping[str, Function] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
@@ -161,7 +161,7 @@ def _aggregate(node: rx.Invoke, scope: Scope) -> ex.Expression:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the names at one place of a rule stand for."""
+    """The meaning of names at one place of a rule."""
 
     own: str | None  # the variable whose attributes need no name before them; None in `then`
     visible: Mapping[str, ast.Pattern]  # the variables bound here, and their patterns

@@ -41,7 +41,7 @@ class Value:
         return self._alias
 
     def alias(self, name: str) -> Value:
-        """The same value under the name of a RETURN column."""
+        """Name the value as a RETURN column."""
         return Value(self._expression, name)
 
     def __repr__(self) -> str:

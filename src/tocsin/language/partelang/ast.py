@@ -41,7 +41,7 @@ class Template(Written):
 
 @dataclass(frozen=True)
 class Reference(Written):
-    """What a pattern is of: a template, or a named pattern with its arguments."""
+    """The base of a pattern: a template, or a named pattern with its arguments."""
 
     name: str
     arguments: tuple[Expression, ...] = ()
@@ -65,7 +65,7 @@ class Definition(Written):
 
 
 class Sort(Enum):
-    """What a pattern asks for: one event, that there is none, or all of them. The value is its prefix."""
+    """The three sorts of patterns: one event, no event, or all events. The value is the prefix."""
 
     ONE = ""
     NO = "no"

@@ -229,7 +229,7 @@ def _parts(source: Source) -> Iterator[tuple[int, Source]]:
 
 
 def _problem(part: Source, whole: Source, start: int) -> errors.QuerySyntaxError | None:
-    """What is wrong with a part, told at its place in the whole."""
+    """The error in a part, at its place in the whole."""
     try:
         _program(part)
     except errors.QuerySyntaxError as error:
