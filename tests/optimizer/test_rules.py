@@ -193,7 +193,7 @@ def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
 def test_what_all_variables_have_in_common_becomes_a_partition(text: str, left: str) -> None:
     query = partition_by_keys(query_of(text), Facts(SCHEMAS))
     assert "k" in query.partition.same
-    assert " AND ".join(print_expression(conjunct) for conjunct in query).conjuncts == left
+    assert " AND ".join(print_expression(conjunct) for conjunct in query.conjuncts) == left
 
 
 @pytest.mark.parametrize(
