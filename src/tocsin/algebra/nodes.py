@@ -219,6 +219,9 @@ def event_types(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
+# --- variables ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Kind:
     """The contents of a variable: events of these types; one, or a bag; always, or perhaps none."""

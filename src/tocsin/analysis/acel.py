@@ -116,6 +116,8 @@ class Conditions:
         return errors.AmbiguousReferenceError(message, where=node.where, hint=hint)
 
 
+# --- formulas -------------------------------------------------------------------------------------
+
 BY_POSITION = alg.Order.POSITION
 
 
@@ -230,6 +232,9 @@ def unknown_variable(owner: str, name: str, bound: dict[str, alg.Kind], where: W
 
 def _twice(message: str, where: Where, also: tuple[str, Where] | None = None) -> errors.DuplicateColumnError:
     return errors.DuplicateColumnError(message, where=where, also=also, hint="keep one of the two, or rename it.")
+
+
+# --- queries --------------------------------------------------------------------------------------
 
 
 def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:

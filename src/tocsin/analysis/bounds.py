@@ -182,6 +182,9 @@ def _product(one: _Linear, two: _Linear) -> _Linear | None:
     return None
 
 
+# --- the order of a pattern -----------------------------------------------------------------------
+
+
 def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
     """Pairs (x, y) such that, whenever a match binds both, all events of x are before all of y.
 

@@ -264,6 +264,9 @@ def negative_cycle(variables: Sequence[str], edges: Sequence[Edge], window: Edge
     return tuple(reversed(cycle))
 
 
+# --- bounds that contradict each other ------------------------------------------------------------
+
+
 def contradiction(cycle: tuple[Edge, ...], where: Where) -> errors.ContradictoryDistancesError:
     """The error for a pattern none of whose alternatives any events can satisfy."""
     edge, sentence = _explain(cycle)

@@ -113,6 +113,8 @@ class Least(_Composed):
         return min(choice.within(us) for choice in self.choices)
 
 
+# --- declared rates -------------------------------------------------------------------------------
+
 SECOND_US = 1_000_000
 _RATE = re.compile(
     r"(?P<events>\d+(_\d+)*(\.\d+)?)\s*(/|per)\s*((?P<number>\d+(\.\d+)?)\s*)?(?P<unit>[a-z]+)"

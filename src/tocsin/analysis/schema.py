@@ -28,6 +28,7 @@ from tocsin.language import expressions as ex
 from tocsin.source import Where
 
 TIME_KINDS = (Kind.TIMESTAMP, Kind.INTEGER)
+Schemas = Mapping[str, Mapping[str, str | DataType]]  # event type → attribute → its type, or Spark's name of it
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,13 @@ class BoundQuery:
         return self.time_type.kind is Kind.INTEGER
 
 
-def rebound(
-    bound: BoundQuery, query: alg.Query, more: Mapping[str, Mapping[str, str | DataType]] | None = None
-) -> BoundQuery:
+def rebound(bound: BoundQuery, query: alg.Query, more: Schemas | None = None) -> BoundQuery:
     """Another query over the same events, such as one with another RETURN; `more` are attributes added to them."""
     schemas = {name: {**schema.attributes, **(more or {}).get(name, {})} for name, schema in bound.schemas.items()}
     return bind(query, schemas, time=dict(bound.time))
 
 
-def bind(
-    query: alg.Query,
-    schemas: Mapping[str, Mapping[str, str | DataType]],
-    *,
-    time: str | Mapping[str, str] = "ts",
-) -> BoundQuery:
+def bind(query: alg.Query, schemas: Schemas, *, time: str | Mapping[str, str] = "ts") -> BoundQuery:
     """Check a query against the schemas of its event types.
 
     `time` is the time attribute, or that of each event type.
@@ -85,7 +79,7 @@ def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list
 @dataclass
 class _Binder:
     query: alg.Query
-    given: Mapping[str, Mapping[str, str | DataType]]
+    given: Schemas
     time: str | Mapping[str, str]
     problems: errors.Problems = field(default_factory=errors.Problems)
 
@@ -269,7 +263,8 @@ def _places(pattern: alg.Node) -> dict[str, Where]:
     return places
 
 
-Schemas = Mapping[str, Mapping[str, str | DataType]]
+# --- the clock -----------------------------------------------------------------------------------
+
 TIMES = (Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
 
 

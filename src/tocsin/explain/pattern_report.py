@@ -195,6 +195,8 @@ def reported(
     )
 
 
+# --- schemas --------------------------------------------------------------------------------------
+
 SCHEMA_HINT = "write `{'ts': 'timestamp', 'amount': 'double'}` for each event type."
 
 

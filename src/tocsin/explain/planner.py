@@ -91,6 +91,9 @@ def _row(option: Option, choice: Choice) -> tuple[str, ...]:
     return (option.strategy, mark, "not known" if option.cost is None else str(option.cost))
 
 
+# --- what runs ------------------------------------------------------------------------------------
+
+
 def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
     """The plan on these inputs, and the reasons for it."""
     refusal = unsupported(prepared.query)
@@ -141,6 +144,9 @@ def network_text(distances: Network) -> str:
     x, y = pair
     what = f"{x} may repeat for ever" if x == y else f"{x} and {y} may lie arbitrarily far apart"
     return f"{distances}\nunbounded: {what}"
+
+
+# --- what rules share -----------------------------------------------------------------------------
 
 
 def sharing_text(program: Program) -> str:

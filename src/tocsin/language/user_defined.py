@@ -194,6 +194,8 @@ def registered(aggregates: Mapping[str, Monoid] | None) -> dict[str, Monoid]:
     return known
 
 
+# --- functions and tables -------------------------------------------------------------------------
+
 NAME = re.compile(r"[^\W\d]\w*")
 
 

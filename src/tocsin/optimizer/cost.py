@@ -145,10 +145,10 @@ def join_cost(
     for closure in estimate.network.alternatives:
         order = orders.get(frozenset(closure.variables), closure.variables)
         for name in order:
-            parts["scan"] += _scanned(estimate, _types(closure, name), shared_input) / MILLION * speeds.scan
+            parts["scan"] += _scanned(estimate, estimate.types_in(closure, name), shared_input) / MILLION * speeds.scan
         for place in range(1, len(order)):
             left = 2 * estimate.tuples(closure, _in_text_order(closure, order[:place])) / MILLION
-            right = estimate.candidates(order[place], _types(closure, order[place])) / MILLION
+            right = estimate.candidates(order[place], estimate.types_in(closure, order[place])) / MILLION
             parts["shuffle"] += left * (speeds.shuffle + place * width * speeds.shuffle_column) + speeds.stage
             parts["shuffle"] += right * (speeds.shuffle + width * speeds.shuffle_column)
             parts["sort"] += (left + right) * speeds.sort
@@ -173,13 +173,11 @@ def _scanned(estimate: Estimate, types: tuple[str | None, ...], shared_input: bo
     return sum(estimate.statistics.count(kind or "") for kind in types)
 
 
-def _types(closure: Closure, variable: str) -> tuple[str | None, ...]:
-    return tuple(kind for name, kind in closure.alternative.types if name == variable)
-
-
 def _in_text_order(closure: Closure, names: Order) -> tuple[str, ...]:
     return tuple(name for name in closure.variables if name in names)
 
+
+# --- the order of joins ---------------------------------------------------------------------------
 
 MOST_EXHAUSTIVE = 6
 Order = tuple[str, ...]
@@ -241,6 +239,8 @@ class _Search:
             if other != name and (keyed or near or any({name, other} == {one for one, _ in ends} for ends in equal)):
                 yield other
 
+
+# --- time slices ----------------------------------------------------------------------------------
 
 DEFAULT_SPANS = 16  # without statistics a slice is this many spans wide: a halo of 6 %
 WIDEST_SPANS = 64  # wider slices save no more than a hundredth of the rows

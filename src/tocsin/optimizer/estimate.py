@@ -95,7 +95,7 @@ class Estimate:
     def _starts(self, closure: Closure) -> float:
         singles = self.singles(closure)
         first = singles[0] if singles else closure.variables[0]
-        return self.candidates(first, self._types_in(closure, first))
+        return self.candidates(first, self.types_in(closure, first))
 
     def per_start(self, closure: Closure, *, heaviest: bool = False) -> float:
         """The expected number of matches per event of the first variable."""
@@ -125,7 +125,7 @@ class Estimate:
         """The expected number of ways to choose one event for each of these variables, conditions included."""
         size = 1.0
         for name in names:
-            size = _product(size, self.candidates(name, self._types_in(closure, name)))
+            size = _product(size, self.candidates(name, self.types_in(closure, name)))
         further = len(names) - 1
         if further > 0:
             share = min(1.0, self.span_us(closure, names) / self.statistics.duration_us)
@@ -133,12 +133,13 @@ class Estimate:
             size *= share**further * orders / math.factorial(further) * self.meeting(heaviest=heaviest) ** further
         return size * self.selectivity(names)
 
-    def _types_in(self, closure: Closure, variable: str) -> tuple[str | None, ...]:
+    def types_in(self, closure: Closure, variable: str) -> tuple[str | None, ...]:
+        """The event types of a variable in one alternative."""
         return tuple(kind for name, kind in closure.alternative.types if name == variable)
 
     def per_window(self, closure: Closure, variable: str, *, heaviest: bool = False) -> float:
         """The expected number of candidates of a variable within the span of a match, in its partition."""
-        there = self.candidates(variable, self._types_in(closure, variable))
+        there = self.candidates(variable, self.types_in(closure, variable))
         share = min(1.0, self.span_us(closure) / self.statistics.duration_us)
         return there * share * self.meeting(heaviest=heaviest)
 

@@ -15,6 +15,7 @@ from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 from typing import Any
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.query_parts import is_plain, is_plain_choice
@@ -124,8 +125,7 @@ def is_never_true(conjunct: ex.Expression, bound: frozenset[str]) -> bool:
     return not mentioned or (is_plain_choice(conjunct) and mentioned <= bound)
 
 
-Path = tuple[str, ...]
-Member = tuple[str, Path]
+# --- NULLs ----------------------------------------------------------------------------------------
 
 # Functions that have a value although an argument is NULL (`language.functions`).
 LENIENT = frozenset({"coalesce", "nullif", "greatest", "least"})

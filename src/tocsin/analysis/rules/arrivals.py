@@ -141,6 +141,9 @@ def in_text_order(query: alg.Query) -> tuple[str, ...]:
     return tuple(sorted(places, key=lambda name: places[name]))
 
 
+# --- emitted events -------------------------------------------------------------------------------
+
+
 def with_derived(program: Program, rates: Mapping[str, Rate], live_keys: int | None = None) -> dict[str, Arrivals]:
     """The arrivals of all types, as far as they follow; a type from inside and outside has the sum of both."""
     known: dict[str, Arrivals | None] = dict(rates)

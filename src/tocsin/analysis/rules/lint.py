@@ -113,6 +113,9 @@ class _Equalities:
         return self._root(left) == self._root(right)
 
 
+# --- domains --------------------------------------------------------------------------------------
+
+
 def mixed_domains(rule: Rule, templates: Mapping[str, Template]) -> Iterator[errors.TocsinWarning]:
     """One warning for each comparison and each emitted value of two different domains."""
     types = rule.types

@@ -159,6 +159,9 @@ def _aggregate(node: rx.Invoke, scope: Scope) -> ex.Expression:
     return found
 
 
+# --- scopes ---------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Scope:
     """The meaning of names at one place of a rule."""

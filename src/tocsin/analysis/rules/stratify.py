@@ -110,6 +110,8 @@ def _unstratified(cycle: list[Edge]) -> errors.TocsinError:
     )
 
 
+# --- delays ---------------------------------------------------------------------------------------
+
 NEVER_US = 1 << 62  # longer than any distance
 
 

@@ -15,34 +15,15 @@ from tocsin.language.situation import SIGNS
 RESERVED_TYPES = ("SEQ", "AND", "OR", "NOT")
 
 # The first words of clauses; no variable is named so without backquotes.
-CLAUSES = tuple(
-    ["PARTITION", "WHERE", "WITHIN", "SEMANTICS", "AFTER", "OUTPUT", "RETURN", "GROUP", "HAVING", "EVERY", "WITH"]
-)
+CLAUSES = (
+    "PARTITION", "WHERE", "WITHIN", "SEMANTICS", "AFTER", "OUTPUT", "RETURN", "GROUP", "HAVING", "EVERY", "WITH",
+)  # fmt: skip
 
 # No name in a condition is written so without backquotes, unless a dot follows.
 RESERVED_IN_CONDITIONS = (
-    *CLAUSES,
-    *[
-        "PATTERN",
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-        "BETWEEN",
-        "LIKE",
-        "IS",
-        "AS",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-        "NULL",
-        "TRUE",
-        "FALSE",
-        "DISTINCT",
-    ],
-)
+    *CLAUSES, "PATTERN", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "AS", "CASE", "WHEN", "THEN", "ELSE", "END",
+    "NULL", "TRUE", "FALSE", "DISTINCT",
+)  # fmt: skip
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -67,6 +48,8 @@ def quoted(name: str, reserved: re.Pattern[str] | None = None) -> str:
     plain = _WORD.fullmatch(name) and not (reserved and reserved.fullmatch(name))
     return name if plain else "`" + name.replace("`", "``") + "`"
 
+
+# --- what may be expected -------------------------------------------------------------------------
 
 _VALUES = {
     "NAME", "QUOTED", "NUMBER", "STRING", "TRUE", "FALSE", "NULL", "_TIMESTAMP", "_DATE", "_INTERVAL", "NEXT", "_CASE",
