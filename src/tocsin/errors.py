@@ -33,8 +33,6 @@ MOST_NAMES = 60
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like a mistyped one, if any is like it at all.
 
-    Examples
-    --------
     >>> nearest("acount", ["account", "amount"])
     'account'
     >>> nearest("qqq", ["account"]) is None
@@ -76,8 +74,6 @@ def did_you_mean(name: str, known: Iterable[str], owner: str) -> Advice:
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
     """A text cut in its middle, so that it can be read.
 
-    Examples
-    --------
     >>> shortened("the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' is too long", 30)
     "the string 'xxxxxxxx … s too long"
     """
@@ -242,8 +238,6 @@ class InternalError(TocsinError, RuntimeError):
 def unknown_node(node: object, layer: str) -> InternalError:
     """The error of a layer that has no case for the class of a node: a new operator, added elsewhere first.
 
-    Examples
-    --------
     >>> print(unknown_node(object(), "The optimizer"))
     [INTERNAL] The optimizer has no case for `object`.
     """
@@ -579,8 +573,6 @@ class NumberTooLargeError(MatchError):
     def of_match(cls, function: str) -> NumberTooLargeError:
         """An aggregate over the events of one match does not fit.
 
-        Examples
-        --------
         >>> print(NumberTooLargeError.of_match("sum"))
         [NUMBER_TOO_LARGE] SUM over the events of a match is beyond 64 bits.
         Hint: add up doubles instead: `SUM(b.x * 1.0)`.
