@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tocsin.algebra import nodes as alg
 from tocsin.analysis.temporal import Network
-from tocsin.optimizer.choose import choose
-from tocsin.optimizer.statistics import Statistics
 from tocsin.optimizer.text import planner_sections, rules_text
-from tocsin.plan.joins.build import plan
-from tocsin.plan.joins.describe import describe
-from tocsin.plan.prepare import distances_of, rewritten
-from tocsin.plan.strategies import STRATEGIES, unsupported, weighed
-from tocsin.plan.strategies.join import Join
+from tocsin.plan.plan import Plan
+from tocsin.plan.strategies import unsupported
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
@@ -22,43 +16,19 @@ if TYPE_CHECKING:
 
 def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
     """What runs on these inputs, and why."""
-    refusal = unsupported(prepared.query)
-    if refusal is not None:
-        return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    if prepared.inputs.is_streaming:
-        return {"Rules": rules_text(prepared.plan.rule.rewrites), "Stream": prepared.describe_stream()}
-    parts = planner_sections(prepared.plan.rule.rewrites, prepared.options.known, prepared.choice)
-    parts["Strategy"] += f"\n{prepared.describe()}"
-    return parts
+    if not prepared.inputs.is_streaming or unsupported(prepared.query) is not None:
+        return plan_sections(prepared.plan, prepared.describe)
+    return {"Rules": rules_text(prepared.plan.rule.rewrites), "Stream": prepared.describe_stream()}
 
 
-def plan_without_inputs(
-    query: alg.Query,
-    time: str | Mapping[str, str],
-    clock: str,
-    strategy: str,
-    statistics: Statistics | None,
-) -> dict[str, str]:
-    """What would run, as far as the query alone decides it."""
-    refusal = unsupported(query)
+def plan_sections(plan: Plan, describe: Callable[[], str]) -> dict[str, str]:
+    """A plan and the reasons for it; `describe` tells what runs."""
+    refusal = unsupported(plan.query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    query, fired = rewritten(query, clock)
-    distances = distances_of(query, clock)
-    choice = choose(query, distances, weighed(query, strategy), statistics, strategy=strategy, time=clock)
-    parts = planner_sections(fired, statistics, choice)
-    chosen = STRATEGIES.get(choice.strategy or "")
-    if isinstance(chosen, Join) and chosen.refuses(query) is None:
-        joins = plan(
-            query,
-            distances.closure,
-            order=lambda names: choice.join_orders.get(frozenset(names), ()),
-            prefilter=None if chosen.is_sliding else choice.prefilter,
-            sliding=chosen.is_sliding,
-        )
-        parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
-    elif chosen is not None and (text := chosen.describe_query(query, choice.slice_us if statistics else None)):
-        parts["Strategy"] += f"\n{text}"
+    parts = planner_sections(plan.rule.rewrites, plan.options.known, plan.choice)
+    text = describe()
+    parts["Strategy"] += f"\n{text}" if text else ""
     return parts
 
 
