@@ -10,7 +10,6 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import is_formula
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import check_unit
 from tocsin.analysis.attributes import Schema
@@ -25,12 +24,11 @@ from tocsin.analysis.state_limits import parse_limit, require_within
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, common_type
 from tocsin.analysis.variable_schemas import differing
-from tocsin.optimizer.rules import Facts
-from tocsin.optimizer.rules.infer_window import infer_window
-from tocsin.options import check_live_keys, check_rates, microseconds
+from tocsin.options import Options, check_live_keys, check_rates, microseconds
 from tocsin.physical.wording import missing, unordered
-from tocsin.plan.prepare import distances_of, types_of
-from tocsin.plan.strategies import KERNEL, unsupported
+from tocsin.plan.plan import unbound_plan
+from tocsin.plan.prepare import types_of
+from tocsin.plan.strategies import AUTOMATON, unsupported
 from tocsin.reports import CheckReport
 
 SMALLER = "shorten the window, or declare rates per key with `live_keys=` (`--live-keys`)."
@@ -53,20 +51,19 @@ def checked(
     demands: Demands,
     *,
     time: str | Mapping[str, str],
-    clock: str,
     type: str,
     warnings: tuple[errors.TocsinWarning, ...],
     ties: Sequence[str] = (),
     time_unit: str | None = None,
 ) -> CheckReport:
-    """Check a query against schemas; see `Pattern.check`. `clock` is the time attribute all types share, if any.
+    """Check a query against schemas; see `Pattern.check`.
 
     Without schemas (None), the report has all but the columns of the result.
     """
     query = ordered_by_ties(query) if ties else query
     if schemas is None:
         check_unit(time_unit)
-        return reported(query, demands, None, errors.Problems(), clock=clock, warnings=warnings)
+        return reported(query, demands, None, errors.Problems(), time=time, warnings=warnings)
     given = schemas_of(schemas, alg.event_types(query.pattern), type)
     problems = errors.Problems(tie_problems(ties, given, alg.event_types(query.pattern)))
     columns: tuple[tuple[str, str], ...] = ()
@@ -84,7 +81,7 @@ def checked(
         demands,
         columns,
         problems,
-        clock=clock,
+        time=time,
         is_integer=is_integer,
         schemas=known,
         warnings=warnings,
@@ -146,15 +143,16 @@ def reported(
     columns: tuple[tuple[str, str], ...] | None,
     problems: errors.Problems,
     *,
-    clock: str,
+    time: str | Mapping[str, str],
     warnings: tuple[errors.TocsinWarning, ...],
     is_integer: bool = False,
     schemas: Mapping[str, Schema] | None = None,
 ) -> CheckReport:
     """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before."""
     distances, late_us, limit = None, 0, None
+    plan = unbound_plan(query, Options(time=time), schemas, integer_time=is_integer)
     with errors.collecting(problems):
-        distances = distances_of(query, clock, integer_time=is_integer)
+        distances = plan.rule.written_network
         if demands.streaming or demands.max_state is not None:
             distances.require_bounded()
     with errors.collecting(problems):
@@ -169,8 +167,6 @@ def reported(
     assert distances is not None
     lives = lifetimes(query, distances)
     rates = parse_rates(demands.rates)
-    runs_as_automaton = KERNEL.refuses(query) is not None
-    kept = query if is_formula(query) else infer_window(query, Facts(time=clock, integer_time=is_integer))
     sizes = size_report(
         query,
         lives,
@@ -178,7 +174,7 @@ def reported(
         schemas=schemas,
         lateness_us=late_us,
         live_keys=demands.live_keys,
-        least_us=span_of_words(kept, lives) + (query.every_us or 0) if runs_as_automaton else 0,
+        least_us=span_of_words(plan.query, lives) + (query.every_us or 0) if plan.strategy is AUTOMATON else 0,
     )
     if limit is not None:
         require_within(limit, sizes.shared, SMALLER)

@@ -6,28 +6,25 @@ Of a program: what its rules share when they are matched together, scans, shuffl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.formatting import format_us, table
 from tocsin.analysis.rules.declarations import schema_of
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.reach import reach_of, width_us
 from tocsin.optimizer import rules as rewrites
-from tocsin.optimizer.choose import Choice, Option, choose
+from tocsin.optimizer.choose import Choice, Option
 from tocsin.optimizer.rules import RULES
 from tocsin.optimizer.shared_prefixes import Prefix, first_variables, prefixes
 from tocsin.optimizer.statistics import Statistics, spaced
 from tocsin.physical.programs.claims import is_shared, refusals
 from tocsin.plan.groups import groups_of, has_other_keys
-from tocsin.plan.joins.build import plan
-from tocsin.plan.joins.describe import describe
-from tocsin.plan.prepare import bounded, distances_of, rewritten
-from tocsin.plan.strategies import STRATEGIES, unsupported, weighed
-from tocsin.plan.strategies.join import Join
+from tocsin.plan.plan import Plan
+from tocsin.plan.prepare import bounded, rewritten
+from tocsin.plan.strategies import unsupported
 
 if TYPE_CHECKING:
     from tocsin.physical.engine import Prepared
@@ -96,43 +93,19 @@ def _row(option: Option, choice: Choice) -> tuple[str, ...]:
 
 def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
     """The plan on these inputs, and the reasons for it."""
-    refusal = unsupported(prepared.query)
-    if refusal is not None:
-        return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    if prepared.inputs.is_streaming:
-        return {"Rules": rules_text(prepared.plan.rule.rewrites), "Stream": prepared.describe_stream()}
-    parts = planner_sections(prepared.plan.rule.rewrites, prepared.options.known, prepared.choice)
-    parts["Strategy"] += f"\n{prepared.describe()}"
-    return parts
+    if not prepared.inputs.is_streaming or unsupported(prepared.query) is not None:
+        return plan_sections(prepared.plan, prepared.describe)
+    return {"Rules": rules_text(prepared.plan.rule.rewrites), "Stream": prepared.describe_stream()}
 
 
-def plan_without_inputs(
-    query: alg.Query,
-    time: str | Mapping[str, str],
-    clock: str,
-    strategy: str,
-    statistics: Statistics | None,
-) -> dict[str, str]:
-    """The plan as far as the query alone decides it."""
-    refusal = unsupported(query)
+def plan_sections(plan: Plan, describe: Callable[[], str]) -> dict[str, str]:
+    """A plan and the reasons for it; `describe` returns what runs."""
+    refusal = unsupported(plan.query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
-    query, fired = rewritten(query, clock)
-    distances = distances_of(query, clock)
-    choice = choose(query, distances, weighed(query, strategy), statistics, strategy=strategy, time=clock)
-    parts = planner_sections(fired, statistics, choice)
-    chosen = STRATEGIES.get(choice.strategy or "")
-    if isinstance(chosen, Join) and chosen.refuses(query) is None:
-        joins = plan(
-            query,
-            distances.closure,
-            order=lambda names: choice.join_orders.get(frozenset(names), ()),
-            prefilter=None if chosen.is_sliding else choice.prefilter,
-            sliding=chosen.is_sliding,
-        )
-        parts["Strategy"] += f"\n{describe(joins, query.partition, time)}"
-    elif chosen is not None and (text := chosen.describe_query(query, choice.slice_us if statistics else None)):
-        parts["Strategy"] += f"\n{text}"
+    parts = planner_sections(plan.rule.rewrites, plan.options.known, plan.choice)
+    text = describe()
+    parts["Strategy"] += f"\n{text}" if text else ""
     return parts
 
 

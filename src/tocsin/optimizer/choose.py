@@ -37,7 +37,7 @@ MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
 
 
-def _is_a_filter(query: alg.Query) -> bool:
+def is_filter(query: alg.Query) -> bool:
     """Whether a match is one event that nothing else decides about."""
     has_absence = any(True for _ in alg.absences_in(query.pattern))
     return is_free(query) and not has_absence and _is_one_event(query.pattern)
@@ -240,7 +240,7 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         best = min(priced, key=lambda name: priced[name])
         others = [name for name in priced if name != best]
         return best, "the cheapest by the statistics" if others else "the only one that runs it"
-    if JOIN in able and _is_a_filter(query):
+    if JOIN in able and is_filter(query):
         return JOIN, "a match is one event: nothing is joined, and no event is sent anywhere"
     if KERNEL in able:
         return KERNEL, "one scan and one shuffle find any number of events, where every join reads and shuffles again"

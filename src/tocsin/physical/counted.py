@@ -8,14 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from tocsin.algebra import nodes as alg
 from tocsin.expressions import interpret
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import Totals
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
+from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.sliced.counting import TOTALS, WINDOW, added_up, counting
-from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import task_of
+from tocsin.plan.manifest import Reader
 
 Known = dict[ex.Expression, Any]
 
@@ -23,7 +25,9 @@ Known = dict[ex.Expression, Any]
 def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
     """The window if there are windows, and the values of RETURN, for every group or for all."""
     needs = needs_of(keys_of(trend.kernel.query, trend.machine))
-    table, layout = shipped(trend.kernel, events, needs, ties=ties, id=None)
+    reader = Reader(trend.kernel, needs, ties=tuple(ties), with_digests=False)
+    manifest, table = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
+    (layout,) = manifest.layouts
     counted = list(task_of(counting(trend, layout)).run(table)) if table.num_rows else []
     return answered(trend, pa.Table.from_batches(counted) if counted else None)
 

@@ -109,7 +109,7 @@ class Prepared:
         if bound is self.bound:
             return self.plan, inputs
         options = replace(self.options, strategy=KERNEL.name, slice_us=self.plan.slice_us)
-        return replace(self.plan, rule=replace(self.plan.rule, bound=bound), options=options), inputs
+        return replace(self.plan, rule=replace(self.plan.rule, query=bound.query, types=bound), options=options), inputs
 
     @property
     def is_only_joined_by_keys(self) -> bool:

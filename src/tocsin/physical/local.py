@@ -14,7 +14,6 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.algebra.tree_text import to_text
 from tocsin.analysis import formatting
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import unit_of
@@ -22,19 +21,20 @@ from tocsin.analysis.types import Kind
 from tocsin.kernels.limits import check_memory
 from tocsin.kernels.trends.trend import trend
 from tocsin.options import Options
+from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.counted import rows_over_all
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.results import Result, grouped
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.layout import Layout
-from tocsin.physical.sliced.needs import brought, needed
-from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.wording import missing, unordered, untimed
+from tocsin.plan import layout as names
 from tocsin.plan.constructs import LOCALLY
+from tocsin.plan.layout import Layout
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import brought, needed
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies import STRATEGIES, TREND, searching, unsupported
 from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
@@ -94,9 +94,10 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     needs = brought(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
-    table, layout = shipped(search, events, needs, ties=ties, id=id)
+    manifest, table = ship([Reader(search, needs, id, tuple(ties))], events, named=named)
+    (layout,) = manifest.layouts
     most, memory = options.max_matches_per_start, options.task_bytes
-    task = task_of(Member(search, layout, id is not None, to_text(query)), most=most, memory=memory)
+    task = task_of(Member(search, layout, id is not None), most=most, memory=memory)
     asked = search.aggregates
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
     found = pa.Table.from_batches(kept_batches(task.run(table), memory), schema)

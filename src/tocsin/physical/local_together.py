@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.shared import common, flagging
+from tocsin.kernels.shared import common
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.physical.arrow_scan import ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.local import events_of, kept_batches
 from tocsin.physical.results import Result
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.needs import needed
 from tocsin.physical.sliced.places import RULE, placed, schema_of
-from tocsin.physical.sliced.plain import shipped_together
 from tocsin.physical.sliced.worker import Member, Task, search_groups
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import needed
 from tocsin.plan.prepare import prepare
 
 
@@ -68,11 +68,13 @@ def match_together(
         needed(bound.query, {name: attributes_of(bound.held[name]) for name in bound.query.variables})
         for bound in bounds
     ]
-    table, layouts = shipped_together(flagging(sources, kernels), kernels, events, needs, [*ids.values()])
+    readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids.values(), strict=True)]
+    manifest, table = ship(readers, events, named=types, sources=sources)
+    layouts = manifest.layouts
     held: list[pa.DataType] = []
     places = [placed(types_of(table.schema, layout), held) for layout in layouts]
     members = [
-        Member(search, layout, id is not None, to_text(search.query), number, own)
+        Member(search, layout, id is not None, number, own)
         for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
     ]
     task = Task(search_groups(sources, kernels, members, [None] * len(members)), max_matches_per_start, max_task_memory)

@@ -21,9 +21,9 @@ from tocsin.kernels.trends.totals import too_large
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.counted import group_name
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.gather import as_array
 from tocsin.physical.sliced.order import place_of
+from tocsin.plan import layout as names
 
 Bags = dict[str, list[dict[str, Any]]]
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags

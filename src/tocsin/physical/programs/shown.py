@@ -11,7 +11,6 @@ from tocsin.language import expressions as ex
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.joint import Searched
 from tocsin.physical.sliced.matches import bindings_of
 from tocsin.physical.sliced.places import RULE
@@ -19,6 +18,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Kind, Value
+from tocsin.plan import layout as names
 
 
 def bindings_in(searched: Searched, number: int, rule: Rule) -> dict[str, Binding | Bag]:

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 
 from tocsin.kernels.model import WORD_BITS
 from tocsin.kernels.reach import Reach
-from tocsin.physical.sliced.layout import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition, select
+from tocsin.plan.layout import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
 
 LEAST_US, MOST_US = -(2**63), 2**63 - 1
 NOBODY = F.array().cast("array<bigint>")

@@ -21,6 +21,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tocsin import errors
+from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Matches, Rows, Source
@@ -29,9 +30,9 @@ from tocsin.kernels.shared import SharedLoops
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions, types_of
-from tocsin.physical.sliced.layout import BITS, KEY_AT, PASSED_ON, Layout
 from tocsin.physical.sliced.places import in_places, passed_on, types_passed_on
 from tocsin.physical.sliced.rows import NullableArray, array_of, integers, rows_of, shared_rows
+from tocsin.plan.layout import BITS, KEY_AT, PASSED_ON, Layout
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,6 @@ class Member:
         The meaning of the columns of rows.
     has_id
         Whether a column identifies events, so that no two matches are equal.
-    text
-        The query, for messages.
     number
         The number of its matches in a result of several searches.
     places
@@ -59,7 +58,6 @@ class Member:
     search: Search
     layout: Layout
     has_id: bool = False
-    text: str = ""
     number: int = 0
     places: tuple[int, ...] | None = None
 
@@ -261,5 +259,5 @@ def _described(table: pa.Table, group: SearchGroup) -> str:
         where += f", partition {', '.join(map(repr, keys))} and others" if keys else ""
     except Exception:
         where = "in rows that cannot be read"
-    texts = "\n".join(member.text for member in group.members)
+    texts = "\n".join(to_text(member.search.query) for member in group.members)
     return f"{where}, of the {'query' if len(group.members) == 1 else 'queries'}:\n{texts}"

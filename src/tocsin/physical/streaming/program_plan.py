@@ -22,13 +22,14 @@ from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.programs.claims import asks_frame
-from tocsin.physical.sliced.layout import Layout
-from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
-from tocsin.physical.streaming.emitting import Emission, Insertion, Reader
+from tocsin.physical.streaming.emitting import Emission, Insertion
 from tocsin.physical.streaming.rules import LiveRule, Stratum
 from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
+from tocsin.plan.layout import Layout
+from tocsin.plan.manifest import Manifest
+from tocsin.plan.needs import Needs, needed
 from tocsin.plan.prepare import BoundRule, distances_of, prepare
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
@@ -161,8 +162,7 @@ class Plan:
 
     def step(
         self,
-        layouts: Sequence[Layout],
-        needs: Sequence[Needs],
+        manifest: Manifest,
         places: Sequence[tuple[int, ...]],
         schemas: Mapping[str, pa.Schema],
         lateness_us: tuple[int, ...],
@@ -176,8 +176,10 @@ class Plan:
 
         Parameters
         ----------
-        layouts, needs, places
-            Of every rule: what the columns of rows mean to it, what its matches hold, and where the result has that.
+        manifest
+            What is shipped of events.
+        places
+            Of every rule, where the result has the variables of its matches.
         schemas
             The columns of every event type that the rules read.
         lateness_us
@@ -194,7 +196,7 @@ class Plan:
         asked = self.asked
         rules = [
             self._live(number, layout, own, schemas, result)
-            for number, (layout, own) in enumerate(zip(layouts, places, strict=True))
+            for number, (layout, own) in enumerate(zip(manifest.layouts, places, strict=True))
         ]
         strata = sorted({rule.stratum for rule in asked.rules})
         return Step(
@@ -203,7 +205,7 @@ class Plan:
                 for stratum in strata
             ),
             lateness_us,
-            self._insertion(layouts, needs, schemas),
+            self._insertion(manifest, schemas),
             asked.template,
             most,
             memory,
@@ -226,7 +228,7 @@ class Plan:
             emissions.append(Emission(emit.type, self._prepared(emitting(rule, emit)).bound, names, schema))
         search = self.kernels[number]
         return LiveRule(
-            Member(search, layout, asked.id_of(rule) is not None, to_text(search.query), number, places),
+            Member(search, layout, asked.id_of(rule) is not None, number, places),
             self.due(number),
             delay_us=self.delays[number],
             is_shown=rule.name in asked.shown,
@@ -246,26 +248,19 @@ class Plan:
     def _is_alone(self, search: Search) -> bool:
         return search.needs_order or search.compares_ties or self.asked.is_aggregate
 
-    def _insertion(
-        self, layouts: Sequence[Layout], needs: Sequence[Needs], schemas: Mapping[str, pa.Schema]
-    ) -> Insertion | None:
-        derived = set(self.asked.timed.emitted)
-        readers = [number for number, rule in enumerate(self.asked.rules) if derived & set(rule.reads)]
-        if not readers:
+    def _insertion(self, manifest: Manifest, schemas: Mapping[str, pa.Schema]) -> Insertion | None:
+        types = [name for name in self.asked.timed.emitted if name in self.asked.reads]
+        if not types:
             return None
-        types = dict.fromkeys(
-            name for number in readers for name in alg.event_types(self.kernels[number].query.pattern)
-        )
         # What asks a DataFrame is asked of events from outside, before they travel.
-        sources = (
+        sources = tuple(
             replace(
                 source, conditions=tuple(each for each in source.conditions if not any(map(asks_frame, each.walk())))
             )
-            for source in self.sources
+            for source in manifest.sources
         )
         return Insertion(
-            tuple(sources),
-            tuple(Reader(self.kernels[number], needs[number], layouts[number]) for number in readers),
+            replace(manifest, sources=sources),
             {name: schemas[name] for name in types},
             {name: self.asked.time[name] for name in types},
         )

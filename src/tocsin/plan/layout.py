@@ -16,8 +16,9 @@ next    the number of the event's type, where a kernel asks for it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +30,6 @@ TYPE = "__tocsin_type"
 KEY = "__tocsin_key"  # never shipped: read from the bits
 TEXT = "__tocsin_text"
 POSITION = "__tocsin_position"  # what orders all events, where FIRST or LAST looks for one among all matches
-TAKES_PART = "__tocsin_takes_part"
 CLOCK = "__tocsin_clock"  # of rows that take no part in a stream: their time
 SOURCE = "__tocsin_source"  # of a stream: the number of the DataFrame, and above it that of a type with a rate
 TYPE_AT = 16
@@ -62,6 +62,11 @@ def variable(number: int) -> str:
 def value(number: int) -> str:
     """The column of what is asked of a bag that does not travel."""
     return f"__tocsin_f{number}"
+
+
+def position(time: Any, ties: Iterable[Any], kind: Any, text: Any) -> dict[str, Any]:
+    """The parts of a position by name, in the order in which they count."""
+    return {"time": time, **{f"tie{number}": tie for number, tie in enumerate(ties)}, "type": kind, "text": text}
 
 
 def member(number: int) -> str:

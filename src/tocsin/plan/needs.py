@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.attributes import Schema, attributes_of
+from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
-from tocsin.physical.sliced.layout import POSITION
+from tocsin.plan.layout import POSITION
 
 Needs = Mapping[str, tuple[str, ...]]
 
@@ -35,6 +38,15 @@ def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[s
         + (POSITION,) * (name in placed)
         for name in query.variables
         if name in found
+    }
+
+
+def attributes_by_variable(query: alg.Query, schemas: Mapping[str, Schema]) -> dict[str, tuple[str, ...]]:
+    """The attributes that the events of each variable may have."""
+    held = variable_schemas(query.pattern, schemas)
+    return {
+        name: tuple(one for one in attributes_of(held[name]) if not one.startswith(RESERVED_PREFIX))
+        for name in query.variables
     }
 
 
