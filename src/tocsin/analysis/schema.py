@@ -23,7 +23,7 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, Kind, column_type, common_type
-from tocsin.analysis.variable_schemas import Binder, Held, differing
+from tocsin.analysis.variable_schemas import Binder, VariableSchemas, differing
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 
@@ -42,7 +42,7 @@ class BoundQuery:
     # What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per variable.
     columns: tuple[tuple[str, DataType], ...]
     # What the events of each variable look like: their types, and what PROJECT and AGG leave and make.
-    held: Held = field(default_factory=dict)
+    held: VariableSchemas = field(default_factory=dict)
 
     @property
     def has_integer_time(self) -> bool:

@@ -20,7 +20,7 @@ from tocsin.analysis.result_types import aggregate_type
 from tocsin.analysis.types import DataType, Kind, column_type, common_type
 from tocsin.language import expressions as ex
 
-Held = Mapping[str, tuple[Schema, ...]]
+VariableSchemas = Mapping[str, tuple[Schema, ...]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Binder:
     is_strict: bool  # whether every type a variable may hold must have an attribute, or one of them
     checks: bool = True  # whether conditions are checked on the way
 
-    def held(self, node: alg.Node) -> Held:
+    def held(self, node: alg.Node) -> VariableSchemas:
         """The schemas of the events of each variable; the conditions below are checked on the way."""
         match node:
             case alg.Event() | alg.NextOf():
@@ -74,11 +74,11 @@ class Binder:
             case _:
                 raise errors.unknown_node(node, "The check of attributes")
 
-    def inference(self, held: Held) -> Inference:
+    def inference(self, held: VariableSchemas) -> Inference:
         """The inference of types where the variables hold these events."""
         return Inference(Environment(lambda reference: self.attribute(reference, held)), self.problems)
 
-    def attribute(self, reference: ex.Attribute, held: Held) -> DataType:
+    def attribute(self, reference: ex.Attribute, held: VariableSchemas) -> DataType:
         """The type of a reference."""
         if reference.variable not in held:
             raise errors.UnknownVariableError(
@@ -104,7 +104,7 @@ class Binder:
             )
         return common
 
-    def exact(self, reference: ex.Attribute, held: Held) -> DataType:
+    def exact(self, reference: ex.Attribute, held: VariableSchemas) -> DataType:
         """The type of the column that holds an attribute of the events of a variable, once it is checked."""
         kinds = [kind for schema in held[reference.variable] if (kind := schema.inside(reference.path)) is not None]
         return column_type(kinds) or self.attribute(reference, held)
@@ -115,7 +115,9 @@ class Binder:
             return tuple(self.schemas.values())
         return (self.schemas[event_type],) if event_type in self.schemas else ()
 
-    def _trimmed(self, node: alg.Project, name: str, attributes: tuple[str, ...], held: Held) -> tuple[Schema, ...]:
+    def _trimmed(
+        self, node: alg.Project, name: str, attributes: tuple[str, ...], held: VariableSchemas
+    ) -> tuple[Schema, ...]:
         """The schemas that PROJECT leaves of the events of a variable."""
         inference = self.inference(held)
         for attribute in attributes:
@@ -130,7 +132,7 @@ class Binder:
             for shape in held[name]
         )
 
-    def _derived(self, node: alg.Derive, held: Held) -> Schema:
+    def _derived(self, node: alg.Derive, held: VariableSchemas) -> Schema:
         """The event that AGG adds to its variable."""
         return Schema(
             node.variable,
@@ -139,7 +141,7 @@ class Binder:
             is_derived=True,
         )
 
-    def _folded(self, node: ex.Aggregate, held: Held) -> DataType:
+    def _folded(self, node: ex.Aggregate, held: VariableSchemas) -> DataType:
         """The exact type of a value that AGG computes."""
         before = len(self.problems)
         found = self.inference(held).type_of(node)
@@ -148,7 +150,7 @@ class Binder:
         return aggregate_type(node, self.exact(node.argument, held))
 
 
-def variable_schemas(pattern: alg.Node, schemas: Mapping[str, Schema]) -> Held:
+def variable_schemas(pattern: alg.Node, schemas: Mapping[str, Schema]) -> VariableSchemas:
     """The schemas of the events of every variable of a pattern that was bound before."""
     return Binder(schemas, errors.Problems(), is_strict=False, checks=False).held(pattern)
 
@@ -162,7 +164,9 @@ def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:
     return ex.Aggregate(fold.function, argument, fold.distinct, fold.monoid, where=where)
 
 
-def _joined(reference: ex.Attribute, held: Held, problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
+def _joined(
+    reference: ex.Attribute, held: VariableSchemas, problems: list[errors.TocsinError]
+) -> list[errors.TocsinError]:
     """One error for an attribute that none of several kinds of events has."""
     if len(problems) < 2:
         return problems
