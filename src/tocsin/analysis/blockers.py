@@ -132,27 +132,11 @@ def absent_distances(
     back: dict[str, int] = {}
     written = [each for each in conditions if name in (each.start, each.end)]
     for other in bag.variables:
-        conditions_there = [each for each in written if _partner(each, name) in bag.sure | {other}]
-        out = smallest(
-            [
-                _from_lower(absence, bag, other, local),
-                *(
-                    plus(_between(bag, each.end, other), each.most_us)
-                    for each in conditions_there
-                    if each.start == name
-                ),
-            ]
-        )
-        into = smallest(
-            [
-                _to_upper(absence, bag, other, local),
-                *(
-                    plus(_between(bag, other, each.start), each.most_us)
-                    for each in conditions_there
-                    if each.end == name
-                ),
-            ]
-        )
+        there = [each for each in written if _partner(each, name) in bag.sure | {other}]
+        after = [plus(_between(bag, each.end, other), each.most_us) for each in there if each.start == name]
+        before = [plus(_between(bag, other, each.start), each.most_us) for each in there if each.end == name]
+        out = smallest([_from_lower(absence, bag, other, local), *after])
+        into = smallest([_to_upper(absence, bag, other, local), *before])
         if out is not None:
             reach[other] = out
         if into is not None:
