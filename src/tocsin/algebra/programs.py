@@ -50,6 +50,15 @@ class Rule:
     stratum: int = 0  # a rule reads only what rules of lower strata emit, and what comes from outside
     where: Where = field(default=None, compare=False, repr=False, kw_only=True)
 
+    def changed(self, query: alg.Query, change: Callable[[ex.Expression], ex.Expression]) -> Rule:
+        """The rule over another query, with `change` applied to the expressions of its emissions."""
+
+        def emission(emit: alg.Emit) -> alg.Emit:
+            values = tuple((name, change(value)) for name, value in emit.values)
+            return replace(emit, part=query.pattern, at=change(emit.at), values=values)
+
+        return replace(self, query=query, emits=tuple(map(emission, self.emits)))
+
     @property
     def types(self) -> dict[str, str]:
         """The event type of each variable, absent and gathered ones too."""
@@ -117,16 +126,7 @@ def _timed(rule: Rule, time: str | Mapping[str, str]) -> Rule:
         return replace(node, path=(column,))
 
     pattern = map_expressions(rule.query.pattern, lambda each: each.transform(change))
-    emits = tuple(
-        replace(
-            emit,
-            part=pattern,
-            at=emit.at.transform(change),
-            values=tuple((name, value.transform(change)) for name, value in emit.values),
-        )
-        for emit in rule.emits
-    )
-    return replace(rule, query=replace(rule.query, pattern=pattern), emits=emits)
+    return rule.changed(replace(rule.query, pattern=pattern), lambda each: each.transform(change))
 
 
 def map_expressions(node: alg.Node, change: Callable[[ex.Expression], ex.Expression]) -> alg.Node:

@@ -21,22 +21,10 @@ from tocsin.source import Where
 
 # Names of types that a text may use, and Spark's. Every other name is a domain: its values are what the data holds.
 TYPES = {
-    "Integer": "bigint",
-    "Int": "bigint",
-    "Long": "bigint",
-    "String": "string",
-    "Text": "string",
-    "Boolean": "boolean",
-    "Double": "double",
-    "Float": "double",
-    "Real": "double",
-    "Number": "double",
-    "Decimal": "decimal",
-    "Amount": "decimal",
-    "Timestamp": "timestamp",
-    "Date": "date",
-    "Binary": "binary",
-}
+    "Integer": "bigint", "Int": "bigint", "Long": "bigint", "String": "string", "Text": "string", "Boolean": "boolean",
+    "Double": "double", "Float": "double", "Real": "double", "Number": "double", "Decimal": "decimal",
+    "Amount": "decimal", "Timestamp": "timestamp", "Date": "date", "Binary": "binary",
+}  # fmt: skip
 
 Loader = Callable[[str], str | None]
 
