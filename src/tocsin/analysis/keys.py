@@ -60,6 +60,17 @@ class Keys:
         ]
         return tuple(sorted((one[1], other[1]) for one, other in both_ways if (one[0], other[0]) == (x, y)))
 
+    def shared_by(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
+        """The attributes that are equal, under one name, in both variables of each of these pairs."""
+        wanted = {frozenset(pair) for pair in pairs}
+        equal: dict[str, set[frozenset[str]]] = {}
+        for each in self.classes:
+            equal |= {path[0]: set() for _, path in each.members if len(path) == 1 and path[0] not in equal}
+            for one, other in each.equalities:
+                if one[1] == other[1] and len(one[1]) == 1:
+                    equal[one[1][0]].add(frozenset({one[0], other[0]}))
+        return [name for name, found in equal.items() if wanted <= found]
+
     def __str__(self) -> str:
         """A table: one line per key."""
         rows: list[tuple[str, ...]] = [(name, "all variables", "PARTITION BY") for name in self.partition]

@@ -61,16 +61,17 @@ def choices(
 def _one_by_one(closure: Closure, order: Sequence[str], reads: Reads) -> int | None:
     total = 1
     for place, name in enumerate(order[1:], 1):
-        lengths = [
-            most - least
-            for before in order[:place]
-            for least, most in [closure.distance(before, name)]
-            if least is not None and most is not None
-        ]
-        if not lengths or name not in reads.of_key:
+        window_us = shortest_window_us(closure, order[:place], name)
+        if window_us is None or name not in reads.of_key:
             return None
-        total *= reads.of_key[name].within(min(lengths))
+        total *= reads.of_key[name].within(window_us)
     return total
+
+
+def shortest_window_us(closure: Closure, known: Iterable[str], name: str) -> int | None:
+    """The length of the shortest window in which an event of a variable lies, seen from events of known ones."""
+    distances = [closure.distance(each, name) for each in known]
+    return min((most - least for least, most in distances if least is not None and most is not None), default=None)
 
 
 def _as_bag(closure: Closure, reference: str, group: tuple[str, ...], reads: Reads) -> int | None:

@@ -89,17 +89,7 @@ def _keys(program: Program, query: alg.Query) -> list[str]:
         template = program.templates.get(kind.types[0] or "")
         names = [] if kind.iterated or template is None else [each.name for each in template.attributes]
     else:
-        classes = keys(query).classes
-        paths = dict.fromkeys(path for each in classes for _, path in each.members if len(path) == 1)
-        equal = {
-            (path, frozenset({one[0], other[0]}))
-            for each in classes
-            for one, other in each.equalities
-            for path in paths
-            if one[1] == other[1] == path
-        }
-        pairs = [frozenset(pair) for pair in combinations(single, 2)]
-        names = [path[0] for path in paths if all((path, pair) in equal for pair in pairs)]
+        names = keys(query).shared_by(combinations(single, 2))
     return [name for name in names if all(_agrees(each, name, single) for each in around)]
 
 

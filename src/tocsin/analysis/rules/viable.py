@@ -33,8 +33,8 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Rule
 from tocsin.analysis.rates import Arrivals, as_float
-from tocsin.analysis.rules.arrivals import in_text_order
-from tocsin.analysis.temporal import Closure, network
+from tocsin.analysis.rules.arrivals import in_text_order, shortest_window_us
+from tocsin.analysis.temporal import network
 
 INBOX = 3
 
@@ -120,22 +120,14 @@ def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = F
         left = [before for before in order[:place] if before in chain]
         kind = "join" if name in chain else "not" if isinstance(around[name], alg.Absent) else "all"
         once = pairs_once and place == 1
-        node = _two_inputs(kind, name, left_rate, rates[name], _window(closure, left, name), once=once)
+        window_us = shortest_window_us(closure, left, name)
+        assert window_us is not None  # every pair of a rule has a finite distance (S5, S7)
+        node = _two_inputs(kind, name, left_rate, rates[name], window_us, once=once)
         nodes.append(node)
         left_rate = node.rate
     nodes += [Node("production", emit.type, left_rate, 1) for emit in rule.emits]
     nodes += [] if rule.emits else [Node("terminal", rule.name, left_rate, 0)]
     return Viable(tuple(nodes))
-
-
-def _window(closure: Closure, left: list[str], name: str) -> int:
-    lengths = [
-        most - least
-        for before in left
-        for least, most in [closure.distance(before, name)]
-        if least is not None and most is not None
-    ]
-    return min(lengths)  # every pair of a rule has a finite distance (S5, S7)
 
 
 def _two_inputs(kind: str, name: str, left_rate: Fraction, right_rate: Fraction, window_us: int, *, once: bool) -> Node:

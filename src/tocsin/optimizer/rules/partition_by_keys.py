@@ -44,17 +44,10 @@ def _shared(query: alg.Query, schemas: Mapping[str, Schema]) -> Iterator[str]:
     together = bound_together(query)
     if any(len(each.sure) < 2 for each in together):
         return
-    classes = keys(query, schemas).classes
-    for path in dict.fromkeys(path for each in classes for _, path in each.members if len(path) == 1):
-        equal = {
-            frozenset({one[0], other[0]})
-            for each in classes
-            for one, other in each.equalities
-            if one[1] == other[1] == path
-        }
-        connects = all(frozenset(pair) in equal for each in together for pair in combinations(each.variables, 2))
-        if connects and all(_agrees(query, absence, path) for absence in alg.absences_in(query.pattern)):
-            yield path[0]
+    pairs = (pair for each in together for pair in combinations(each.variables, 2))
+    for name in keys(query, schemas).shared_by(pairs):
+        if all(_agrees(query, absence, (name,)) for absence in alg.absences_in(query.pattern)):
+            yield name
 
 
 def _agrees(query: alg.Query, absence: alg.Absent, path: Path) -> bool:
