@@ -164,7 +164,7 @@ class Plan:
 
     def describe(self) -> str:
         """What runs, in words; before there are inputs, as far as the query alone shows it, or nothing."""
-        if self.rule.types is None and self.choice.strategy is None:
+        if self.rule.types is None and self.strategy.refuses(self.query) is not None:
             return ""
         if self.rule.types is None and self.strategy.form is not Form.JOINS:
             return self.strategy.describe_query(self.query, self.slice_us) or ""
