@@ -19,7 +19,7 @@ from tocsin.cli.session import reading
 from tocsin.explain.check import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.registered import Function
-from tocsin.physical.programs.claims import refusals
+from tocsin.plan.programs import refusals
 from tocsin.plan.strategies import refused_on_streams
 
 if TYPE_CHECKING:

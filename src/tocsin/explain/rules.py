@@ -36,8 +36,8 @@ from tocsin.explain.check import tie_problems
 from tocsin.explain.schemas import schemas_of
 from tocsin.explain.sharing import sharing_text
 from tocsin.options import check_live_keys, microseconds
-from tocsin.physical.programs.claims import refusals, refused_on_streams
 from tocsin.plan.prepare import distances_of
+from tocsin.plan.programs import refusals, refused_on_streams
 from tocsin.reports import sections
 
 

@@ -10,9 +10,8 @@ from tocsin.analysis.durations import format_us
 from tocsin.analysis.rules.declarations import schema_of
 from tocsin.kernels.reach import reach_of, width_us
 from tocsin.optimizer.prefixes import Prefix, first_variables, prefixes
-from tocsin.physical.programs.claims import is_shared, refusals
-from tocsin.plan.groups import groups_of, has_other_keys
 from tocsin.plan.prepare import bounded, rewritten
+from tocsin.plan.programs import groups_of, has_other_keys, is_shared, refusals
 
 
 def sharing_text(program: Program) -> str:
