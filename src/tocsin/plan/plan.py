@@ -93,6 +93,11 @@ class Plan:
         return STRATEGIES[self.choice.strategy or KERNEL.name]
 
     @property
+    def warning(self) -> str | None:
+        """Advice against too many matches, where statistics lead to expect them."""
+        return None if self.options.known is None else self.choice.warning
+
+    @property
     def _on_a_stream(self) -> Strategy:
         wanted = self.options.strategy
         return STRATEGIES[wanted] if wanted in STRATEGIES and wanted != TREND.name else searching(self.query)
