@@ -240,8 +240,8 @@ class Pattern:
         made = prepared(self.query, inputs, options)
         if form == "compact":
             return made.compact(self.query)
-        if made.choice.warning is not None:
-            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.choice.warning), stacklevel=2)
+        if made.plan.warning is not None:
+            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.plan.warning), stacklevel=2)
         return made.matches()
 
     def enumerate(self, row: Any) -> Iterator[dict[str, Any]]:

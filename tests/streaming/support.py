@@ -25,8 +25,7 @@ from tocsin.optimizer.rules import Facts, optimize
 from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import named
-from tocsin.physical.counted import answered
-from tocsin.physical.results import Result, grouped
+from tocsin.physical.results import Result, answered, grouped
 from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.rows import array_of, integers

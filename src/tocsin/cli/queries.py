@@ -19,7 +19,7 @@ from tocsin.cli.session import reading
 from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.user_defined import Function
-from tocsin.physical.programs.claims import refusals
+from tocsin.plan.programs import refusals
 from tocsin.plan.strategies import refused_on_streams
 
 if TYPE_CHECKING:
@@ -67,8 +67,15 @@ def compiled(
 ) -> Query:
     """The pattern or program of a file; its warnings are shown, not raised.
 
-    `schemas` finds the schemas of the event types of a pattern: where its names are wrong, the error then lists wrong
-    attributes too.
+    Parameters
+    ----------
+    given
+        The options of the command.
+    tables
+        Of a program: the rows of its reference tables.
+    schemas
+        Of a pattern: finds the schemas of its event types. Where its names are wrong, the error then lists wrong
+        attributes too.
     """
     text, name, language = read_text(given["file"], given["language"])
     with warnings.catch_warnings():

@@ -20,10 +20,9 @@ from tocsin.optimizer.choose import Choice, Option
 from tocsin.optimizer.rules import RULES
 from tocsin.optimizer.shared_prefixes import Prefix, first_variables, prefixes
 from tocsin.optimizer.statistics import Statistics, spaced
-from tocsin.physical.programs.claims import is_shared, refusals
-from tocsin.plan.groups import groups_of, has_other_keys
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import bounded, rewritten
+from tocsin.plan.programs import groups_of, has_other_keys, is_shared, refusals
 from tocsin.plan.strategies import unsupported
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from tocsin.analysis.types import DataType
 from tocsin.explain.pattern_report import schemas_of, tie_problems
 from tocsin.explain.planner import sharing_text
 from tocsin.options import check_live_keys, microseconds
-from tocsin.physical.programs.claims import refusals, refused_on_streams
 from tocsin.plan.prepare import distances_of
+from tocsin.plan.programs import refusals, refused_on_streams
 from tocsin.reports import sections
 
 

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.attributes import Schema, attributes_of, column_types, types_with
-from tocsin.analysis.types import INTEGER, STRING, TIMES, DataType, Kind, struct_of
+from tocsin.analysis.attributes import Schema, column_types, types_with
+from tocsin.analysis.types import INTEGER, NULL, STRING, TIMES, DataType, Kind, struct_of
 from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import Carried, Held, Source
@@ -80,7 +80,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Tie:
-    """A column that orders events of one instant."""
+    """A column that orders events of one instant; of type NULL where its values are of several types."""
 
     attribute: str
     type: DataType
@@ -223,11 +223,15 @@ class EventTypes:
         The time column of each.
     others
         The attributes of types that no pattern names, whose events count for positions.
+    numbers_ties
+        Whether the scan has all events and numbers tie columns of several types, so that only those that meet are
+        compared.
     """
 
     schemas: Mapping[str, Schema]
     times: Mapping[str, str]
     others: Mapping[str, Schema] = field(default_factory=dict)
+    numbers_ties: bool = False
 
     @property
     def every(self) -> tuple[Schema, ...]:
@@ -245,6 +249,8 @@ class EventTypes:
         try:
             shape = column_types("tie", self.every, attributes)
         except errors.TypeMismatchError:
+            if self.numbers_ties:
+                return tuple(Tie(name, NULL) for name in attributes)
             shown = [
                 "struct<" + ",".join(f"{name}:{one.attributes[name].exact}" for name in attributes) + ">"
                 for one in self.every
@@ -305,7 +311,6 @@ class _Builder:
         self.columns: dict[str, Content] = {}
         self.keys: dict[str, str] = {}
         self.digests: dict[str | None, tuple[str, ...]] = {}
-        self.shapes_by_types: dict[tuple[str, ...], Shape] = {}
         self.counts_every_event = not self.is_shared and first.counts_every_event
         partitions = {search.query.partition for search in self.searches}
         self.partition = partitions.pop() if len(partitions) == 1 else alg.Partition()
@@ -400,13 +405,13 @@ class _Builder:
         """The sources of automata are no variables: a condition holds for events of all types, each with its own."""
         if not all(search.has_variables for search in self.searches):
             return {}
-        return {source.variable: self._source_shape(source) for source in self.sources}
+        return {source.variable: self._source_shape(source, source.conditions) for source in self.sources}
 
-    def _source_shape(self, source: Source) -> Shape:
-        if source.types not in self.shapes_by_types:
-            known = [self.events.schemas[name] for name in source.types]
-            self.shapes_by_types[source.types] = column_types(source.variable, known, attributes_of(known))
-        return self.shapes_by_types[source.types]
+    def _source_shape(self, source: Source, expressions: Iterable[ex.Expression]) -> Shape:
+        """The types of the attributes that expressions over an event of a source read."""
+        nodes = (node for expression in expressions for node in expression.walk())
+        read = dict.fromkeys(node.path[0] for node in nodes if isinstance(node, ex.Attribute))
+        return column_types(source.variable, [self.events.schemas[name] for name in source.types], read)
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -527,7 +532,7 @@ class _Builder:
         source = next((one for one in search.sources if one.variable == variable), None)
         if source is None or not search.has_variables:
             return Valued(expression, None)
-        return Valued(expression, self._source_shape(source))
+        return Valued(expression, self._source_shape(source, [expression]))
 
     def _digests(self, id: str | None) -> tuple[str, ...]:
         if id not in self.digests:

@@ -93,6 +93,11 @@ class Plan:
         return STRATEGIES[self.choice.strategy or KERNEL.name]
 
     @property
+    def warning(self) -> str | None:
+        """Advice against too many matches, where statistics lead to expect them."""
+        return None if self.options.known is None else self.choice.warning
+
+    @property
     def _on_a_stream(self) -> Strategy:
         wanted = self.options.strategy
         return STRATEGIES[wanted] if wanted in STRATEGIES and wanted != TREND.name else searching(self.query)
@@ -164,7 +169,7 @@ class Plan:
 
     def describe(self) -> str:
         """What runs, in words; before there are inputs, as far as the query alone shows it, or nothing."""
-        if self.rule.types is None and self.choice.strategy is None:
+        if self.rule.types is None and self.strategy.refuses(self.query) is not None:
             return ""
         if self.rule.types is None and self.strategy.form is not Form.JOINS:
             return self.strategy.describe_query(self.query, self.slice_us) or ""

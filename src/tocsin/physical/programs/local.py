@@ -17,8 +17,8 @@ from tocsin.analysis.types import DataType
 from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.arrow_types import in_type, to_arrow, types_in
+from tocsin.physical.local import match_together
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
-from tocsin.physical.local_together import match_together
 from tocsin.physical.programs.run import RESULT, Run, columns_of, lacks
 
 

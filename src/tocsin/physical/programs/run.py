@@ -25,9 +25,9 @@ from tocsin.analysis.types import INTEGER, NULL, DataType, Kind, common_type
 from tocsin.gaps import Gaps
 from tocsin.language.ast import Selection
 from tocsin.options import Options
-from tocsin.physical.programs.claims import is_shared, refused
 from tocsin.plan.constructs import CONTIGUOUS
 from tocsin.plan.prepare import bounded, prepare
+from tocsin.plan.programs import is_shared, refused
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")

@@ -21,7 +21,6 @@ from tocsin.kernels.searches import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.programs.claims import asks_frame
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
 from tocsin.physical.streaming.emitting import Emission, Insertion
 from tocsin.physical.streaming.rules import LiveRule, Stratum
@@ -31,6 +30,7 @@ from tocsin.plan.layout import Layout
 from tocsin.plan.manifest import Manifest
 from tocsin.plan.needs import Needs, needed
 from tocsin.plan.prepare import BoundRule, distances_of, prepare
+from tocsin.plan.programs import asks_frame
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 

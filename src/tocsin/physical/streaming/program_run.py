@@ -20,12 +20,10 @@ from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, common_kind, resolve
-from tocsin.physical.programs.claims import refused_on_streams
 from tocsin.physical.programs.run import RESULT, Run, check_columns
-from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
-from tocsin.physical.sliced.joint import Searched
+from tocsin.physical.sliced.joint import Searched, shown
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE, placed
@@ -50,6 +48,7 @@ from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.plan import layout as names
 from tocsin.plan.manifest import Manifest, Reader, manifest_of
 from tocsin.plan.needs import attributes_by_variable
+from tocsin.plan.programs import refused_on_streams
 
 
 @dataclass(frozen=True)
