@@ -22,6 +22,7 @@ from itertools import islice
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.blockers import AbsentDistances, Bag, absent_distances, is_local, largest, plus
 from tocsin.analysis.bounds import Clock, Difference, always_before, differences
 from tocsin.analysis.closure import (
@@ -232,6 +233,21 @@ def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_t
     found = _Builder(query, _clock(query, time, integer_time), with_conditions=not has_hidden).network()
     places = {node.variable: node.where for node in query.pattern.walk() if isinstance(node, alg.Event)}
     return replace(found, places=places, has_where=not is_formula(query))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about a query that rewrite rules may use: its schemas and its clock."""
+
+    schemas: Mapping[str, Schema] | None = None  # the schemas of its event types; None before there are inputs
+    # The name of the time attribute, or that of each event type; None where distances are not to be closed.
+    time: str | Mapping[str, str] | None = None
+    integer_time: bool = False  # whether times are integers
+
+    def distances(self, query: alg.Query) -> Network:
+        """The distances between the events of a query, closed."""
+        assert self.time is not None
+        return network(query, self.time, integer_time=self.integer_time)
 
 
 def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) -> Clock:
