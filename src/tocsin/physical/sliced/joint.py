@@ -34,7 +34,8 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Kind, Value
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Manifest, Reader, manifest_of
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.programs import Key, groups_of
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)

@@ -33,6 +33,7 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import kind_of
 from tocsin.plan import layout as names
+from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.layout import Layout
 from tocsin.plan.manifest import (
     Attribute,
@@ -50,7 +51,6 @@ from tocsin.plan.manifest import (
     TypeName,
     Value,
     Word,
-    manifest_of,
 )
 
 WHICH = "__tocsin_which"

@@ -46,7 +46,8 @@ from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Manifest, Reader, manifest_of
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.needs import attributes_by_variable
 from tocsin.plan.programs import refused_on_streams
 
