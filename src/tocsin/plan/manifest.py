@@ -131,45 +131,21 @@ Content = Attribute | Value | Key | Time | Tie | TypeName | Text | Position | Di
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one event ships.
+    """What one event ships."""
 
-    Attributes
-    ----------
-    sources
-        The flags: which events are candidates, and of what.
-    types
-        The event types, in the order of their numbers.
-    partition
-        The partition of all searches; none where they differ.
-    packing
-        What the bits of a row hold.
-    columns
-        The columns beside the bits, by name.
-    layouts
-        What the columns mean to each search.
-    shapes
-        Of each search, the variables whose events its matches bring, and the types of their attributes.
-    source_shapes
-        By source, the types of the attributes that its conditions read; sources that are not there read their own.
-    keys
-        The columns of keys, by attribute.
-    counts_every_event
-        Whether events that are candidates of nothing count for positions.
-    crosses_partitions
-        Whether positions count over all partitions.
-    """
-
-    sources: tuple[Source, ...]
-    types: tuple[str, ...]
-    partition: alg.Partition
-    packing: Packing
-    columns: Mapping[str, Content]
-    layouts: tuple[Layout, ...]
+    sources: tuple[Source, ...]  # the flags: which events are candidates, and of what
+    types: tuple[str, ...]  # the event types, in the order of their numbers
+    partition: alg.Partition  # the partition of all searches; none where they differ
+    packing: Packing  # what the bits of a row hold
+    columns: Mapping[str, Content]  # the columns beside the bits, by name
+    layouts: tuple[Layout, ...]  # what the columns mean to each search
+    # of each search, the variables whose events its matches bring, and the types of their attributes
     shapes: tuple[Mapping[str, Shape], ...]
+    # by source, the types of the attributes that its conditions read; sources that are not there read their own
     source_shapes: Mapping[str, Shape]
-    keys: Mapping[str, str]
-    counts_every_event: bool = False
-    crosses_partitions: bool = False
+    keys: Mapping[str, str]  # the columns of keys, by attribute
+    counts_every_event: bool = False  # whether events that are candidates of nothing count for positions
+    crosses_partitions: bool = False  # whether positions count over all partitions
 
     @property
     def time(self) -> str:
@@ -185,49 +161,25 @@ Search_co = TypeVar("Search_co", bound=Search, covariant=True)
 
 @dataclass(frozen=True)
 class Reader(Generic[Search_co]):
-    """A search that reads rows.
-
-    Attributes
-    ----------
-    search
-        The search.
-    needs
-        The attributes of each variable that its matches bring.
-    id
-        The column that identifies its events, if there is one.
-    ties
-        The columns that order its events of one instant.
-    with_digests
-        Whether its matches are identified by digests of their events.
-    """
+    """A search that reads rows."""
 
     search: Search_co
-    needs: Needs
-    id: str | None = None
-    ties: tuple[str, ...] = ()
-    with_digests: bool = True
+    needs: Needs  # the attributes of each variable that its matches bring
+    id: str | None = None  # the column that identifies its events, if there is one
+    ties: tuple[str, ...] = ()  # the columns that order its events of one instant
+    with_digests: bool = True  # whether its matches are identified by digests of their events
 
 
 @dataclass(frozen=True)
 class EventTypes:
-    """The events that searches read.
+    """The events that searches read."""
 
-    Attributes
-    ----------
-    schemas
-        The attributes of each event type.
-    times
-        The time column of each.
-    others
-        The attributes of types that no pattern names, whose events count for positions.
-    numbers_ties
-        Whether the scan has all events and numbers tie columns of several types, so that only those that meet are
-        compared.
-    """
-
-    schemas: Mapping[str, Schema]
+    schemas: Mapping[str, Schema]  # the attributes of each event type
     times: Mapping[str, str]
+    # the attributes of types that no pattern names, whose events count for positions
     others: Mapping[str, Schema] = field(default_factory=dict)
+    # whether the scan has all events and numbers tie columns of several types, so that only those that meet are
+    # compared
     numbers_ties: bool = False
 
     @property

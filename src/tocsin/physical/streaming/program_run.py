@@ -54,19 +54,12 @@ from tocsin.plan.programs import refused_on_streams
 
 @dataclass(frozen=True)
 class LiveRun:
-    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
+    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers."""
 
-    Attributes
-    ----------
-    program, inputs
-        The program and the user's DataFrames.
-    options
-        The options, in the unit of the times.
-    """
-
+    # program, inputs: the program and the user's DataFrames
     program: Program
     inputs: Any
-    options: Options
+    options: Options  # the options, in the unit of the times
 
     def matches(self, name: str) -> DataFrame:
         """The matches of a rule."""
