@@ -26,6 +26,7 @@ from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.order import as_sorted, end_of
 from tocsin.plan import layout as names
+from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import (
     Attribute,
     Content,
@@ -42,7 +43,6 @@ from tocsin.plan.manifest import (
     TypeName,
     Value,
     Word,
-    manifest_of,
 )
 
 Row = Mapping[str, Any]

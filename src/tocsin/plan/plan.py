@@ -35,28 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a rule runs.
+    """How a rule runs."""
 
-    Attributes
-    ----------
-    rule
-        The rule, bound and rewritten.
-    options
-        The options, in the unit of the times.
-    times
-        The time column of each event type.
-    one_input, shared_input
-        Whether all events come from one DataFrame; whether it has a type column.
-    is_streaming
-        Whether the inputs are streams.
-    """
-
-    rule: BoundRule
-    options: Options
-    times: Mapping[str, str]
+    rule: BoundRule  # the rule, bound and rewritten
+    options: Options  # the options, in the unit of the times
+    times: Mapping[str, str]  # the time column of each event type
+    # one_input, shared_input: whether all events come from one DataFrame; whether it has a type column
     one_input: bool = True
     shared_input: bool = False
-    is_streaming: bool = False
+    is_streaming: bool = False  # whether the inputs are streams
 
     @property
     def query(self) -> alg.Query:

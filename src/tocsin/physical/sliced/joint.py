@@ -34,7 +34,8 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Kind, Value
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Manifest, Reader, manifest_of
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.programs import Key, groups_of
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
@@ -42,21 +43,13 @@ MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 
 @dataclass(frozen=True)
 class Searched:
-    """The matches of all members, each in its row.
+    """The matches of all members, each in its row."""
 
-    Attributes
-    ----------
-    frame
-        `__tocsin_rule`, `__tocsin_start` and `__tocsin_end` in microseconds, the two halves of `match_id`, and
-        `__tocsin_v0` … for the variables.
-    kinds
-        The types of these.
-    places
-        By number of the member, its variables: the number of the column that holds each, and its attributes.
-    """
-
+    # `__tocsin_rule`, `__tocsin_start` and `__tocsin_end` in microseconds, the two halves of `match_id`, and
+    # `__tocsin_v0` … for the variables
     frame: DataFrame
     kinds: tuple[T.DataType, ...]
+    # by number of the member, its variables: the number of the column that holds each, and its attributes
     places: Mapping[int, Mapping[str, tuple[int, Shape]]]
 
 

@@ -42,19 +42,12 @@ DEFAULTS = Options()
 
 @dataclass(frozen=True)
 class Found:
-    """The matches of a kernel before RETURN: one row each.
+    """The matches of a kernel before RETURN: one row each."""
 
-    Attributes
-    ----------
-    frame
-        `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
-        halves of `match_id` unless an `id` column makes it.
-    shapes
-        The variables whose events are there, and the attributes that are.
-    """
-
+    # `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
+    # halves of `match_id` unless an `id` column makes it
     frame: DataFrame
-    shapes: dict[str, Shape]
+    shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
 
 
 class Finder(Protocol):

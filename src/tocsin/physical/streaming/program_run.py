@@ -46,26 +46,20 @@ from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Manifest, Reader, manifest_of
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.needs import attributes_by_variable
 from tocsin.plan.programs import refused_on_streams
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
+    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers."""
 
-    Attributes
-    ----------
-    program, inputs
-        The program and the user's DataFrames.
-    options
-        The options, in the unit of the times.
-    """
-
+    # program, inputs: the program and the user's DataFrames
     program: Program
     inputs: Any
-    options: Options
+    options: Options  # the options, in the unit of the times
 
     def matches(self, name: str) -> DataFrame:
         """The matches of a rule."""
