@@ -22,8 +22,7 @@ from tests.rules.test_scenarios import CORRECTED, A, B, ids, never_otherwise
 import tocsin
 from tocsin import errors
 from tocsin.analysis.attributes import Schema
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Facts
+from tocsin.optimizer.rules import Facts, optimize
 from tocsin.physical import local
 from tocsin.physical.arrow_types import types_in
 from tocsin.plan.prepare import bounded

@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis import durations
+from tocsin.analysis import formatting
 from tocsin.analysis.attributes import attributes_of
-from tocsin.analysis.clocks import unit_of
-from tocsin.analysis.schema import BoundQuery, rebound
+from tocsin.analysis.schema import BoundQuery, rebound, unit_of
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.limits import check_memory
@@ -78,7 +77,7 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     types = {name: types_in(by_type[name].table.schema) for name in named}
     unit = unit_of(options.time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
     query = unit.query(query)
-    with durations.counting(unit.microseconds):
+    with formatting.counting(unit.microseconds):
         rule = prepare(query, types, time)
         _ = rule.network  # contradictory distances are refused here, as on Spark
     # A graph enumerates the matches of the query as it is written.

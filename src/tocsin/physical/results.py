@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
-from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.errors import NumberTooLargeError
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables

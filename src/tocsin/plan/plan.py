@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.attributes import Schema
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import Choice, choose, is_filter

@@ -22,8 +22,7 @@ from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType
 from tocsin.language.ast import Selection
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Facts, Rule
+from tocsin.optimizer.rules import Facts, Rule, optimize
 from tocsin.optimizer.rules.infer_window import with_window
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]

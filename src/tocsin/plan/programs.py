@@ -13,7 +13,7 @@ from tocsin.gaps import Gaps
 from tocsin.kernels.reach import reach_of, width_us
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.optimizer.crossed import crossed_keys, is_connected
+from tocsin.optimizer.routes import crossed_keys, is_connected
 from tocsin.plan.strategies import AGGREGATE, unsupported
 
 Key = tuple[str, ...]

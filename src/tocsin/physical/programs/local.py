@@ -11,7 +11,7 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
-from tocsin.analysis.clocks import Schemas
+from tocsin.analysis.schema import Schemas
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
 from tocsin.options import Options

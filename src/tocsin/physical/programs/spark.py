@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, Template, emitting
-from tocsin.analysis.clocks import Schemas
+from tocsin.analysis.schema import Schemas
 from tocsin.analysis.types import DataType
 from tocsin.options import Options
 from tocsin.physical.bags import Bag, event_in

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import types as analysis
-from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.analysis.names import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.searches import Search

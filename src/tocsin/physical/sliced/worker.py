@@ -21,7 +21,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Matches, Rows, Source

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, emitting
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis.rules.delays import Delay, delays
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.rules.stratify import Delay, delays
 from tocsin.analysis.types import DataType
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source

@@ -14,8 +14,8 @@ from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import parse_rate
+from tocsin.analysis.rules.program_state import most_events
 from tocsin.analysis.rules.sharding import Sharding, sharding
-from tocsin.analysis.rules.state import most_events
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
