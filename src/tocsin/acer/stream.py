@@ -31,27 +31,14 @@ class Remembered(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatorStep:
-    """The program of a shard that runs functions of users (`streaming.grouped.Steps`).
-
-    Attributes
-    ----------
-    machine
-        What runs for each key.
-    incoming, outgoing
-        How rows are read and written.
-    lateness_us
-        How far the watermark is behind the latest event.
-    idle_ms
-        After how long a silent stream holds time back no more.
-    classes
-        The classes that the user's functions are written with: objects of no others can be stored.
-    """
+    """The program of a shard that runs functions of users (`streaming.grouped.Steps`)."""
 
     machine: Machine
     incoming: Incoming
     outgoing: Outgoing
-    lateness_us: tuple[int, ...]
-    idle_ms: int | None = None
+    lateness_us: tuple[int, ...]  # how far the watermark is behind the latest event
+    idle_ms: int | None = None  # after how long a silent stream holds time back no more
+    # The classes that the user's functions are written with: objects of no others can be stored.
     classes: tuple[type, ...] = ()
 
     @property

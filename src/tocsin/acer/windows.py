@@ -17,13 +17,6 @@ WINDOWS_PER_BLOCK = 16
 class Windows:
     """The windows [i·WA, i·WA + WS) for all integers i.
 
-    Attributes
-    ----------
-    advance, size
-        WA and WS.
-    unit
-        δ, the granularity of event time: results of a window have the last time that still lies in it.
-
     Examples
     --------
     >>> sliding = Windows(advance=2, size=5, unit=1)
@@ -33,9 +26,10 @@ class Windows:
     6
     """
 
+    # WA and WS.
     advance: int
     size: int
-    unit: int = 1
+    unit: int = 1  # δ, the granularity of event time: results of a window have the last time that still lies in it
 
     def start(self, number: int) -> int:
         """The left boundary of a window, which belongs to it."""

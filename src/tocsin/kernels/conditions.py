@@ -30,44 +30,26 @@ from tocsin.optimizer.nulls import never_null
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of a query.
+    """The conditions of a query."""
 
-    Attributes
-    ----------
-    flags
-        Variable → the conjuncts that each of its events must make TRUE by itself.
-    tests, residual
-        The other conjuncts of WHERE.
-    around_tests
-        Negated or gathered variable → the conjuncts between its event and the match.
-    residual_around
-        Gatherings, the inner ones first, and absences with a conjunct that numbers cannot decide; their other conjuncts
-        are tried with it. What speaks of events that are gathered so late is residual too.
-    carried
-        The columns that the tests need.
-    places
-        (variable, slot's expression) → the column that holds it.
-    unordered
-        The groups of variables of which all orders are found.
-    asked
-        Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
-    hidden
-        The variables of which nothing else is asked: their bags are not built.
-    ranged
-        The iterated variable whose longest matches are ranges of a list, of which the result has no more than
-        aggregates and the first and last events; None for other queries.
-    """
-
+    # Variable → the conjuncts that each of its events must make TRUE by itself.
     flags: Mapping[str, tuple[ex.Expression, ...]]
+    # The other conjuncts of WHERE.
     tests: tuple[Test, ...]
     residual: tuple[ex.Expression, ...]
+    # Negated or gathered variable → the conjuncts between its event and the match.
     around_tests: Mapping[str, tuple[Test, ...]]
+    # Gatherings, the inner ones first, and absences with a conjunct that numbers cannot decide; their other conjuncts
+    # are tried with it. What speaks of events that are gathered so late is residual too.
     residual_around: tuple[alg.Around, ...]
-    carried: tuple[Carried, ...]
-    places: Mapping[tuple[str, ex.Expression], int]
-    unordered: tuple[tuple[str, ...], ...] = ()
+    carried: tuple[Carried, ...]  # the columns that the tests need
+    places: Mapping[tuple[str, ex.Expression], int]  # (variable, slot's expression) → the column that holds it
+    unordered: tuple[tuple[str, ...], ...] = ()  # the groups of variables of which all orders are found
+    # Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
     asked: Mapping[ex.Expression, Test] = field(default_factory=dict)
-    hidden: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()  # the variables of which nothing else is asked: their bags are not built
+    # The iterated variable whose longest matches are ranges of a list, of which the result has no more than aggregates
+    # and the first and last events; None for other queries.
     ranged: str | None = None
 
     @property

@@ -41,20 +41,11 @@ class Key:
 
 @dataclass(frozen=True)
 class Look:
-    """How a gathering looks for its events.
+    """How a gathering looks for its events."""
 
-    Attributes
-    ----------
-    key
-        The equalities that its list is sorted by.
-    tests
-        The conditions that are left to test on each event.
-    prefixes
-        By carried column, the sums that are known; only where no test is left.
-    """
-
-    key: Key | None
-    tests: tuple[Test, ...]
+    key: Key | None  # the equalities that its list is sorted by
+    tests: tuple[Test, ...]  # the conditions that are left to test on each event
+    # By carried column, the sums that are known; only where no test is left.
     prefixes: Mapping[int, Prefix] = field(default_factory=dict)
 
     @property

@@ -66,26 +66,14 @@ class Carried:
 
 @dataclass(frozen=True)
 class Source:
-    """The events a variable may hold.
-
-    Attributes
-    ----------
-    variable
-        Its name.
-    types
-        Its event types; several when OR branches share the name.
-    is_negated
-        Whether it stands under NOT.
-    bit
-        The number of its flag. An event has it when it is of one of the types and makes all conditions TRUE.
-    conditions
-        The conjuncts that speak of this variable alone and hold for each of its events by itself.
-    """
+    """The events a variable may hold."""
 
     variable: str
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # its event types; several when OR branches share the name
     is_negated: bool
+    # The number of its flag. An event has it when it is of one of the types and makes all conditions TRUE.
     bit: int
+    # The conjuncts that speak of this variable alone and hold for each of its events by itself.
     conditions: tuple[ex.Expression, ...] = ()
 
 
@@ -124,51 +112,34 @@ def has_any(flags: Flags, bits: int = -1) -> Mask:
 
 @dataclass(frozen=True)
 class Rows:
-    """The events of one task, in any order; all arrays have one entry per row.
+    """The events of one task, in any order; all arrays have one entry per row."""
 
-    Attributes
-    ----------
-    ts
-        Time in microseconds.
-    flags
-        Which variables each may be bound to. None for an event that only counts for positions.
-    partition
-        A number per partition; rows of different partitions never meet. None: one partition.
-    slice
-        The time slice each row was sent to, when slices are used: a row near an edge is sent to two, as two rows. A
-        match is reported by the slice that owns its start (or its end): the one with
-        `slice · width_us ≤ start < (slice + 1) · width_us`.
-    width_us
-        How wide slices are.
-    owned
-        Without slices, the first and the last start (or end) of the matches that are wanted. None: all are.
-    columns
-        The values of the kernel's `carried`, in its order, and which of them are NULL (None: none).
-    kinds
-        The number of each row's event type in the sorted tuple of the pattern's types; needed when a variable has
-        several.
-    order
-        The place of each row among all rows of its partition by (ts, tie, type, text), when positions matter. Rows of
-        one group have different places. Neighbours differ by 1: where contiguity matters, only events that do not
-        count may be left out, and they take no number.
-    instants
-        The rank of each row by (ts, tie columns), equal for rows that are equal in both, where tie columns order events
-        of one instant (R41). None: time alone orders them.
-    event
-        The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
-        attributes it `wants`.
-    """
-
-    ts: Integers
+    ts: Integers  # time in microseconds
+    # Which variables each may be bound to. None for an event that only counts for positions.
     flags: Flags
+    # A number per partition; rows of different partitions never meet. None: one partition.
     partition: Integers | None = None
+    # The time slice each row was sent to, when slices are used: a row near an edge is sent to two, as two rows. A match
+    # is reported by the slice that owns its start (or its end): the one with `slice · width_us ≤ start < (slice + 1) ·
+    # width_us`.
     slice: Integers | None = None
     width_us: int = 0
+    # Without slices, the first and the last start (or end) of the matches that are wanted. None: all are.
     owned: tuple[int, int] | None = None
+    # The values of the kernel's `carried`, in its order, and which of them are NULL (None: none).
     columns: tuple[tuple[NDArray[Any], Mask | None], ...] = ()
+    # The number of each row's event type in the sorted tuple of the pattern's types; needed when a variable has
+    # several.
     kinds: Integers | None = None
+    # The place of each row among all rows of its partition by (ts, tie, type, text), when positions matter. Rows of one
+    # group have different places. Neighbours differ by 1: where contiguity matters, only events that do not count may
+    # be left out, and they take no number.
     order: Integers | None = None
+    # The rank of each row by (ts, tie columns), equal for rows that are equal in both, where tie columns order events
+    # of one instant (R41). None: time alone orders them.
     instants: Integers | None = None
+    # The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
+    # attributes it `wants`.
     event: Callable[[int], Mapping[str, Any]] | None = None
 
 
@@ -294,59 +265,34 @@ class Template:
 
 @dataclass(frozen=True)
 class Made:
-    """Events that are no row: what AGG made, and what PROJECT left of one. Number `base + i` in `Matches` means i here.
+    """Events that are no row: what AGG made, and what PROJECT left of one. Number `base + i` in `Matches` means i here."""
 
-    Attributes
-    ----------
-    base
-        How many rows there are.
-    rows
-        The row that was read when each was made.
-    templates
-        The number of its template in the kernel's `templates`.
-    places
-        Its place in the columns of its template.
-    columns
-        For each derived template, the values of its attributes in their order, as Python values; nothing for others.
-    """
-
-    base: int
-    rows: Integers
-    templates: Integers
-    places: Integers
+    base: int  # how many rows there are
+    rows: Integers  # the row that was read when each was made
+    templates: Integers  # the number of its template in the kernel's `templates`
+    places: Integers  # its place in the columns of its template
+    # For each derived template, the values of its attributes in their order, as Python values; nothing for others.
     columns: tuple[tuple[Sequence[Any], ...], ...]
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Matches found together.
+    """Matches found together."""
 
-    Attributes
-    ----------
-    start, end
-        The times of their first and last events, in microseconds.
-    events
-        For a variable of one event its row, or −1 when it is unbound; for an iterated variable a `Bag`.
-    floors
-        In the same layout, for every bound event the largest time that SEQ and iteration demand before it in the way
-        this match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
-    made
-        The events among them that are no rows; None when all are.
-    values
-        What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
-    missing
-        With time-outs, 0 for a match, and for a time-out how many parts of the pattern it has.
-    edges
-        The rows of their first and last events, where no variable need hold these (PROJECT, NEXT).
-    """
-
+    # The times of their first and last events, in microseconds.
     start: Integers
     end: Integers
+    # For a variable of one event its row, or −1 when it is unbound; for an iterated variable a `Bag`.
     events: Mapping[str, Integers | Bag] = field(default_factory=dict)
+    # In the same layout, for every bound event the largest time that SEQ and iteration demand before it in the way this
+    # match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
     floors: Mapping[str, Integers | Bag] = field(default_factory=dict)
-    made: Made | None = None
+    made: Made | None = None  # the events among them that are no rows; None when all are
+    # What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
     values: tuple[tuple[NDArray[Any], Mask], ...] = ()
+    # With time-outs, 0 for a match, and for a time-out how many parts of the pattern it has.
     missing: Integers | None = None
+    # The rows of their first and last events, where no variable need hold these (PROJECT, NEXT).
     edges: tuple[Integers, Integers] | None = None
 
     def __len__(self) -> int:

@@ -17,41 +17,24 @@ MOST_WIDTH_US = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What a task must see.
-
-    Attributes
-    ----------
-    query
-        The query.
-    needs_order
-        Whether positions matter: then `Rows.order` is needed.
-    compares_ties
-        Whether tie columns order events of one instant (R41): then `Rows.instants` is needed.
-    counts_every_event
-        Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
-        included (R17).
-    crosses_partitions
-        Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
-    can_slice
-        Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
-    span_us
-        The window for the events that a match binds one by one; those that it gathers may lie outside.
-    back_us, ahead_us
-        How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
-    owns_by_end
-        Whether a slice owns the matches that end in it, not those that start in it.
-    """
+    """What a task must see."""
 
     query: alg.Query
-    needs_order: bool
-    compares_ties: bool
+    needs_order: bool  # whether positions matter: then `Rows.order` is needed
+    compares_ties: bool  # whether tie columns order events of one instant (R41): then `Rows.instants` is needed
+    # Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
+    # included (R17).
     counts_every_event: bool
+    # Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
     crosses_partitions: bool
+    # Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
     can_slice: bool
+    # The window for the events that a match binds one by one; those that it gathers may lie outside.
     span_us: int | None
+    # How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
     back_us: int
     ahead_us: int
-    owns_by_end: bool
+    owns_by_end: bool  # whether a slice owns the matches that end in it, not those that start in it
 
 
 def reach_of(query: alg.Query) -> Reach:

@@ -25,26 +25,13 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Reach, ABC):
-    """A compiled query. It can be pickled; generated code is compiled where it runs.
+    """A compiled query. It can be pickled; generated code is compiled where it runs."""
 
-    Attributes
-    ----------
-    sources
-        The candidates that flags of rows stand for: a bit each.
-    carried
-        The columns its rows bring, beside time, flags and partition.
-    types
-        The event types of the pattern, sorted; `Rows.kinds` counts in it.
-    wants
-        By event type, the attributes that `Rows.event` must return.
-    walks
-        Whether matches are found link by link, because a policy leaves at most one event to each next element.
-    """
-
-    sources: tuple[Source, ...]
-    carried: tuple[Carried, ...]
-    types: tuple[str, ...]
-    wants: Mapping[str, tuple[str, ...]]
+    sources: tuple[Source, ...]  # the candidates that flags of rows stand for: a bit each
+    carried: tuple[Carried, ...]  # the columns its rows bring, beside time, flags and partition
+    types: tuple[str, ...]  # the event types of the pattern, sorted; `Rows.kinds` counts in it
+    wants: Mapping[str, tuple[str, ...]]  # by event type, the attributes that `Rows.event` must return
+    # Whether matches are found link by link, because a policy leaves at most one event to each next element.
     walks: bool = False
 
     @abstractmethod

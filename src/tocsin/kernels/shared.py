@@ -95,18 +95,10 @@ def _named(source: Source, bit: int) -> Source:
 
 @dataclass(frozen=True)
 class SharedLoops:
-    """Kernels with one numbering of flags, the same partition and the same slices.
+    """Kernels with one numbering of flags, the same partition and the same slices."""
 
-    Attributes
-    ----------
-    kernels
-        The kernels, as `common` gives them.
-    sources
-        The candidates of all, as `common` gives them.
-    """
-
-    kernels: tuple[Kernel, ...]
-    sources: tuple[Source, ...]
+    kernels: tuple[Kernel, ...]  # the kernels, as `common` gives them
+    sources: tuple[Source, ...]  # the candidates of all, as `common` gives them
 
     @cached_property
     def prefixes(self) -> list[Prefix]:

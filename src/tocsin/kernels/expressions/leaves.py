@@ -63,26 +63,13 @@ class Text(ex.Expression):
 
 @dataclass(frozen=True)
 class Test:
-    """A conjunct that numbers can decide.
-
-    Attributes
-    ----------
-    conjunct
-        As the query has it.
-    tree
-        The same with `SlotRef` and `Fold` in place of all that speaks of events.
-    slots
-        What it needs of events, each once.
-    references
-        The events it speaks of outside aggregates. Where one of them does not exist the conjunct holds (R1).
-    folds
-        Its aggregates, each once.
-    """
+    """A conjunct that numbers can decide."""
 
     __test__ = False  # pytest takes the name for a test case
 
-    conjunct: ex.Expression
-    tree: ex.Expression
-    slots: tuple[Slot, ...]
+    conjunct: ex.Expression  # as the query has it
+    tree: ex.Expression  # the same with `SlotRef` and `Fold` in place of all that speaks of events
+    slots: tuple[Slot, ...]  # what it needs of events, each once
+    # The events it speaks of outside aggregates. Where one of them does not exist the conjunct holds (R1).
     references: tuple[SlotRef, ...]
-    folds: tuple[Fold, ...]
+    folds: tuple[Fold, ...]  # its aggregates, each once

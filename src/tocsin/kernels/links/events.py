@@ -17,33 +17,15 @@ from tocsin.language.ast import Selection
 
 @dataclass(frozen=True)
 class Linked:
-    """The candidates of all variables in one list, by group and position.
-
-    Attributes
-    ----------
-    merged
-        The list.
-    fits
-        For every letter, whether each event may be bound as it.
-    blocks
-        For every letter, whether each event may be bound to its variable, as whatever type.
-    limits
-        The last place that a match may reach that starts with each event.
-    owned
-        Whether a match that starts (or ends) there is this task's.
-    after
-        The first place of the group at a later instant; the end of the group when there is none.
-    ends
-        Where the group of each event ends.
-    """
+    """The candidates of all variables in one list, by group and position."""
 
     merged: Merged
-    fits: list[Mask]
-    blocks: list[Mask]
-    limits: Integers
-    owned: Mask
-    after: Integers
-    ends: Integers
+    fits: list[Mask]  # for every letter, whether each event may be bound as it
+    blocks: list[Mask]  # for every letter, whether each event may be bound to its variable, as whatever type
+    limits: Integers  # the last place that a match may reach that starts with each event
+    owned: Mask  # whether a match that starts (or ends) there is this task's
+    after: Integers  # the first place of the group at a later instant; the end of the group when there is none
+    ends: Integers  # where the group of each event ends
 
     def __len__(self) -> int:
         """How many events there are."""

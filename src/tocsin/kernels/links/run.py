@@ -32,36 +32,16 @@ Words = tuple[Integers, Integers, Integers]  # where each word ends in the lists
 
 @dataclass(frozen=True)
 class Walker:
-    """A search along links over the rows of one task.
+    """A search along links over the rows of one task."""
 
-    Attributes
-    ----------
-    reach
-        The query, and what the task owns.
-    machine
-        Its words.
-    sources
-        Its variables.
-    most
-        How many matches one start may have.
-    jit
-        Whether to compile; None: when there are many rows.
-    decides
-        Whether every word is a match: no condition and no absence is left.
-    counts
-        Whether words count for `most`; otherwise whoever drops some of them counts the rest.
-    memory
-        How many bytes may be held for matches.
-    """
-
-    reach: Reach
-    machine: Machine
+    reach: Reach  # the query, and what the task owns
+    machine: Machine  # its words
     sources: tuple[Source, ...]
-    most: int
-    jit: bool | None = None
-    decides: bool = True
-    counts: bool = True
-    memory: int = MOST_MEMORY
+    most: int  # how many matches one start may have
+    jit: bool | None = None  # whether to compile; None: when there are many rows
+    decides: bool = True  # whether every word is a match: no condition and no absence is left
+    counts: bool = True  # whether words count for `most`; otherwise whoever drops some of them counts the rest
+    memory: int = MOST_MEMORY  # how many bytes may be held for matches
 
     def matches(self, rows: Rows) -> Iterator[Matches]:
         """The matches of all groups, some at a time; none twice unless a letter has several elements."""

@@ -57,15 +57,9 @@ class _Condition:
 
 @dataclass(frozen=True)
 class TestedWalker(Walker):
-    """A walker that tries conditions on the way.
+    """A walker that tries conditions on the way."""
 
-    Attributes
-    ----------
-    conjuncts
-        What words must make TRUE beyond what flags decide.
-    """
-
-    conjuncts: tuple[ex.Expression, ...] = ()
+    conjuncts: tuple[ex.Expression, ...] = ()  # what words must make TRUE beyond what flags decide
 
     def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
         """The words of all starts that make every conjunct TRUE."""

@@ -21,26 +21,16 @@ from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows
 
 @dataclass(frozen=True)
 class Flat:
-    """The slots of n matches, those of match i at `offsets[i]:offsets[i + 1]`; every match has one at least (R13).
+    """The slots of n matches, those of match i at `offsets[i]:offsets[i + 1]`; every match has one at least (R13)."""
 
-    Attributes
-    ----------
-    names
-        The variables, sorted; `variables` counts in it.
-    offsets
-        int64[n + 1].
-    variables, rows, positions, floors
-        int64[slots].
-    groups, start, end
-        int64[n].
-    """
-
-    names: tuple[str, ...]
-    offsets: Integers
+    names: tuple[str, ...]  # the variables, sorted; `variables` counts in it
+    offsets: Integers  # int64[n + 1]
+    # int64[slots].
     variables: Integers
     rows: Integers
     positions: Integers
     floors: Integers
+    # int64[n].
     groups: Integers
     start: Integers
     end: Integers

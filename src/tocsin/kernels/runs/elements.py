@@ -30,24 +30,12 @@ def storage(kind: Kind) -> str:
 
 @dataclass(frozen=True)
 class Element:
-    """A monoid over values of one kind.
+    """A monoid over values of one kind."""
 
-    Attributes
-    ----------
-    parts
-        The parts of an element and how each is held.
-    zero
-        The parts of the identity.
-    add
-        The parts with one more value, a name in the code, and whether it is NULL.
-    result
-        The value that the parts stand for.
-    """
-
-    parts: Mapping[str, str]
-    zero: Parts
-    add: Callable[[Parts, str, str], Parts]
-    result: Callable[[Parts], Text]
+    parts: Mapping[str, str]  # the parts of an element and how each is held
+    zero: Parts  # the parts of the identity
+    add: Callable[[Parts, str, str], Parts]  # the parts with one more value, a name in the code, and whether it is NULL
+    result: Callable[[Parts], Text]  # the value that the parts stand for
 
 
 @cache

@@ -36,25 +36,15 @@ class Bits:
 
 @dataclass(frozen=True, kw_only=True)
 class RunKernel(searches.Search):
-    """A query as a register automaton; its sources are conditions on events, under names that are no variables.
-
-    Attributes
-    ----------
-    tables
-        The automaton.
-    letters
-        How its letters are read.
-    search, graphing, replaying
-        The generated functions: matches one by one, as graphs, and derived events.
-    unit
-        The unit that the query has been converted to; a graph keeps it, for what enumerates its matches.
-    """
+    """A query as a register automaton; its sources are conditions on events, under names that are no variables."""
 
     tables: Tables
-    letters: tuple[Bits, ...]
+    letters: tuple[Bits, ...]  # how its letters are read
+    # The generated functions: matches one by one, as graphs, and derived events.
     search: Search
     graphing: Search
     replaying: Replaying
+    # The unit that the query has been converted to; a graph keeps it, for what enumerates its matches.
     unit: Unit = MICROSECONDS
 
     @property

@@ -21,51 +21,22 @@ from tocsin.language.ast import Selection
 
 @dataclass(frozen=True)
 class Setting:
-    """What all functions of a kernel share.
+    """What all functions of a kernel share."""
 
-    Attributes
-    ----------
-    numbers
-        Variable → its short name in the code.
-    columns
-        Where slots are found.
-    around_tests
-        Negated or gathered variable → the conjuncts of its condition that speak of other events too.
-    looks
-        Gathered variable → how its events are found.
-    asked
-        Aggregates that matches bring along.
-    hidden
-        The gathered variables whose events they do not bring.
-    type_numbers
-        For an event type its number in `Rows.kinds`.
-    several
-        Variables of several types: their lists have a column of kinds.
-    window_us
-        The window.
-    policy
-        The selection policy of the query.
-    selection
-        The policy the loops apply themselves: `any` when it is left to a filter.
-    with_floors
-        Whether matches bring the floors of their events.
-    owns_by_end
-        Whether a slice owns by the end of a match.
-    """
-
-    numbers: Mapping[str, str]
+    numbers: Mapping[str, str]  # variable → its short name in the code
     columns: Columns
+    # Negated or gathered variable → the conjuncts of its condition that speak of other events too.
     around_tests: Mapping[str, tuple[Test, ...]]
-    looks: Mapping[str, Look]
-    asked: tuple[Test, ...]
-    hidden: frozenset[str]
-    type_numbers: Mapping[str, int]
-    several: frozenset[str]
+    looks: Mapping[str, Look]  # gathered variable → how its events are found
+    asked: tuple[Test, ...]  # aggregates that matches bring along
+    hidden: frozenset[str]  # the gathered variables whose events they do not bring
+    type_numbers: Mapping[str, int]  # for an event type its number in `Rows.kinds`
+    several: frozenset[str]  # variables of several types: their lists have a column of kinds
     window_us: int | None
-    policy: Selection
-    selection: Selection
-    with_floors: bool
-    owns_by_end: bool
+    policy: Selection  # the selection policy of the query
+    selection: Selection  # the policy the loops apply themselves: `any` when it is left to a filter
+    with_floors: bool  # whether matches bring the floors of their events
+    owns_by_end: bool  # whether a slice owns by the end of a match
 
 
 @dataclass

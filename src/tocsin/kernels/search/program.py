@@ -53,20 +53,11 @@ class Search:
 
 @dataclass(frozen=True)
 class Table:
-    """Sub-matches that later searches loop over.
+    """Sub-matches that later searches loop over."""
 
-    Attributes
-    ----------
-    node
-        What they match.
-    branches
-        Their searches; a table holds the sub-matches of all.
-    absences
-        Those inside whose decision needs more than the sub-match; each row carries their bounds.
-    """
-
-    node: alg.Node
-    branches: tuple[Search, ...]
+    node: alg.Node  # what they match
+    branches: tuple[Search, ...]  # their searches; a table holds the sub-matches of all
+    # Those inside whose decision needs more than the sub-match; each row carries their bounds.
     absences: tuple[alg.Absent, ...] = ()
 
     @cached_property

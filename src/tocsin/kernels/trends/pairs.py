@@ -22,20 +22,11 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions between neighbours, by variable, and the events they compare.
-
-    Attributes
-    ----------
-    tests
-        The conditions.
-    columns
-        Where the values they compare are.
-    rows, chosen
-        The rows of a task, and the row of each event.
-    """
+    """The conditions between neighbours, by variable, and the events they compare."""
 
     tests: Tests
-    columns: Columns
+    columns: Columns  # where the values they compare are
+    # The rows of a task, and the row of each event.
     rows: Rows
     chosen: Integers
 

@@ -157,24 +157,12 @@ def nothing(kinds: tuple[str, ...]) -> Totals:
 
 @dataclass(frozen=True)
 class Answer:
-    """The value of an aggregate.
-
-    Attributes
-    ----------
-    function
-        Its name.
-    measures
-        The measures it is made of; none for COUNT(*).
-    is_whole
-        Whether its values are integers.
-    as_digits
-        Whether the query requests it as text.
-    """
+    """The value of an aggregate."""
 
     function: str
-    measures: tuple[int, ...]
+    measures: tuple[int, ...]  # the measures it is made of; none for COUNT(*)
     is_whole: bool
-    as_digits: bool = False
+    as_digits: bool = False  # whether the query requests it as text
 
     @property
     def is_integer(self) -> bool:

@@ -39,21 +39,11 @@ FEW_EVENTS = 5_000  # fewer are counted in plain Python
 
 @dataclass(frozen=True)
 class Measure:
-    """A number over all (match, event) pairs of a variable.
+    """A number over all (match, event) pairs of a variable."""
 
-    Attributes
-    ----------
-    what
-        "tally" (how many have a value), "sum", "min" or "max".
-    variable
-        The variable.
-    column
-        The carried column of the values; None for a tally of the events themselves.
-    """
-
-    what: str
+    what: str  # "tally" (how many have a value), "sum", "min" or "max"
     variable: str
-    column: int | None = None
+    column: int | None = None  # the carried column of the values; None for a tally of the events themselves
 
 
 @dataclass(frozen=True)
