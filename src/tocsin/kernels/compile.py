@@ -76,17 +76,8 @@ def plain(text: str) -> Search:
 class Call:
     """Calls of a generated function over the rows of one task, each where the one before stopped.
 
-    Plain Python runs the first ones where that is cheaper. `rents` is whether a compiled function may take over: a
-    caller bounds the work of a plain call then, and asks `buys` after each.
-
-    Parameters
-    ----------
-    text
-        The function.
-    rows
-        How many rows the task has.
-    jit
-        Whether to compile; None: when it pays.
+    Plain Python runs the first ones where that is cheaper; with `jit` None, a compiled function takes over when it
+    pays. While it may (`rents`), a caller bounds the work of a plain call, and calls `buys` after each.
     """
 
     def __init__(self, text: str, rows: int, jit: bool | None) -> None:
@@ -96,13 +87,7 @@ class Call:
         self.rents = self.is_plain and jit is None
 
     def __call__(self, *arguments: Any) -> tuple[int, int, int, int]:
-        """What the function returns: a status and three numbers.
-
-        Raises
-        ------
-        NumberTooLargeError
-            When an aggregate over the events of a match needs more than 64 bits (D24).
-        """
+        """A status and three numbers; stops the query when an aggregate of a match is beyond 64 bits (D24)."""
         search = plain(self.text) if self.is_plain else fast(self.text)
         began = time.perf_counter()
         try:

@@ -29,14 +29,7 @@ EIGHT = np.uint64(8)
 
 
 def chain(seeds: Words, values: Integers) -> Words:
-    """The hashes of one more value each.
-
-    Examples
-    --------
-    >>> first = chain(np.full(2, SEED, np.uint64), np.array([1, 2]))
-    >>> first.view(np.int64).tolist()
-    [-7001672635703045582, -3341702809300393011]
-    """
+    """The hashes of one more value each."""
     # Arrays wrap around as the algorithm wants; only NumPy's scalars would warn.
     mixed = _rotated(values.view(np.uint64) * U2, 31) * U1
     found = _rotated((seeds + U5 + EIGHT) ^ mixed, 27) * U1 + U4
@@ -56,13 +49,7 @@ def _rotated(words: Words, bits: int) -> Words:
 
 
 def constant(*values: int | str) -> int:
-    """The hash of constants, as the unsigned seed of what follows them.
-
-    Examples
-    --------
-    >>> constant(1) - 2**64
-    -7001672635703045582
-    """
+    """The hash of constants, as the unsigned seed of what follows them."""
     return reduce(
         lambda seed, value: _xxh64(value.encode() if isinstance(value, str) else _eight_bytes(value), seed),
         values,
@@ -300,16 +287,8 @@ def holds_any(matches: Matches, marked: Mask) -> Mask:
 class Identity:
     """Computes the two halves of `match_id`, and numbers equal matches over all that it is given.
 
-    Parameters
-    ----------
-    digests
-        Those of the rows.
-    groups
-        Columns (slice, partition) that tell apart rows which never meet.
-    has_id
-        Whether a column identifies events: equal matches then share an id.
-    made
-        The digests of the values of events that were made.
+    `groups` are columns (slice, partition) that tell apart rows which never meet. With `has_id`, a column identifies
+    events, and equal matches share an id. `made` computes the digests of the values of events that were made.
     """
 
     def __init__(

@@ -19,14 +19,7 @@ def aggregates_only(
 ) -> dict[ex.Expression, Test]:
     """The aggregates of those variables of which nothing else is asked, each in a test that kernels can compute.
 
-    Parameters
-    ----------
-    returns
-        The result. One without named values shows every event.
-    names
-        The gathered variables.
-    prepare
-        Makes a test of a condition; None when numbers cannot decide it.
+    A result without named values shows every event. `prepare` makes a test of a condition, or None.
     """
     spoken = [node for returned in returns for node in _mentions(returned.expression)]
     found: dict[ex.Expression, Test] = {}

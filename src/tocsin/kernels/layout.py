@@ -38,19 +38,7 @@ class Lists:
 def lists(
     rows: Rows, sources: Sequence[Source], numbers: Mapping[str, str], columns: Mapping[str, Sequence[int]]
 ) -> Lists:
-    """Sort the candidates of every variable.
-
-    Parameters
-    ----------
-    rows
-        The events.
-    sources
-        The variables.
-    numbers
-        Their short names.
-    columns
-        The carried columns each of them needs.
-    """
+    """Sort the candidates of every variable, with the carried `columns` each needs; `numbers` are their short names."""
     codes, slice_of = _codes(rows)
     times, base = _times(rows)
     sorted_by = times if rows.order is None else rows.order
@@ -86,7 +74,7 @@ def lists(
 
 @dataclass(frozen=True)
 class Merged:
-    """The events of a task in one list, sorted by group and then by position, or by time where positions do not matter."""
+    """The events of a task in one list, sorted by group, then by position, or by time where there are no positions."""
 
     rows: Integers  # the row of each event
     times: Integers  # their times, counted from the start of the slice

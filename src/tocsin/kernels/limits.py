@@ -36,13 +36,7 @@ def too_many_steps(steps: int, iterated: Sequence[str]) -> TooMuchSearchError:
 
 
 def check_memory(size: int, most: int, iterated: Sequence[str] = (), *, copies: int = COPIES) -> None:
-    """Refuse to hold more than `most` bytes for so many copies of `size` bytes.
-
-    Raises
-    ------
-    TooMuchMemoryError
-        When that is more than a task may hold.
-    """
+    """Refuse to hold more than `most` bytes for so many copies of `size` bytes."""
     if copies * size > most:
         raise TooMuchMemoryError(
             f"What {_part(iterated)} finds needs {format_bytes(copies * size)} in one task, more than the "
@@ -74,30 +68,14 @@ def _part(iterated: Sequence[str]) -> str:
 
 
 class Starts:
-    """How many matches begin with each row.
-
-    Parameters
-    ----------
-    rows
-        The rows of the task.
-    most
-        How many matches one of them may begin.
-    iterated, policy
-        The iterated variables and the selection policy, for the message.
-    """
+    """How many matches begin with each row, and the error when these are more than `most`."""
 
     def __init__(self, rows: Rows, most: int, iterated: Sequence[str], policy: Selection) -> None:
         self.rows, self.most, self.iterated, self.policy = rows, most, iterated, policy
         self.counts: Integers = np.zeros(len(rows.ts), np.int64)
 
     def noted(self, matches: Matches) -> Matches:
-        """Count matches, which were not counted before, and return them.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When a row begins more than it may.
-        """
+        """Count matches, which were not counted before, and return them; refuse those of a row that begins too many."""
         first = first_rows(matches.events, self.rows)
         np.add.at(self.counts, first, 1)
         if len(first) and self.counts[first].max() > self.most:

@@ -54,16 +54,7 @@ class _Instants:
 def longest(query: alg.Query, known: Conditions, source: Source, rows: Rows, span_us: int | None) -> Iterator[Matches]:
     """The longest match of each start that the task owns, in order, as far as the after-match policy keeps them.
 
-    Parameters
-    ----------
-    query, known
-        The query, which `is_ranged`, and its conditions.
-    source
-        Its variable.
-    rows
-        The rows, with positions.
-    span_us
-        The window; None: everything of a partition.
+    The query `is_ranged`, and its only source is given; rows have positions. Without a span a window is a partition.
     """
     repeat = iteration_of(query)
     assert repeat is not None and rows.order is not None

@@ -126,10 +126,7 @@ def as_indices(which: Integers | Mask) -> Integers:
 def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
     """Of lists in one array (list i at `offsets[i]:offsets[i + 1]`), those at `indices`.
 
-    Returns
-    -------
-    tuple
-        The offsets of the new lists, and where each of their elements was.
+    Returns the offsets of the new lists, and where each of their elements was.
 
     Examples
     --------

@@ -91,13 +91,7 @@ def is_flagged(flags: Flags, bit: int) -> Mask:
 
 
 def has_any(flags: Flags, bits: int = -1) -> Mask:
-    """Which rows have one of these flags, given as the bits of a number; all flags by default.
-
-    Examples
-    --------
-    >>> has_any(np.array([0, 2])).tolist(), has_any(np.array([[0, 1], [1, 0]]), 1 << WORD_BITS).tolist()
-    ([False, True], [True, False])
-    """
+    """Which rows have one of these flags, given as the bits of a number; all flags by default."""
     found: Mask
     if flags.ndim == 1:
         found = (flags if bits < 0 else flags & bits) != 0
@@ -265,7 +259,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Made:
-    """Events that are no row: what AGG made, and what PROJECT left of one. Number `base + i` in `Matches` means i here."""
+    """Events that are no row: made by AGG, or left of one by PROJECT. Number `base + i` in `Matches` means i here."""
 
     base: int  # how many rows there are
     rows: Integers  # the row that was read when each was made

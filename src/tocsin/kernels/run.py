@@ -52,15 +52,10 @@ class Runner:
     memory: int = MOST_MEMORY
 
     def matches(self, lists: Lists, judge: Callable[[Matches], None] | None = None) -> Iterator[Matches]:
-        """What the loops find in all groups; events are given as rows.
+        """The matches that the loops find in all groups; events are given as rows.
 
-        Parameters
-        ----------
-        lists
-            The candidates.
-        judge
-            What raises an error for matches that are too many, where the loops cannot count them: it is given those of
-            a start that was not searched to its end. None: each that the loops find from a start counts.
+        Where the loops cannot count matches, `judge` raises an error for too many: it is given those of a start that
+        was not searched to its end. None: each that the loops find from a start counts.
         """
         arrays = dict(lists.arrays)
         for number, table in enumerate(self.program.tables):

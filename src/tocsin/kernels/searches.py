@@ -45,23 +45,8 @@ class Search(Reach, ABC):
     ) -> Iterator[Matches]:
         """Find the matches of a task's rows, some at a time; none twice.
 
-        Parameters
-        ----------
-        rows
-            The rows.
-        most
-            How many matches one start may have.
-        memory
-            How many bytes may be held for matches.
-        jit
-            Whether to compile; None: when there are many rows.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When one start has more matches than `most`.
-        TooMuchMemoryError
-            When what must be held at once takes more than `memory`.
+        Raises an error when one start has more than `most` matches, or when those that must be held at once take more
+        than `memory` bytes. `jit` is whether to compile; None: when there are many rows.
         """
 
     # --- rows -------------------------------------------------------------------------------------

@@ -113,19 +113,9 @@ class SharedLoops:
         memory: int = MOST_MEMORY,
         jit: bool | None = None,
     ) -> Iterator[tuple[int, Matches]]:
-        """The matches of every kernel with its number, one kernel after the other.
+        """The matches of every kernel with its number, one kernel after the other; limits are those of `Kernel.find`.
 
-        Parameters
-        ----------
-        rows
-            For each kernel the rows as it sees them: they differ in columns and in what `event` knows, not in order.
-        most, memory, jit
-            As for `Kernel.find`.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When one start has more matches than `most`.
+        Each kernel has rows of its own: they differ in columns and in `event`, not in order.
         """
         views = _Views(self, rows)
         tables: list[Arrays | None] = []

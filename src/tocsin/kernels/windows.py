@@ -51,15 +51,7 @@ def before_us(reach: Reach) -> int:
 
 
 def windows_of(reach: Reach) -> Windows | None:
-    """Windows of 2·D every D, so that an event is in two of them; None for a query without a bounded span.
-
-    Examples
-    --------
-    >>> from tocsin.algebra import nodes as alg
-    >>> from tocsin.kernels.reach import reach_of
-    >>> windows_of(reach_of(alg.Query(alg.Within(alg.Event("A", "a"), 10))))
-    Windows(advance_us=10, size_us=20, before_us=0)
-    """
+    """Windows of 2·D every D, so that an event is in two of them; None for a query without a bounded span."""
     if not reach.can_slice:
         return None
     longest = longest_us(reach)

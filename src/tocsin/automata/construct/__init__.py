@@ -78,22 +78,10 @@ REFUSED: Mapping[type[alg.Node], str] = {
 
 
 def automaton(node: alg.Node, *, contiguous: bool = False, reduce: bool = True) -> Automaton:
-    """The automaton whose complex events are the matches of a pattern.
+    """The automaton whose complex events are the matches of a pattern; `refusal` returns why there is none.
 
-    Parameters
-    ----------
-    node
-        The pattern. A window around the whole is not part of the automaton: give it to the runner.
-    contiguous
-        Whether a match's events stand at consecutive positions (the selection policy `contiguous`): nothing is
-        skipped between the parts of a sequence.
-    reduce
-        Whether to leave out what makes no difference.
-
-    Raises
-    ------
-    tocsin.errors.UnsupportedError
-        When registers cannot decide the pattern; `refusal` says why without raising.
+    A window around the whole pattern is not part of the automaton: give it to the runner. Under the selection policy
+    `contiguous` nothing is skipped between the parts of a sequence. `reduce` leaves out what makes no difference.
 
     Examples
     --------

@@ -19,17 +19,8 @@ CAST = {Held.INTEGER: "int", Held.RANK: "int", Held.FLOAT: "float", Held.BOOLEAN
 def fold_statements(fold: Fold, out: str, element: Callable[[str], tuple[str, str | None]], count: str) -> list[str]:
     """Statements that leave an aggregate in the variables `{out}` and `{out}_null`; their other names start so too.
 
-    Parameters
-    ----------
-    fold
-        The aggregate.
-    out
-        The name of the result.
-    element
-        The texts of the slot's number for the event whose place in the bag, from 0 in order of time, is the text
-        given, and of whether it is NULL; None when it never is.
-    count
-        The text of the number of events in the bag.
+    `element` returns the text of the slot's number for the event at a place of the bag, from 0 in order of time, and of
+    whether it is NULL (None: never). `count` is the text of the number of events.
     """
     if fold.slot is None:
         return [f"{out} = {count}", f"{out}_null = False"]

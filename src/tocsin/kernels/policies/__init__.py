@@ -30,24 +30,11 @@ def apply(
     sources: Sequence[Source] = (),
     next_test: NextTest | None = None,
 ) -> Matches:
-    """What a query's policies keep, each set of bindings once, in the order given (R32, R44).
+    """The matches that a query's policies keep, each set of bindings once, in the order given (R32, R44).
 
-    Parameters
-    ----------
-    query
-        The query.
-    matches
-        All matches of some groups of rows; with an after-match policy, of whole partitions.
-    rows
-        The rows they speak of.
-    selected
-        Whether the selection policy has been applied.
-    distinct
-        Whether no two matches have the same bindings; those that differ in floors count as the same.
-    sources
-        The pattern's variables. Needed for `next` when it has not been applied, as are the matches' floors.
-    next_test
-        `NextTest(rows, query, sources)`, when several calls share it.
+    All matches of some groups of rows must be here; with an after-match policy, of whole partitions. `selected` and
+    `distinct`: the selection policy has been applied, and no two matches have the same bindings, whatever their floors.
+    Otherwise `next` needs floors and the `sources`, or a `next_test` of these that several calls share.
     """
     selects = not selected and query.selection is not Selection.ANY
     ranks = query.ranks_matches

@@ -32,12 +32,8 @@ def ranks(*keys: Integers) -> Integers:
 def refined(known: Integers, offsets: Integers, values: Integers) -> Integers:
     """Ranks with their ties broken by lists of numbers ≥ 0, as Python compares lists.
 
-    Parameters
-    ----------
-    known
-        Ranks, or any numbers with a gap after each that holds its ties.
-    offsets, values
-        The list of element i is `values[offsets[i]:offsets[i + 1]]`.
+    `known` are ranks, or any numbers with a gap after each that holds its ties. The list of element i is
+    `values[offsets[i]:offsets[i + 1]]`.
 
     Examples
     --------

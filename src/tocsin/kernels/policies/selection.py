@@ -59,10 +59,7 @@ def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str,
 def alternatives(node: alg.Node) -> dict[str, tuple[str, ...]]:
     """For each variable, those of the element that it belongs to: all of an OR of single events, or itself (R45).
 
-    Raises
-    ------
-    UnsupportedError
-        When a variable belongs to several elements, so that only the derivation of a match decides.
+    Refuses a variable that belongs to several elements, where only the derivation of a match decides.
     """
     found: dict[str, tuple[str, ...]] = {}
 

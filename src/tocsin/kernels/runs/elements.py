@@ -40,13 +40,7 @@ class Element:
 
 @cache
 def element(monoid: str, kind: Kind) -> Element:
-    """The element of a built-in aggregate over values of a kind.
-
-    Raises
-    ------
-    NotNumbers
-        When it does not consist of a few numbers.
-    """
+    """The element of a built-in aggregate over values of a kind; raises `NotNumbers` where numbers do not hold it."""
     if kind is Kind.NULL:
         return element(monoid, Kind.INTEGER)
     make = MADE.get(monoid)

@@ -64,22 +64,10 @@ def function(
     is_main: bool,
     counts_first: bool = False,
 ) -> Function:
-    """Write the function of a search.
+    """Write the function of a search; `tables` are those that picks refer to.
 
-    Parameters
-    ----------
-    search
-        What to look for.
-    setting
-        What is common to the query.
-    tables
-        The tables that picks refer to.
-    waiting
-        Absences that the sub-matches of a table bring along instead of deciding them.
-    is_main
-        Whether the matches are those of the query, and not of a table.
-    counts_first
-        Whether a start is counted to its end when its matches do not fit.
+    `waiting` are absences that the sub-matches of a table bring along instead of deciding them. `is_main`: the matches
+    are those of the query, not of a table. `counts_first`: a start is counted to its end when its matches do not fit.
     """
     return _FunctionWriter(search, setting, tables, waiting, is_main, counts_first).function()
 

@@ -104,10 +104,7 @@ def _order(node: alg.Node) -> Selection:
 def as_paths(query: alg.Query) -> alg.Query:
     """A query over an ACEL formula in the terms of SASE+; to be counted by position. One of SASE+ is what it is.
 
-    Raises
-    ------
-    NotAPathError
-        When it cannot be expressed in these terms.
+    Raises `NotAPathError` when it cannot be expressed in these terms.
 
     Examples
     --------

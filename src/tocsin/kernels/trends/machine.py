@@ -86,19 +86,9 @@ class NotAPathError(Exception):
 
 
 def machine(core: alg.Node, *, by_element: bool = False) -> Machine:
-    """The paths of a pattern.
+    """The paths of a pattern; with `by_element`, a variable that belongs to several elements has a symbol for each.
 
-    Parameters
-    ----------
-    core
-        The pattern.
-    by_element
-        Whether a variable that belongs to several elements has a symbol for each.
-
-    Raises
-    ------
-    NotAPathError
-        When its matches are no sequences of single events, or of more of them than can be told apart.
+    Raises `NotAPathError` when matches are no sequences of single events, or of more of them than can be told apart.
 
     Examples
     --------

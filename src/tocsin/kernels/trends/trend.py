@@ -66,14 +66,7 @@ class Trend:
     def totals(self, rows: Rows, labels: Integers | None = None, *, jit: bool | None = None) -> dict[int, Totals]:
         """The totals of all matches whose start the task owns, by the label of its row.
 
-        Parameters
-        ----------
-        rows
-            The rows.
-        labels
-            A small number for each row, from 0 on; None: all are added up together.
-        jit
-            Whether to compile; None: when there are many rows.
+        A label is a small number, from 0 on; None: all matches are added up together. `jit` None: compile many rows.
         """
         symbols = self._symbols(rows)
         chosen = np.arange(len(symbols)) if self.kernel.counts_every_event else np.flatnonzero(symbols)
