@@ -21,8 +21,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels import policies
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Matches, Rows, Source
-from tocsin.kernels.policies import duplicates
-from tocsin.kernels.policies.duplicates import distinct
+from tocsin.kernels.policies import after
+from tocsin.kernels.policies.after import distinct
 from tocsin.kernels.policies.flat import flatten
 from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, contiguous
 from tocsin.language import ast
@@ -350,7 +350,7 @@ def test_a_condition_on_bags_that_are_not_complete_counts_for_other_variables() 
 
 def test_bindings_are_compared_when_their_numbers_agree_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = task_of(compiled("PATTERN SEQ(A+ a, B b)"), stream("A1 A2 A3 B4 B5")).matches
-    monkeypatch.setattr(duplicates, "_mixed", lambda codes: np.zeros(len(codes), dtype=np.uint64))
+    monkeypatch.setattr(after, "_mixed", lambda codes: np.zeros(len(codes), dtype=np.uint64))
     assert keys_of(distinct(concatenate([matches, matches]))) == keys_of(matches)
 
 

@@ -16,8 +16,8 @@ from tocsin.acer.functions import function
 from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
+from tocsin.acer.payload import annotated_schema
 from tocsin.acer.plan import Live, Operator, Source, source
-from tocsin.acer.typed import annotated_schema
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
 from tocsin.analysis.limits import parse_limit
 from tocsin.options import microseconds

@@ -18,7 +18,7 @@ from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.hashes import Digests, differs, match_hashes, row_digests
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches
-from tocsin.kernels.search.absences import Closed, spoken_of
+from tocsin.kernels.search.guards import Closed, spoken_of
 from tocsin.language import expressions as ex
 
 Find = Callable[[alg.Query], Iterable[Matches]]

@@ -11,24 +11,21 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import Kind
 from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
-from tocsin.kernels.forms import is_plain_sequence, without, words_of
 from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.instants import Stretch, stretched
 from tocsin.kernels.layout import Lists, lists
-from tocsin.kernels.limits import Starts, held_at_once
 from tocsin.kernels.links.tested import TestedWalker
 from tocsin.kernels.longest import is_ranged, longest
-from tocsin.kernels.matches import concatenate
+from tocsin.kernels.matches import Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.policies import apply
-from tocsin.kernels.policies.duplicates import distinct
+from tocsin.kernels.policies.after import distinct, one_of_each_set
 from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next
-from tocsin.kernels.policies.unordered import one_of_each_set
-from tocsin.kernels.reach import reach_of
+from tocsin.kernels.reach import is_plain_sequence, reach_of, without, words_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
 from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
-from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.program import Program, program
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex

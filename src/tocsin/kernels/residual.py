@@ -14,7 +14,7 @@ from tocsin.expressions.of_rules import alone
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import groups_of
-from tocsin.kernels.search.absences import Closed
+from tocsin.kernels.search.guards import Closed
 from tocsin.language import expressions as ex
 
 Event = Mapping[str, Any]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels import compile, limits
+from tocsin.kernels import compile
 from tocsin.kernels.layout import Lists, bounds
-from tocsin.kernels.matches import picked
+from tocsin.kernels.matches import COPIES, check_memory, picked, too_many_matches, too_many_steps
 from tocsin.kernels.model import Bag, Integers, Mask, Matches
-from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.function import DOUBLES, Function, function, value_name
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
 from tocsin.kernels.search.program import Program, Table
@@ -91,7 +91,7 @@ class Runner:
         most = (limit, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
         few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
         allowed = few if call.rents else most
-        much = min(ROOM, max(self.memory // (limits.COPIES * 8 * len(made.outputs)), LEAST_ROOM))
+        much = min(ROOM, max(self.memory // (COPIES * 8 * len(made.outputs)), LEAST_ROOM))
         room = np.full(len(needs), min(LITTLE_ROOM, much) if call.is_plain else much)
         depth = DEPTH
         group, begin, status = 0, 0, -1
@@ -105,9 +105,9 @@ class Runner:
             if unfinished is not None and (is_over or (status == FULL and not count)):
                 unfinished(_written(outputs))
             if is_over and status == TOO_MANY:
-                raise limits.too_many_matches(most[0], self.iterated, self.setting.policy)
+                raise too_many_matches(most[0], self.iterated, self.setting.policy)
             if is_over:
-                raise limits.too_many_steps(most[1], self.iterated)
+                raise too_many_steps(most[1], self.iterated)
             if call.buys(is_long=status in (TOO_MANY, TOO_LONG)):
                 allowed, room = most, np.maximum(room, much)
             depth *= 2 if status == DEEP else 1
@@ -121,7 +121,7 @@ class Runner:
         rooms = dict.fromkeys(made.outputs, int(room[0]))
         for place, name in enumerate(made.bags, 1):
             rooms |= {f"out_{name}": int(room[place]), f"out_floor_{name}": int(room[place])}
-        limits.check_memory(8 * sum(rooms[name] for name in made.outputs), self.memory, self.iterated)
+        check_memory(8 * sum(rooms[name] for name in made.outputs), self.memory, self.iterated)
         return {
             name: np.empty(rooms[name], np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
         }
@@ -144,7 +144,7 @@ class Runner:
                 if found.count:
                     parts.append(_trimmed(found, made))
                     size += sum(array.nbytes for array in parts[-1].arrays.values())
-                    limits.check_memory(size, self.memory, self.iterated)
+                    check_memory(size, self.memory, self.iterated)
         counts = [found.count for found in parts]
         ends = [0, *accumulate(counts)]
         holders: dict[str, list[int]] = {}

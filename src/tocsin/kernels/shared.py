@@ -18,8 +18,7 @@ from tocsin.kernels.layout import Lists, lists
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.run import Arrays, Runner
-from tocsin.kernels.search.begun import beginning, begun_program
-from tocsin.kernels.search.program import Program, program
+from tocsin.kernels.search.program import Program, beginning, begun_program, program
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.optimizer.prefixes import Prefix, first_variables, longest, prefixes

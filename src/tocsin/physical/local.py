@@ -19,7 +19,7 @@ from tocsin.analysis import durations
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.clocks import unit_of
 from tocsin.analysis.types import Kind
-from tocsin.kernels.limits import check_memory
+from tocsin.kernels.matches import check_memory
 from tocsin.kernels.trends.trend import trend
 from tocsin.options import Options
 from tocsin.physical.arrow_types import types_in

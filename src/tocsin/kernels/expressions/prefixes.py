@@ -21,6 +21,7 @@ MOST_ROWS = 2**22
 MOST_EXPONENT = 900
 STEP = 2.0**-LIMB_BITS
 SUMMED = frozenset({"count", "sum", "avg"})  # the aggregates that sums tell
+RANGED = SUMMED | {"min", "max", "range"}  # and those that a table of extremes tells besides
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.expressions.interpret import holds
-from tocsin.kernels.links.events import Linked
-from tocsin.kernels.links.run import Walker, Words
+from tocsin.kernels.links.run import Linked, Walker, Words
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
 from tocsin.kernels.search.helpers import TOO_LONG, TOO_MANY

@@ -12,10 +12,8 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source
-from tocsin.kernels.policies.after import after_match
-from tocsin.kernels.policies.duplicates import first_of_equals
+from tocsin.kernels.policies.after import after_match, first_of_equals, reported
 from tocsin.kernels.policies.flat import Flat, flatten
-from tocsin.kernels.policies.output import reported
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
 

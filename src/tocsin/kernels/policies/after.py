@@ -1,20 +1,24 @@
-"""After-match policies: one frontier per partition, moved by matches in the order of R5 (SEMANTICS §4).
+"""Policies that choose among matches: after-match policies, output modes, equal matches once (SEMANTICS §4, R31, R34).
 
-A kept match lets the frontier jump, and the next kept one is the first at or after it. The first match of a partition
-is always kept, so that all partitions form one chain of jumps. A partition must be here as a whole: no time slice can
-decide alone.
+An after-match policy has one frontier per partition, moved by matches in the order of R5. A kept match lets it jump,
+and the next kept one is the first at or after it. The first match of a partition is always kept, so that all partitions
+form one chain of jumps. A partition must be here as a whole: no time slice can decide alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tocsin.kernels.model import Integers
-from tocsin.kernels.policies.flat import Flat
-from tocsin.kernels.policies.ranking import best, in_order, ranks
-from tocsin.language.ast import AfterMatch, Skip
+from tocsin import errors
+from tocsin.kernels.matches import take
+from tocsin.kernels.model import Bag, Integers, Matches, Rows
+from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, refined
+from tocsin.language.ast import AfterMatch, Output, Skip
 
 
 def after_match(policy: AfterMatch, view: Flat) -> Integers:
@@ -87,3 +91,75 @@ def chained(groups: Integers, firsts: Integers, frontiers: Integers) -> Integers
         kept.append(here)
         here = following[here]
     return np.array(kept, dtype=np.int64)
+
+
+def reported(output: Output, view: Flat) -> Integers:
+    """The indices of the matches that a mode reports, in their order; no two may have the same bindings."""
+    by_start, by_end = (view.groups, view.first), (view.groups, view.last)
+    match output:
+        case Output.FIRST_PER_START:
+            return best(view, by_start, view.last)
+        case Output.FIRST_PER_END:
+            return best(view, by_end, view.first)
+        case Output.LAST_PER_START:
+            return best(view, by_start, -view.end, view.last)
+        case Output.LAST_PER_END:
+            return best(view, by_end, -view.start, view.first)
+        case Output.LONGEST:
+            return best(view, by_start, -view.sizes, view.last)
+        case Output.ALL | Output.COUNT:
+            return np.arange(len(view), dtype=np.int64)
+        case _:
+            assert_never(output)
+
+
+def distinct(matches: Matches) -> Matches:
+    """Matches without those whose bindings an earlier one has; floors do not tell them apart."""
+    if len(matches) < 2:
+        return matches
+    nowhere = np.empty(0, dtype=np.int64)
+    kept = first_of_equals(flatten(matches, Rows(nowhere, nowhere), needs_order=False))
+    return matches if len(kept) == len(matches) else take(matches, kept)
+
+
+def first_of_equals(view: Flat) -> Integers:
+    """The indices of the matches whose bindings no earlier match has, in their order.
+
+    Different numbers prove different bindings; only matches with the same number are compared, and these exactly.
+    """
+    codes = view.rows * len(view.names) + view.variables
+    numbers = np.add.reduceat(_mixed(codes), view.offsets[:-1]).view(np.int64) if len(view) else view.start
+    known = ranks(numbers)
+    _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
+    doubtful = np.flatnonzero(counts[inverse.reshape(-1)] > 1)
+    if not len(doubtful):
+        return np.arange(len(view), dtype=np.int64)
+    tied = view.take(doubtful)
+    exact = refined(known[doubtful], tied.offsets, tied.rows * len(tied.names) + tied.variables)
+    repeated = np.ones(len(doubtful), dtype=np.bool_)
+    repeated[np.unique(exact, return_index=True)[1]] = False
+    return np.delete(np.arange(len(view), dtype=np.int64), doubtful[repeated])
+
+
+def _mixed(codes: Integers) -> NDArray[np.uint64]:
+    """Numbers whose sums rarely agree by chance: the finisher of SplitMix64."""
+    bits = codes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+def one_of_each_set(matches: Matches, rows: Rows, names: Sequence[str]) -> Matches:
+    """The first match of each set, in the order given; all matches of the rows must be here."""
+    if len(matches) < 2:
+        return matches
+    if rows.order is None:
+        raise errors.InternalError("`unordered` speaks of positions, and the rows have none.")
+    single = [held for name in names if not isinstance(held := matches.events[name], Bag)]
+    by = np.lexsort(rows.order[np.stack(single)][::-1])
+    ordered = take(matches, by)
+    alike = np.sort(np.stack([held[by] for held in single]), axis=0)
+    sets = replace(ordered, events={**ordered.events, **dict(zip(names, alike, strict=True))})
+    kept = by[first_of_equals(flatten(sets, rows, needs_order=False))]
+    return matches if len(kept) == len(matches) else take(matches, np.sort(kept))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.limits import check_memory
+from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Bag, Integers, Made, Matches, Rows, Template
 from tocsin.kernels.runs.objects import identity
 from tocsin.kernels.runs.tables import WHOLE, Tables

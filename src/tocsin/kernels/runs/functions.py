@@ -17,7 +17,7 @@ from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 from tocsin.kernels import compile
 from tocsin.kernels.expressions.code import require_shallow
 from tocsin.kernels.layout import Merged
-from tocsin.kernels.limits import check_memory
+from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Integers, Mask
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER, KEY, OBJECT

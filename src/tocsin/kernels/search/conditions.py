@@ -158,13 +158,10 @@ class Checks:
         for index, size in loops:
             writer.line(f"for {index} in range(1, {size} + 1):")
             writer.depth += 1
-        with writer.block(f"if {' and '.join([*exists, f'not ({condition})'])}:"):
-            writer.line(f"{holds} = False")
-            writer.line("break")
+        writer.when(f"{' and '.join([*exists, f'not ({condition})'])}", f"{holds} = False", "break")
         for level in range(len(loops) - 1, 0, -1):
             writer.depth = depth + level
-            with writer.block(f"if not {holds}:"):
-                writer.line("break")
+            writer.when(f"not {holds}", "break")
         writer.depth = depth
         return holds
 
@@ -184,7 +181,7 @@ class Checks:
         if isinstance(what, Stretch) and prefix is not None:
             last = f"({what.offset} + {what.count})"
             statements = stretch_statements(fold.function, *prefix, out, what.offset, last, statements)
-        self.writer.all(statements)
+        self.writer.line(*statements)
         return out, f"{out}_null"
 
     def _choices(

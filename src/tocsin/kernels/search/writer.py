@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
@@ -13,14 +13,14 @@ class Writer:
         self.lines: list[str] = []
         self.depth = 0
 
-    def line(self, text: str) -> None:
-        """One line at the current depth."""
-        self.lines.append(f"{'    ' * self.depth}{text}")
+    def line(self, *texts: str) -> None:
+        """Lines at the current depth; their own indentation is kept."""
+        self.lines += [f"{'    ' * self.depth}{text}" for text in texts]
 
-    def all(self, texts: Iterable[str]) -> None:
-        """Several lines at the current depth; their own indentation is kept."""
-        for text in texts:
-            self.line(text)
+    def when(self, test: str, *texts: str) -> None:
+        """Lines under an `if`."""
+        with self.block(f"if {test}:"):
+            self.line(*texts)
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:

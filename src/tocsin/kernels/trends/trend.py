@@ -24,10 +24,9 @@ from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.model import Held, Integers, Rows, Slot, is_flagged
 from tocsin.kernels.search.conditions import Columns
 from tocsin.kernels.trends.blocks import Stages
-from tocsin.kernels.trends.formula import as_paths
 from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
 from tocsin.kernels.trends.pairs import Conditions
-from tocsin.kernels.trends.request import Requested, requested_in
+from tocsin.kernels.trends.request import Requested, as_paths, requested_in
 from tocsin.kernels.trends.semirings import NO_KEY
 from tocsin.kernels.trends.task import Sum, Task
 from tocsin.kernels.trends.totals import Answer, Totals, Values, Weights, values_of, whole
