@@ -32,13 +32,10 @@ from tocsin.kernels.expressions.arithmetic import (
     not_,
     strict,
 )
-from tocsin.kernels.expressions.folds import fold_statements
 from tocsin.kernels.expressions.leaves import Fold, PlaceOf, RowOf, SlotRef, Test, Text
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-
-__all__ = ["condition_code", "fold_statements", "ranks_that_meet", "true_code", "value_code"]
 
 Texts = tuple[str, str | None]
 MOST_NESTED = 90

@@ -14,10 +14,11 @@ from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Update
 from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.expressions.code import condition_code, value_code
+from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Parts, storage
 from tocsin.kernels.expressions.leaves import Text
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
-from tocsin.kernels.runs.elements import BOOLEAN, ZEROS, Element, Parts, element, storage
+from tocsin.kernels.runs.elements import Element, element
 from tocsin.kernels.runs.tables import Step
 from tocsin.language import expressions as ex
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from tocsin.kernels.expressions.code import fold_statements, true_code
+from tocsin.kernels.expressions.code import true_code
+from tocsin.kernels.expressions.folds import fold_statements
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
 from tocsin.kernels.expressions.slots import Fold, SlotRef, Test
