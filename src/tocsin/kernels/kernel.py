@@ -20,11 +20,11 @@ from tocsin.kernels.matches import Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.policies import apply
 from tocsin.kernels.policies.after import distinct, one_of_each_set
-from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next
+from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, is_final
 from tocsin.kernels.reach import is_plain_sequence, reach_of, without, words_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
-from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
+from tocsin.kernels.search.conditions import Columns, is_testable_next
 from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.program import Program, program
 from tocsin.kernels.searches import Search
@@ -257,7 +257,7 @@ def _selects(query: alg.Query, core: alg.Node, found: Conditions) -> bool:
         if any(kinds[fold.variable].optional for fold in test.folds):
             return False
         for name in {reference.variable for reference in test.references} | {fold.variable for fold in test.folds}:
-            if kinds[name].iterated and is_testable_next(test, name) == is_final(test, name):
+            if kinds[name].iterated and is_testable_next(test, name) == is_final(test.conjunct, name):
                 return False
     return True
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.expressions.interpret import holds
+from tocsin.expressions.interpret import holds, offset_of
 from tocsin.gaps import Gaps
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
@@ -49,7 +49,7 @@ def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str,
             conjunct
             for conjunct in written
             if conjunct not in by_flags
-            and not _is_final(conjunct, variable)
+            and not is_final(conjunct, variable)
             and (variable in ex.variables_in(conjunct) or needs_whole_bags(conjunct))
         )
         for variable in query.variables
@@ -182,20 +182,16 @@ def _all_hold(tests: Sequence[Callable[[Bags], bool]], bags: Bags) -> bool:
     return all(test(bags) for test in tests)
 
 
-def _is_final(conjunct: ex.Expression, variable: str) -> bool:
+def is_final(conjunct: ex.Expression, variable: str) -> bool:
     """Whether only the whole bag of a variable decides: an aggregate, `v[last]`, NEXT(v) or `v[i+1]` over it (R2)."""
-    for node in conjunct.walk():
-        if isinstance(node, ex.Aggregate) and variable in ex.variables_in(node):
-            return True
-        if isinstance(node, ex.Attribute) and node.variable == variable:
-            match node.index:
-                case ex.Edge.LAST | ex.Each.NEXT:
-                    return True
-                case ex.Running(offset=offset) if offset > 0:
-                    return True
-                case _:
-                    continue
-    return False
+    return any(
+        variable in ex.variables_in(node)
+        if isinstance(node, ex.Aggregate)
+        else isinstance(node, ex.Attribute)
+        and node.variable == variable
+        and (node.index is ex.Edge.LAST or (offset_of(node.index) or 0) > 0)
+        for node in conjunct.walk()
+    )
 
 
 def needs_whole_bags(conjunct: ex.Expression) -> bool:

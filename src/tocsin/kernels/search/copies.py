@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
-from tocsin.kernels.search.conditions import Candidate, is_lasting, is_testable_next
+from tocsin.kernels.policies.selection import needs_whole_bags
+from tocsin.kernels.search.conditions import Candidate, is_testable_next
 from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.guards import guarded, tested
 from tocsin.kernels.search.loops import count_step, first_candidate
@@ -157,7 +158,7 @@ def arrive(
     known = inner.knowing(held)
     done = _tests_of_next(cx, inner, own) if own is not None else []
     ready = [t for t in inner.tests if ex.variables_in(t.conjunct) <= known.held.keys() and t not in done]
-    lasting = tuple(test for test in ready if is_lasting(test))
+    lasting = tuple(test for test in ready if not needs_whole_bags(test.conjunct))
     alive = ""
     if lasting:
         alive = cx.checks.fresh("alive")

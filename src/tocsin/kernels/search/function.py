@@ -27,7 +27,7 @@ from tocsin.kernels.search.guards import gathered, may_settle, settle, spoken_of
 from tocsin.kernels.search.loops import event, line
 from tocsin.kernels.search.picks import copies_of_rows, pick
 from tocsin.kernels.search.program import Line, Pick, Search, Table
-from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
+from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then, size_of
 
 DOUBLES = "out_double"  # outputs that are called so hold doubles
 FIXED_PARAMETERS = ("groups", "group", "begin", "most", "most_steps", "needs", "own_low", "own_high")
@@ -253,7 +253,7 @@ def _write(cx: Context, state: State, left: list[Guard]) -> None:
             cx.outputs[name] = None
             writer.line(f"{name}[count] = {code}")
     for name, what in bags.items():
-        writer.line(f"total_{name} += {_size(what)}")
+        writer.line(f"total_{name} += {size_of(what)}")
     writer.line("count += 1")
 
 
@@ -264,12 +264,12 @@ def _room(cx: Context, bags: Mapping[str, Held | None]) -> Iterator[None]:
     cx.bags |= dict.fromkeys(bags)
     cx.declarations |= dict.fromkeys(f"total_{name} = 0" for name in bags)
     over = ["count >= len(out_start)"]
-    over += [f"total_{name} + {_size(what)} > len(out_{name})" for name, what in bags.items() if what is not None]
+    over += [f"total_{name} + {size_of(what)} > len(out_{name})" for name, what in bags.items() if what is not None]
     if not cx.counts_first:
         with writer.block(f"if {' or '.join(over)}:"):
             writer.line("needs[0] = count + 1")
             for number, (name, what) in enumerate(bags.items(), 1):
-                writer.line(f"needs[{number}] = total_{name} + {_size(what)}")
+                writer.line(f"needs[{number}] = total_{name} + {size_of(what)}")
             writer.line("return FULL, g, at, mark")
         yield
         return
@@ -302,14 +302,7 @@ def _write_bag(cx: Context, name: str, what: Held | None) -> None:
         arrays[floor_values] = lambda k: f"f_{name}[{k}]"
     if what is not None:
         step = cx.checks.fresh("k")
-        with writer.block(f"for {step} in range({_size(what)}):"):
+        with writer.block(f"for {step} in range({size_of(what)}):"):
             for array, code in arrays.items():
                 writer.line(f"{array}[{total} + {step}] = {code(step)}")
-    writer.line(f"{ends}[count] = {total} + {_size(what)}")
-
-
-def _size(what: Held | None) -> str:
-    """The code of how many events a variable holds."""
-    if what is None:
-        return "0"
-    return what.count if isinstance(what, Many) else f"(1 if {what.index} >= 0 else 0)"
+    writer.line(f"{ends}[count] = {total} + {size_of(what)}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.gathered import Look
-from tocsin.kernels.search.conditions import is_final
+from tocsin.kernels.policies.selection import is_final
 from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Stretch, Then
 from tocsin.language import expressions as ex
@@ -33,7 +33,9 @@ def proceed(cx: Context, state: State, then: Then, *, variable: str | None, is_f
     """Make the tests and settle the absences that are ready, then go on inside; `next` stops at the first."""
     ready = tuple(test for test in state.tests if ex.variables_in(test.conjunct) <= state.held.keys())
     is_next = cx.setting.selection is Selection.NEXT and variable is not None and not is_first
-    late = tuple(test for test in ready if variable is not None and is_final(test, variable)) if is_next else ()
+    late = (
+        tuple(test for test in ready if variable is not None and is_final(test.conjunct, variable)) if is_next else ()
+    )
     early = tuple(test for test in ready if test not in late)
     rest = replace(state, tests=tuple(test for test in state.tests if test not in ready))
     tested(cx, early, state.held, lambda: _selected(cx, late, rest, then, is_next=is_next))

@@ -42,6 +42,13 @@ class Stretch(Many):
 Held = One | Many
 
 
+def size_of(what: Held | None) -> str:
+    """The code of how many events a variable holds."""
+    if what is None:
+        return "0"
+    return what.count if isinstance(what, Many) else f"(1 if {what.index} >= 0 else 0)"
+
+
 @dataclass(frozen=True)
 class Guard:
     """An absence that is still to be decided, or the window of a gathering.

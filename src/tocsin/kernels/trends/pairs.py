@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.expressions.interpret import offset_of
 from tocsin.kernels.expressions.slots import SlotRef, Test
 from tocsin.kernels.model import Held, Integers, Rows
-from tocsin.kernels.search.conditions import Candidate, Checks, Columns, offset_of
+from tocsin.kernels.search.conditions import Candidate, Checks, Columns
 from tocsin.kernels.search.state import Many
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
@@ -89,7 +90,7 @@ def _comparison(tests: Sequence[Test]) -> tuple[str, SlotRef, SlotRef] | None:
         case [ex.Comparison(op=op, left=SlotRef() as left, right=SlotRef() as right)] if op in MIRRORED:
             if left.slot.held is not right.slot.held or left.slot.held is Held.BOOLEAN:
                 return None
-            is_later = (offset_of(left) or 0) > (offset_of(right) or 0)
+            is_later = (offset_of(left.index) or 0) > (offset_of(right.index) or 0)
             return (op, left, right) if is_later else (MIRRORED[op], right, left)
         case _:
             return None
