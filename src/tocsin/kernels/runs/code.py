@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START, DerivedEvent
+from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.expressions.folds import DOUBLE, storage
 from tocsin.kernels.runs.elements import KEY, OBJECT
@@ -33,7 +34,6 @@ from tocsin.kernels.runs.texts import (
     WORDS,
     WORK,
 )
-from tocsin.kernels.search.writer import Writer
 
 MOST_ALTERNATIVES = 64  # a longer `if … elif` is slow in plain Python, and one of thousands cannot be parsed
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from tocsin.expressions import interpret
 from tocsin.expressions.interpret import offset_of
+from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.code import true_code
 from tocsin.kernels.expressions.folds import fold_statements
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
 from tocsin.kernels.expressions.slots import Fold, SlotRef, Test
 from tocsin.kernels.search.state import Held, Many, One, Stretch, size_of
-from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import unknown_node
+from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.gathered import Look
 from tocsin.kernels.reach import may_be_empty
 from tocsin.kernels.search.conditions import Checks, Columns
 from tocsin.kernels.search.program import Pick, Search, Table
 from tocsin.kernels.search.state import Held, One, State
-from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 

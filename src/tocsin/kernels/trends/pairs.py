@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.expressions.interpret import offset_of
+from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.slots import SlotRef, Test
 from tocsin.kernels.model import Held, Integers, Rows
 from tocsin.kernels.search.conditions import Candidate, Checks, Columns
 from tocsin.kernels.search.state import Many
-from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
 
 Tests = Mapping[str, tuple[Test, ...]]
