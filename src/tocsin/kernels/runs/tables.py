@@ -83,7 +83,7 @@ class Tables:
         """The steps by which a run skips any event as if it were not there; none: it does not.
 
         Either it waits. Or it waits for an event that is later than the last one, at one of two states: as long as
-        events tie, and from then on (`automata.construct.sequences`). What comes next is taken from both alike if it is
+        events tie, and from then on (`automata.construct`). What comes next is taken from both alike if it is
         later than the event before it, so that it does not matter which events have led from the one to the other.
         """
         leaving = self.leaving[state]
