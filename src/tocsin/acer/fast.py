@@ -75,7 +75,7 @@ class Kept(NamedTuple):
 
 @dataclass
 class Memory:
-    """What is remembered of a key."""
+    """The events that windows of a key still need."""
 
     kept: list[Kept] = field(default_factory=list)  # the events of windows that still exist, in order of time
     waiting: list[Arrival] = field(default_factory=list)  # events that the watermark has not passed
@@ -199,7 +199,7 @@ class Waiting:
 
 @dataclass
 class Cut(Waiting):
-    """What is remembered of a key whose sequences are found in slices."""
+    """The slices of a key that are not over, and the sequences found in them."""
 
     states: dict[int, Any] = field(default_factory=dict)  # the state of f_C in each slice that is not over, by number
     # Sequences with the end of the window that is to give them.
@@ -260,8 +260,16 @@ class Slices:
         return self.asked.end(self.asked.last(start))
 
 
+class _Waits:
+    """A machine that has nothing to do before the watermark has passed the first event that waits."""
+
+    def due(self, memory: Waiting) -> int:
+        """When the watermark has passed the first."""
+        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
+
+
 @dataclass(frozen=True)
-class Instants:
+class Instants(_Waits):
     """S&P: events of one time, given to f_P together."""
 
     processing: Function
@@ -278,10 +286,6 @@ class Instants:
             given.results += [Result(time, 0, row) for row in rows]
         return given
 
-    def due(self, memory: Waiting) -> int:
-        """When the watermark has passed the first."""
-        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
-
     def kept(self, memory: Waiting) -> int:
         """Events."""
         return len(memory.waiting)
@@ -296,7 +300,7 @@ class Folded(Waiting):
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(_Waits):
     """R-CER: f_M over the events of a key, in order."""
 
     mapping: Function  # f_M
@@ -315,10 +319,6 @@ class Fold:
             given.results += [Result(arrival.time, 0, row) for row in rows]
         given.grows = memory.growth.told(self.mapping, key)
         return given
-
-    def due(self, memory: Folded) -> int:
-        """When the watermark has passed the first that waits."""
-        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
 
     def kept(self, memory: Folded) -> int:
         """Events that wait, and the state."""

@@ -61,13 +61,7 @@ def shown(key: Key) -> str:
 
 
 def function(call: Any, option: str, clock: Clock, arguments: tuple[str, ...], *, window: bool = False) -> Function:
-    """A function that takes these arguments; with `window` perhaps one more.
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is no function, or takes others.
-    """
+    """A function that takes these arguments, with `window` perhaps one more; refuses any other."""
     wanted = f"({', '.join(arguments)})"
     if not callable(call):
         raise errors.InvalidOptionError(

@@ -184,13 +184,7 @@ class Shared:
 def mapped(
     function: Function, key: Key, memory: Any, arrival: Arrival, growth: Growth, most_bytes: int | None
 ) -> tuple[Any, list[Any]]:
-    """What f_M makes of a state and an event: the state afterwards, and payloads.
-
-    Raises
-    ------
-    StateGrowsError
-        When the state grows with the number of events, and has become larger than it may.
-    """
+    """The state after f_M has seen an event, and its payloads; refuses a state that grows beyond `most_bytes`."""
     try:
         memory, given = function.pair(function.call(memory, arrival.event))
         rows = rows_in(given)

@@ -33,7 +33,7 @@ class Instance:
 
 @dataclass
 class Memory:
-    """What is remembered of a key."""
+    """The windows of a key that still exist, and events that wait."""
 
     # The windows that hold events and still exist, by number.
     instances: dict[int, Instance] = field(default_factory=dict)
@@ -165,19 +165,15 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Unwrapped:
-    """M2 of R-CER: only the payloads of f_M go on."""
+class Unwrapped(Literal):
+    """R-CER: A with its loop, and M2 behind it, which lets only the payloads of f_M pass."""
 
-    machine: Literal
-    mapping: Function
-
-    def begin(self, numbers: range | None = None) -> Memory:
-        """A key without events."""
-        return self.machine.begin(numbers)
+    mapping: Function | None = None
 
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
-        """What f_M gave."""
-        given = self.machine.run(key, memory, new, before, now)
+        """The payloads of f_M."""
+        given = super().run(key, memory, new, before, now)
+        assert self.mapping is not None
         for result in given.results[-1:]:
             given.grows = result.payload.growth.told(self.mapping, key)
         given.results = [
@@ -186,11 +182,3 @@ class Unwrapped:
             for payload in result.payload.payloads
         ]
         return given
-
-    def due(self, memory: Memory) -> int:
-        """As of A."""
-        return self.machine.due(memory)
-
-    def kept(self, memory: Memory) -> int:
-        """As of A."""
-        return self.machine.kept(memory)

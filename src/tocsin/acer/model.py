@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 @dataclass
 class Given:
-    """What one call of `run` gives."""
+    """The outcome of one call of `run`."""
 
     results: list[Result] = field(default_factory=list)  # in order of time
     late: int = 0  # how many arrivals came too late for everything

@@ -319,8 +319,8 @@ def rule_cer(
     if _is_literal(construction):
         windows = checked(unit, distance + unit, unit)
         _require_few(windows)
-        literal = Literal(windows, Shared(mapping, distance, unit, most), clock=events.clock, distance=distance)
-        machine = Unwrapped(literal, mapping)
+        listing = Shared(mapping, distance, unit, most)
+        machine = Unwrapped(windows, listing, clock=events.clock, distance=distance, mapping=mapping)
     return Operator(
         events,
         machine,

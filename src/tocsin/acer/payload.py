@@ -22,23 +22,10 @@ EXAMPLE = 'write `schema="low double, high double"`'
 def payload(
     events: T.StructType, key: Sequence[str], time: str, schema: Any, own: Sequence[str] = (), *, ignores_case: bool
 ) -> T.StructType:
-    """The columns as asked, or those of the events.
+    """The columns that a user asks for, or by default those of the events; `key`, `time` and `own` come before them.
 
-    Parameters
-    ----------
-    events
-        The columns of the events.
-    key, time, own
-        The columns that the result has before these.
-    schema
-        What the user asks for; None: the columns of the events.
-    ignores_case
-        Whether Spark takes names for one that differ in case.
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is no schema, or two columns would have one name.
+    Refuses what is no schema, and two columns of one name; `ignores_case` is whether Spark takes names that differ in
+    case for one.
     """
     taken = (*key, time, *own)
     _require_distinct(taken, ignores_case)
@@ -125,12 +112,7 @@ def annotated_schema(call: Callable[..., Any], option: str, *, in_pair: bool = F
     """The columns of the rows that a function gives; None when its annotation does not name any.
 
     A row is named by a NamedTuple, a dataclass or a TypedDict, alone or in a list; with `in_pair` it is the second of a
-    pair `(state, rows)`.
-
-    Raises
-    ------
-    InvalidOptionError
-        When a column is annotated with something that no column holds.
+    pair `(state, rows)`. Refuses a column whose type no column holds.
 
     Examples
     --------

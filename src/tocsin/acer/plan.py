@@ -279,13 +279,7 @@ STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
 
 
 def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
-    """A DataFrame of events.
-
-    Raises
-    ------
-    InvalidInputError, InvalidOptionError, MissingColumnError, TimeTypeError
-        For what is wrong with it.
-    """
+    """A DataFrame of events, or the error that says what is wrong with it."""
     if not is_dataframe(df):
         raise errors.InvalidInputError(
             f"The input is {type(df).__name__}, not a Spark DataFrame.",

@@ -111,13 +111,7 @@ class OperatorStep:
 
 
 def stored(key: Key, memory: Any, classes: tuple[type, ...] = ()) -> bytes:
-    """A memory as bytes.
-
-    Raises
-    ------
-    UserFunctionError
-        When the state of a user's function cannot be stored.
-    """
+    """A memory as bytes; refuses the state of a user's function that cannot be stored."""
     try:
         return dumped(memory, classes)
     except Exception as problem:
@@ -130,13 +124,7 @@ def stored(key: Key, memory: Any, classes: tuple[type, ...] = ()) -> bytes:
 
 
 def keys_in(written: bytes) -> dict[Identity, Remembered]:
-    """What a shard remembers of its keys.
-
-    Raises
-    ------
-    StateMismatchError
-        As `read`.
-    """
+    """The memories of a shard by key; refuses bytes that hold anything else."""
     known = read(written) if written else {}
     if not isinstance(known, dict) or not all(isinstance(one, Remembered) for one in known.values()):
         raise unusable("what your functions remember is something else")
@@ -144,13 +132,7 @@ def keys_in(written: bytes) -> dict[Identity, Remembered]:
 
 
 def read(written: bytes, classes: tuple[type, ...] = ()) -> Any:
-    """What `stored` wrote.
-
-    Raises
-    ------
-    StateMismatchError
-        When it is damaged, or holds more than data.
-    """
+    """The value that `stored` wrote; refuses bytes that are damaged, or hold more than data."""
     try:
         return loaded(written, classes)
     except Exception as problem:
