@@ -64,7 +64,6 @@ class Conditions:
 
 def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     """Sort the conditions of a query."""
-    types = _types(core)
     environment = environment_of(bound, core)
     families = Families()
     flags: dict[str, list[ex.Expression]] = {}
@@ -114,7 +113,7 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
         asked, hidden = found
     tests_of_all = (*tests, *(test for some in around_tests.values() for test in some), *asked.values())
     slots = [slot for test in tests_of_all for slot in test.slots]
-    carried, places = _columns(slots, types)
+    carried, places = columns_of(slots, core)
     return Conditions(
         {name: tuple(parts) for name, parts in flags.items()},
         tuple(tests),
@@ -143,13 +142,6 @@ def environment_of(bound: BoundQuery, core: alg.Node) -> Environment:
     """What the attributes of a query's variables are."""
     types = _types(core)
     return Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
-
-
-def columns_of(
-    slots: Sequence[Slot], core: alg.Node
-) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
-    """The columns that hold slots, and which holds which."""
-    return _columns(slots, _types(core))
 
 
 def sources_of(query: alg.Query, core: alg.Node, found: Conditions) -> tuple[Source, ...]:
@@ -181,10 +173,11 @@ def _type_of(bound: BoundQuery, kinds: Sequence[str], reference: ex.Attribute) -
     return found[0]
 
 
-def _columns(
-    slots: Sequence[Slot], types: Mapping[str, tuple[str, ...]]
+def columns_of(
+    slots: Sequence[Slot], core: alg.Node
 ) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
     """Columns for slots: one column serves several event types, and all variables that need the same of a type."""
+    types = _types(core)
     carried: list[tuple[Held, int | None, dict[str, ex.Expression]]] = []
     places: dict[tuple[str, ex.Expression], int] = {}
     for slot in dict.fromkeys(slots):

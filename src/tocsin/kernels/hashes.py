@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, differs
 
 Words = NDArray[np.uint64]
 
@@ -219,7 +219,7 @@ class Numbering:
         order = chosen[np.lexsort((second[chosen], first[chosen]))]
         if not len(order):
             return numbers
-        starts = np.flatnonzero(differs([first[order], second[order]]))
+        starts = np.flatnonzero(differs(first[order], second[order]))
         sizes = np.diff(np.append(starts, len(order)))
         heads = order[starts]
         before = [
@@ -246,23 +246,16 @@ def ordinals(first: Integers, second: Integers) -> Integers:
     [0, 0, 1, 0]
     """
     order = np.lexsort((second, first))
-    starts = np.flatnonzero(differs([first[order], second[order]]))
+    starts = np.flatnonzero(differs(first[order], second[order]))
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return numbers
 
 
-def differs(columns: list[Integers]) -> Mask:
-    """Whether each entry of sorted columns differs from the one before; the first does."""
-    changed = np.ones(len(columns[0]), np.bool_)
-    changed[1:] = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
-    return changed
-
-
 def twins(columns: list[Integers]) -> Mask | None:
     """Which rows are equal to another; None when no row is."""
     order = np.lexsort(columns)
-    starts = differs([column[order] for column in columns])
+    starts = differs(*(column[order] for column in columns))
     if starts.all():
         return None
     alone = starts & np.append(starts[1:], True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
-from tocsin.kernels.model import Integers, Rows, Source, is_flagged
+from tocsin.kernels.model import Integers, Rows, Source, differs, is_flagged
 from tocsin.kernels.search.helpers import LEAST, MOST
 
 BITS = 63
@@ -166,7 +166,7 @@ def _codes(rows: Rows) -> tuple[Integers | None, Decode | None]:
 
 def _distinct(code: Integers) -> Integers:
     """The distinct values of a sorted array."""
-    return code[np.concatenate(([True], code[1:] != code[:-1]))] if len(code) else code
+    return code[differs(code)]
 
 
 def _order(code: Integers | None, value: Integers) -> Integers | None:

@@ -26,8 +26,8 @@ from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import Fold
 from tocsin.kernels.expressions.prefixes import rounded_limbs, to_limbs
 from tocsin.kernels.layout import Merged, merged
-from tocsin.kernels.model import Bag, Held, Integers, Mask, Matches, Ranges, Rows, Source
-from tocsin.kernels.policies.after import chained
+from tocsin.kernels.model import Bag, Held, Integers, Mask, Matches, Ranges, Rows, Source, differs
+from tocsin.kernels.policies import chained
 from tocsin.kernels.reach import iteration_of
 from tocsin.language.ast import Skip
 
@@ -107,8 +107,7 @@ def _column(known: Conditions, fold: Fold, rows: Rows) -> tuple[NDArray[Any], Ma
 
 def _instants(events: Merged, group: Integers, span_us: int | None) -> _Instants:
     rows, times = events.rows, events.times
-    is_first = np.ones(len(rows), np.bool_)
-    is_first[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
+    is_first = differs(group, times)
     number = np.cumsum(is_first) - 1
     first = np.flatnonzero(is_first)
     ends = np.zeros(len(rows), np.int64)

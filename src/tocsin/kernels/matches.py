@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.analysis.sizes import format_bytes
 from tocsin.errors import TooManyMatchesError, TooMuchMemoryError, TooMuchSearchError
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, Ranges, Rows
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, Ranges, Rows, sums_before
 from tocsin.language.ast import Selection
 
 
@@ -138,7 +138,7 @@ def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
     ([0, 3, 5], [3, 4, 5, 0, 1])
     """
     sizes = offsets[indices + 1] - offsets[indices]
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64, copy=False)
+    starts = sums_before(sizes)
     where = np.arange(starts[-1], dtype=np.int64) + np.repeat(offsets[indices] - starts[:-1], sizes)
     return starts, where
 
@@ -164,7 +164,7 @@ def _joined(parts: Sequence[Mapping[str, Integers | Bag]]) -> dict[str, Integers
             continue
         bags = [bag for part in parts if isinstance(bag := part[variable], Bag)]
         sizes = np.concatenate([np.diff(bag.offsets) for bag in bags])
-        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64, copy=False)
+        offsets = sums_before(sizes)
         # A bag's rows may begin before its first offset and end after its last.
         rows = np.concatenate([bag.rows[bag.offsets[0] : bag.offsets[-1]] for bag in bags])
         joined[variable] = Bag(offsets, rows)

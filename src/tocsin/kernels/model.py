@@ -161,7 +161,7 @@ class Bag:
 
     def sums(self, values: Callable[[Integers], Integers]) -> Integers:
         """The sum of a value of rows for each match, modulo 2**64."""
-        totals = _before(values(self.rows))
+        totals = sums_before(values(self.rows))
         return totals[self.offsets[1:]] - totals[self.offsets[:-1]]
 
     def part(self, begin: int, end: int) -> Bag:
@@ -188,7 +188,7 @@ class Ranges(Bag):
     @cached_property
     def offsets(self) -> Integers:
         """Where the bag of each match begins and ends in `rows`."""
-        return np.concatenate((np.zeros(1, np.int64), np.cumsum(self.sizes)))
+        return sums_before(self.sizes)
 
     @cached_property
     def rows(self) -> Integers:
@@ -211,7 +211,7 @@ class Ranges(Bag):
     def shown(self) -> Bag:
         """The first and the last row of each match, or its only one."""
         is_longer = self.ends > self.begins
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(1 + is_longer)))
+        offsets = sums_before(1 + is_longer)
         rows = np.empty(offsets[-1], np.int64)
         rows[offsets[:-1]] = self.heads
         rows[offsets[1:][is_longer] - 1] = self.listed[self.ends[is_longer] - 1]
@@ -227,7 +227,7 @@ class Ranges(Bag):
         if not len(self.heads):
             return np.empty(0, np.int64)
         low = int(self.begins.min())
-        totals = _before(values(self.listed[low : int(self.ends.max())]))
+        totals = sums_before(values(self.listed[low : int(self.ends.max())]))
         return values(self.heads) + (totals[self.ends - low] - totals[self.begins - low])
 
     def part(self, begin: int, end: int) -> Ranges:
@@ -235,9 +235,18 @@ class Ranges(Bag):
         return Ranges(self.heads[begin:end], self.begins[begin:end], self.ends[begin:end], self.listed)
 
 
-def _before(values: Integers) -> Integers:
-    """The sums of all values before each place, modulo 2**64."""
+def sums_before(values: NDArray[Any]) -> Integers:
+    """The sums of all values before each place, and of all at the end; modulo 2**64."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))
+
+
+def differs(*columns: Integers) -> Mask:
+    """Whether each entry of sorted columns differs from the one before; the first does."""
+    found: Mask = np.zeros(len(columns[0]), np.bool_)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
 
 
 @dataclass(frozen=True)

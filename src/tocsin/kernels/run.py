@@ -15,7 +15,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import COPIES, check_memory, picked, too_many_matches, too_many_steps
-from tocsin.kernels.model import Bag, Integers, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, sums_before
 from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.function import DOUBLES, Function, function, value_name
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
@@ -255,7 +255,7 @@ def _bag(found: Found, short: str, output: str) -> tuple[Integers, Integers]:
     if f"out_{short}_to" not in found.arrays:  # one event in this branch, several in another
         values = found.arrays[output][: found.count]
         is_bound = found.arrays[f"out_{short}"][: found.count] >= 0
-        return np.concatenate(([0], np.cumsum(is_bound))).astype(np.int64), values[is_bound]
+        return sums_before(is_bound), values[is_bound]
     ends = found.arrays[f"out_{short}_to"][: found.count]
     offsets = np.concatenate((np.zeros(1, np.int64), ends))
     return offsets, found.arrays[output][: offsets[-1]]
@@ -266,7 +266,7 @@ def _joined(
 ) -> tuple[Integers, Integers, Integers]:
     """Bags of several calls as one, in a new order: its offsets, where its elements were, and all elements."""
     sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for offsets, _ in bags)])
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))).astype(np.int64, copy=False)
+    offsets = sums_before(sizes)
     elements = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in bags)]).astype(np.int64, copy=False)
     new_offsets, where = picked(offsets, order)
     return new_offsets, where, elements

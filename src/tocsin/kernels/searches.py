@@ -34,7 +34,6 @@ class Search(Reach, ABC):
     # Whether matches are found link by link, because a policy leaves at most one event to each next element.
     walks: bool = False
 
-    @abstractmethod
     def find(
         self,
         rows: Rows,
@@ -48,6 +47,11 @@ class Search(Reach, ABC):
         Raises an error when one start has more than `most` matches, or when those that must be held at once take more
         than `memory` bytes. `jit` is whether to compile; None: when there are many rows.
         """
+        return self.found(rows, most, memory, jit)
+
+    @abstractmethod
+    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+        """Find the matches as `find` describes."""
 
     # --- rows -------------------------------------------------------------------------------------
 

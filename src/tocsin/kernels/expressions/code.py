@@ -18,11 +18,17 @@ from functools import reduce
 
 from tocsin import errors
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.arithmetic import (
+from tocsin.kernels.expressions.leaves import (
     NOTHING,
     NUMBERS,
     RANKED,
+    Fold,
     NotNumbers,
+    PlaceOf,
+    RowOf,
+    SlotRef,
+    Test,
+    Text,
     Value,
     all_of,
     any_of,
@@ -32,7 +38,6 @@ from tocsin.kernels.expressions.arithmetic import (
     not_,
     strict,
 )
-from tocsin.kernels.expressions.leaves import Fold, PlaceOf, RowOf, SlotRef, Test, Text
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx

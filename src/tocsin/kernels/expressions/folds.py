@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.arithmetic import NotNumbers, any_of
-from tocsin.kernels.expressions.leaves import Fold, Text
+from tocsin.kernels.expressions.leaves import Fold, NotNumbers, Text, any_of
 from tocsin.kernels.model import Held
 
 INDENT = "    "

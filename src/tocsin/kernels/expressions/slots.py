@@ -13,9 +13,8 @@ from tocsin.analysis.types import Kind
 from tocsin.expressions import interpret, objects
 from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.expressions.of_rules import OF_RULES, only_in_python
-from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
-from tocsin.kernels.expressions.leaves import Fold, RowOf, SlotRef, Test
+from tocsin.kernels.expressions.leaves import RANKED, Fold, NotNumbers, RowOf, SlotRef, Test
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx

@@ -14,12 +14,14 @@ from tocsin.errors import TocsinError
 from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
+from tocsin.kernels.links.tested import TestedWalk
 from tocsin.kernels.matches import check_memory, take, too_many_matches, too_many_steps
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, is_flagged
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, is_flagged, sums_before
 from tocsin.kernels.reach import Reach
 from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
 from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends.machine import Machine
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.optimizer.choose import MOST_MEMORY
 
@@ -42,6 +44,7 @@ class Walker:
     decides: bool = True  # whether every word is a match: no condition and no absence is left
     counts: bool = True  # whether words count for `most`; otherwise whoever drops some of them counts the rest
     memory: int = MOST_MEMORY  # how many bytes may be held for matches
+    conjuncts: tuple[ex.Expression, ...] = ()  # what words must make TRUE beyond what flags decide
 
     def matches(self, rows: Rows) -> Iterator[Matches]:
         """The matches of all groups, some at a time; none twice unless a letter has several elements."""
@@ -69,6 +72,8 @@ class Walker:
 
     def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
         """The words of all starts."""
+        if self.conjuncts:
+            return TestedWalk(self, events, rows).words()
         size, states = len(events), len(self.machine.entered)
         after, lists = following(events, self.machine, self.reach.query.selection)
         moves = sorted(self.machine.moves)
@@ -165,7 +170,7 @@ class Walker:
             slots = np.flatnonzero(np.isin(letters, own))
             if kind.iterated:
                 counts = np.bincount(word[slots], minlength=len(ends))
-                bound[variable] = Bag(np.concatenate(([0], np.cumsum(counts))).astype(np.int64), held[slots])
+                bound[variable] = Bag(sums_before(counts), held[slots])
             else:
                 found = np.full(len(ends), -1, np.int64)
                 found[word[slots]] = held[slots]

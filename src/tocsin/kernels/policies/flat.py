@@ -20,7 +20,7 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.kernels.matches import picked
-from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows
+from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows, differs, sums_before
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,9 @@ class Flat:
     @cached_property
     def events(self) -> tuple[Integers, Integers]:
         """The positions of each match's events, each once: offsets and positions."""
-        is_new: Mask = np.ones(len(self.positions), dtype=np.bool_)
-        is_new[1:] = self.positions[1:] != self.positions[:-1]
+        is_new = differs(self.positions)
         is_new[self.offsets[:-1]] = True
-        before = np.concatenate(([0], np.cumsum(is_new))).astype(np.int64, copy=False)
-        return before[self.offsets], self.positions[is_new]
+        return sums_before(is_new)[self.offsets], self.positions[is_new]
 
     @cached_property
     def bindings(self) -> Integers:
@@ -159,7 +157,7 @@ def ranks(*keys: Integers) -> Integers:
     """
     by = np.lexsort(keys[::-1])
     found = np.empty(len(by), dtype=np.int64)
-    found[by] = _starts_of_runs(_is_new(*(key[by] for key in keys)))
+    found[by] = _starts_of_runs(differs(*(key[by] for key in keys)))
     return found
 
 
@@ -186,9 +184,9 @@ def refined(known: Integers, offsets: Integers, values: Integers) -> Integers:
         by = np.lexsort((keys, found[tied]))
         tied, keys = tied[by], keys[by]
         old = found[tied]
-        is_new = _is_new(old, keys)
+        is_new = differs(old, keys)
         runs = _starts_of_runs(is_new)
-        found[tied] = old + runs - _starts_of_runs(_is_new(old))
+        found[tied] = old + runs - _starts_of_runs(differs(old))
         sizes = np.diff(np.append(np.flatnonzero(is_new), len(tied)))
         tied = tied[(np.repeat(sizes, sizes) > 1) & (keys >= 0)]
         step += 1
@@ -206,9 +204,9 @@ def best(view: Flat, group: tuple[Integers, ...], *keys: Integers) -> Integers:
     The keys must include what R5 compares before the lists and the group does not already fix.
     """
     by = np.lexsort((*keys[::-1], *group[::-1]))
-    new_group = _is_new(*(one[by] for one in group))
+    new_group = differs(*(one[by] for one in group))
     groups = _starts_of_runs(new_group)
-    runs = _starts_of_runs(new_group | _is_new(*(key[by] for key in keys)))
+    runs = _starts_of_runs(new_group | differs(*(key[by] for key in keys)))
     least = runs == groups
     survivors, known = by[least], groups[least]
     return np.sort(survivors[_with_lists(known, view.take(survivors)) == known])
@@ -216,15 +214,6 @@ def best(view: Flat, group: tuple[Integers, ...], *keys: Integers) -> Integers:
 
 def _with_lists(known: Integers, view: Flat) -> Integers:
     return refined(refined(known, *view.events), view.offsets, view.bindings)
-
-
-def _is_new(*sorted_keys: Integers) -> Mask:
-    """Whether each element differs from the one before it."""
-    found: Mask = np.zeros(len(sorted_keys[0]), dtype=np.bool_)
-    found[:1] = True
-    for key in sorted_keys:
-        found[1:] |= key[1:] != key[:-1]
-    return found
 
 
 def _starts_of_runs(is_new: Mask) -> Integers:

@@ -11,8 +11,8 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.expressions.interpret import holds, offset_of
 from tocsin.gaps import Gaps
-from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
-from tocsin.kernels.policies.flat import Flat, flatten, groups_of
+from tocsin.kernels.model import Integers, Mask, Rows, Source, is_flagged
+from tocsin.kernels.policies.flat import Flat, groups_of
 from tocsin.language import expressions as ex
 
 Event = Mapping[str, Any]
@@ -20,13 +20,8 @@ Bags = Mapping[str, Sequence[Event]]
 Bound = tuple[tuple[str, int], ...]
 
 
-def contiguous(matches: Matches, rows: Rows) -> Mask:
-    """Which matches have events at consecutive positions; what a position counts is in `rows.order` (R6)."""
-    return are_consecutive(flatten(matches, rows))
-
-
 def are_consecutive(view: Flat) -> Mask:
-    """As `contiguous`, of a flat view."""
+    """Which matches have events at consecutive positions; what a position counts is in `rows.order` (R6)."""
     kept: Mask = view.last - view.first + 1 == view.sizes
     return kept
 

@@ -12,9 +12,8 @@ from functools import cache
 
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions import folds
-from tocsin.kernels.expressions.arithmetic import any_of
 from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Parts, storage
-from tocsin.kernels.expressions.leaves import Text
+from tocsin.kernels.expressions.leaves import Text, any_of
 
 OBJECT, KEY = "object", "key"  # any Python value, and what such a value is compared by
 

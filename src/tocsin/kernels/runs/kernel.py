@@ -19,7 +19,7 @@ from tocsin.analysis.types import NULL, DataType
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import Automaton, DerivedEvent
 from tocsin.kernels import searches
-from tocsin.kernels.expressions.arithmetic import NotNumbers
+from tocsin.kernels.expressions.leaves import NotNumbers
 from tocsin.kernels.instants import apart
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
@@ -34,7 +34,7 @@ from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
 from tocsin.kernels.runs.texts import UNION
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 
 __all__ = ["RunKernel", "run_kernel", "tables_of"]
 
@@ -238,15 +238,8 @@ class RunKernel(searches.Search):
         """What is asked for."""
         return self.query.variables
 
-    def find(
-        self,
-        rows: Rows,
-        *,
-        most: int = MOST_MATCHES_PER_START,
-        memory: int = MOST_MEMORY,
-        jit: bool | None = None,
-    ) -> Iterator[Matches]:
-        """Find the matches as `Search.find` describes; runs count as memory too."""
+    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+        """Find the matches; runs count as memory too."""
         events = self._events(rows)
         derive = self._derive(rows, events, jit)
         # Matches whose events were made may be equal by what they hold, and then they count once (R24).

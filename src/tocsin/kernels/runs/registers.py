@@ -12,10 +12,9 @@ from typing import TypeAlias
 from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Update
-from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Parts, storage
-from tocsin.kernels.expressions.leaves import Text
+from tocsin.kernels.expressions.leaves import NotNumbers, Text
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
 from tocsin.kernels.runs.elements import Element, element
