@@ -22,6 +22,9 @@ WITH_SPARK = JAVA_HOME="$$($(BIN)/python tools/find_java.py)" || exit 1; \
 	export JAVA_HOME SPARK_LOCAL_IP=127.0.0.1 PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" \
 	PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python";
 
+# Compiled modules are kept: else each of the many processes that tests start would compile all of Tocsin again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test test-fast test-slow test-power check bench docs lock clean
