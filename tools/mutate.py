@@ -30,6 +30,7 @@ SOURCE = ROOT / "src"
 FORMULAS, LIMITS, MATCHES, TIES = (
     f"tests/physical/test_{name}.py" for name in ("counted_formulas", "limits", "distinct_matches", "ties")
 )
+FAST = "not spark and not compiled and not long and not slow"
 PASSED, FAILED = 0, 1  # exit codes of pytest; all others mean that the tests did not run
 
 
@@ -321,7 +322,7 @@ def main() -> int:
 
 def report(chosen: Sequence[Mutation], *, fast: bool) -> int:
     """Print what becomes of each mutation; 1 when one survives."""
-    everything = ["-n", "2", "--dist", "loadfile", "-m", "not spark and not compiled and not slow"] if fast else None
+    everything = ["-n", "2", "--dist", "loadfile", "-m", FAST] if fast else None
     named = everything or sorted({test for each in chosen for test in each.tests})
     if run(named, SOURCE, first_only=False) != PASSED:
         raise BrokenMutationError("The tests fail on the unchanged source: mend that first.")

@@ -146,6 +146,7 @@ def run(examples: int, max_depth: int) -> Counter[str]:
     return counted
 
 
+@pytest.mark.long
 def test_engines_refuse_exactly_when_one_start_has_more_matches_than_allowed() -> None:
     counted = run(50, max_depth=3)
     assert all(counted[f"{name} {what}"] for name in ("auto", "automaton") for what in ("refused", "answered")), counted
