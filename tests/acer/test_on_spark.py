@@ -151,7 +151,7 @@ def shapes(draw: st.DrawFn) -> Shape:
 
 @pytest.mark.timeout(600)
 def test_random_tables_and_streams(spark: SparkSession, tmp_path: Path) -> None:
-    ran = run_random(spark, tmp_path, 6)
+    ran = run_random(spark, tmp_path, 4)
     assert ran["results"] > 0
 
 

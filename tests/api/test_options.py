@@ -194,7 +194,9 @@ def test_a_right_value_has_an_effect_or_is_refused_by_name(
                 asked(face)(inputs, **options)
         elif wanted is not None:
             changed = outcome(face, inputs, workers, option, options)
-            assert changed != plain["tie" if option == "tie" else "time"] or (option == "emit" and face != "pattern"), option
+            assert changed != plain["tie" if option == "tie" else "time"] or (option == "emit" and face != "pattern"), (
+                option
+            )
 
 
 @pytest.mark.parametrize(

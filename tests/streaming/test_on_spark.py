@@ -73,9 +73,9 @@ def assert_as_the_batch(
     [
         (texts.ANY[1], "default", 2),
         (texts.ABSENT[3], "rocksdb", 1),
-        (texts.SELECTED[2], "default", 2),
+        pytest.param(texts.SELECTED[2], "default", 2, marks=pytest.mark.slow),
         (texts.SKIPPING[4], "rocksdb", 2),
-        (texts.TIMED[1], "default", 2),
+        pytest.param(texts.TIMED[1], "default", 2, marks=pytest.mark.slow),
         (texts.TIMED[3] + " RETURN a, b.x, COUNT(b) AS n", "rocksdb", 1),
     ],
 )
