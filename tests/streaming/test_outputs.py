@@ -10,7 +10,6 @@ import pytest
 from tests.streaming.support import PLAN, Live
 
 import tocsin
-from tocsin.physical.sliced.layout import FIRST_HALF
 from tocsin.physical.streaming import frames, packing
 from tocsin.physical.streaming.clocks import to_bytes
 from tocsin.physical.streaming.frames import StreamSettings
@@ -19,6 +18,7 @@ from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
 from tocsin.physical.streaming.packing import Unpacking
 from tocsin.physical.streaming.state import rows_to_bytes
 from tocsin.physical.streaming.step import Outcome
+from tocsin.plan.layout import FIRST_HALF
 
 
 class Group:

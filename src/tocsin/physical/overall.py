@@ -22,12 +22,12 @@ from tocsin.language import expressions as ex
 from tocsin.physical.bags import Bag, Binding, Values, decimal_sum
 from tocsin.physical.columns import Compiler
 from tocsin.physical.computed import computed, split
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.counting import WINDOW
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select, where, with_columns
 from tocsin.physical.values import Kind, Value, value_of
+from tocsin.plan import layout as names
 
 PLACE, ITEM, MATCHES = "__tocsin_place", "__tocsin_item", "__tocsin_matches"
 AT, VALUE = "at", "value"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin.analysis.durations import format_bound
+from tocsin.analysis.formatting import format_bound
 from tocsin.kernels.searches import Search
 from tocsin.plan.describe import LINKS
 from tocsin.plan.due import Due

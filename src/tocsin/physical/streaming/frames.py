@@ -25,7 +25,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel
@@ -36,10 +36,9 @@ from tocsin.physical.compat import has_python_state, is_streaming
 from tocsin.physical.computed import split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import compact as graphs
-from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.matches import Found, compiler_of, returned, schema_of, ship
+from tocsin.physical.sliced.scan import WITH_CLOCK, WITH_EVENTS, Shipment
 from tocsin.physical.spark_types import arrow_schema
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -53,6 +52,7 @@ from tocsin.physical.streaming.packing import Packing, Unpacking
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.shards import labels, shard_of
 from tocsin.physical.streaming.step import Step
+from tocsin.plan import layout as names
 from tocsin.plan.due import Due, due_of
 
 MOST_SHARDS = 256

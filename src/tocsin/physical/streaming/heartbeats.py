@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from tocsin import errors
 from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Kind, kind_of
+from tocsin.plan import layout as names
 
 
 @dataclass(frozen=True)

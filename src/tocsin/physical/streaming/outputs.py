@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.physical.sliced.layout import EVENT
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.step import Outcome
+from tocsin.plan.layout import EVENT
 
 if TYPE_CHECKING:
     from tocsin.physical.streaming.frames import StreamSettings

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Integers
-from tocsin.physical.sliced.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.clocks import NEVER, to_bytes
 from tocsin.physical.streaming.guard import UNRATED, Guard
 from tocsin.physical.streaming.state import rows_to_bytes
+from tocsin.plan.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
 
 SHARD = "__tocsin_shard"
 LATEST, BAD, SEEN, ARRIVED, ROWS = "latest", "bad", "seen", "arrived", "rows"

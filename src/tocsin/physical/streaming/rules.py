@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from tocsin.kernels.searches import Search
 from tocsin.language.ast import Skip
-from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.worker import Member, SearchGroup
 from tocsin.physical.streaming.clocks import NEVER
 from tocsin.physical.streaming.emitting import Emission
 from tocsin.physical.streaming.skipping import Skipping, without_policies
 from tocsin.plan.due import Due, Retention
+from tocsin.plan.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from tocsin.kernels.hashes import holds_any
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, has_any
 from tocsin.physical.sliced.gather import portions
-from tocsin.physical.sliced.layout import BITS, SPENT, Layout
 from tocsin.physical.sliced.rows import NullableArray, array_of, flags_of, integers, partition_of
 from tocsin.physical.sliced.worker import Member, SearchGroup
 from tocsin.physical.streaming.rules import LiveRule, Stratum
 from tocsin.physical.streaming.store import Affected, Store
+from tocsin.plan.layout import BITS, SPENT, Layout
 
 MOST_SEEN = 0.75  # rows are copied to search fewer of them only where that leaves no more than this share
 

@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from tocsin.errors import StateMismatchError
 from tocsin.kernels.model import Mask
-from tocsin.physical.sliced.layout import BITS, SPENT
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.clocks import Clocks
 from tocsin.physical.streaming.store import Affected, RowRetention
 from tocsin.plan.due import Due
+from tocsin.plan.layout import BITS, SPENT
 
 MAGIC = b"tocsin"
 VERSION = 1

@@ -10,7 +10,7 @@ allowed lateness. An event that is older than the watermark of the step before i
 output and takes no part.
 
 A rule that reads emitted events waits for them: its watermark is that of the inputs less Δ(r), the longest delay of
-what it reads (`tocsin.analysis.rules.delays`). When its matches are due, all that lower strata emit before its
+what it reads (`tocsin.analysis.rules.stratify`). When its matches are due, all that lower strata emit before its
 watermark has been appended, so that nothing is taken back.
 
 Semantics §6, R41. Bounded state: LRP §4.
@@ -25,7 +25,6 @@ from functools import cached_property
 import pyarrow as pa
 
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.sliced.layout import EVENT, Layout
 from tocsin.physical.sliced.places import rule_columns
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.sliced.worker import Member
@@ -33,6 +32,7 @@ from tocsin.physical.streaming.emitting import Insertion
 from tocsin.physical.streaming.rules import Stratum, retention_of
 from tocsin.physical.streaming.search import StratumSearch
 from tocsin.physical.streaming.store import RowRetention, Store
+from tocsin.plan.layout import EVENT, Layout
 
 
 @dataclass(frozen=True)

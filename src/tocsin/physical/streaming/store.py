@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from tocsin.kernels.model import Mask
-from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.rows import array_of, flags_of, integers, partition_of, with_flags
 from tocsin.physical.streaming.clocks import Clocks
 from tocsin.plan.due import Due, Retention
+from tocsin.plan.layout import Layout
 
 
 class Affected(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.formatting import format_us
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.plan.joins.build import conjuncts_of
