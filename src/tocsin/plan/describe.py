@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.durations import format_bound, format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.forms import walks_links
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.runs.kernel import RunKernel
     from tocsin.kernels.searches import Search
     from tocsin.kernels.trends.trend import Trend
-
+    from tocsin.plan.due import Due
 
 MOST_LINES = 40
 SEARCH = "search"
@@ -285,3 +285,42 @@ def _steps(query: alg.Query) -> Iterator[str]:
     yield from (*report, *skip) if query.output.is_chosen_per_start else (*skip, *report)
     if query.timeouts:
         yield "then for beginnings that nothing goes on with"
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def describe_stream(kernel: Search, due: Due, keys: Sequence[str], *, counts: bool) -> str:
+    """Describe the one operator with state of a stream; `keys` split it, and `counts` builds no match."""
+    what = "counts matches without building them" if counts else "searches what still matters and what is new"
+    lines = [f"one operator with state, which {what}"]
+    if kernel.walks and not counts:
+        lines.append(f"  {LINKS}")
+    lines += [f"  {_shards(kernel, keys)}", f"  {_given(due)}"]
+    if due.last_events is not None:
+        kept = f"the last {due.last_events} events of a partition, and what may change"
+        return "\n".join([*lines, f"  remembers {kept}"])
+    lives = {source.variable: life for source, life in zip(kernel.sources, due.retention_us, strict=True)}
+    known = kernel.query.variables
+    kept = ", ".join(f"{'NOT ' * (name not in known)}{name} {format_bound(life)}" for name, life in lives.items())
+    return "\n".join([*lines, f"  remembers events for: {kept}; and as long as others may be late"])
+
+
+def _shards(kernel: Search, keys: Sequence[str]) -> str:
+    if not keys:
+        return "one shard, since nothing splits the stream: PARTITION BY would"
+    if kernel.crosses_partitions:
+        return "one shard, since the events of all keys count"
+    return f"shards by {', '.join(keys)}"
+
+
+def _given(due: Due) -> str:
+    if due.every_us is not None:
+        return "tells a window when every match that starts in it is decided"
+    if due.is_eager:
+        return "gives a match with its last event"
+    if due.after_start_us is not None or due.after_end_us is not None:
+        return "gives a match when the watermark has passed all that it is compared with"
+    if due.absences:
+        return "gives a match when the watermark has passed its end and all that could still block it"
+    return "gives a match when the watermark has passed its end"

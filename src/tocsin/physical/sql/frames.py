@@ -8,8 +8,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
 
-from tocsin.physical.sql.column import Column
-from tocsin.physical.sql.spelling import SUBSTITUTED
+from tocsin.physical.sql.column import SUBSTITUTED, Column
 
 
 def select(frame: DataFrame, *columns: Column) -> DataFrame:

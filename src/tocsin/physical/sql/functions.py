@@ -11,26 +11,24 @@ from contextvars import ContextVar
 from itertools import chain
 from typing import Protocol
 
-from tocsin.physical.sql import spelling
-from tocsin.physical.sql.column import Case, Column, Operand, operand
-from tocsin.physical.sql.spelling import Plain
+from tocsin.physical.sql.column import Case, Column, Operand, Plain, bigint_literal, identifier, literal, operand
 
 # --- values ---------------------------------------------------------------------------------------
 
 
 def lit(value: Plain) -> Column:
     """A literal; an integer is INT where it fits, else BIGINT."""
-    return Column(spelling.literal(value))
+    return Column(literal(value))
 
 
 def bigint(value: int) -> Column:
     """A literal BIGINT."""
-    return Column(spelling.bigint(value))
+    return Column(bigint_literal(value))
 
 
 def col(name: str) -> Column:
     """The column of this name, whatever characters it has: a dot is one of them."""
-    return Column(spelling.identifier(name))
+    return Column(identifier(name))
 
 
 def when(condition: Column, value: Operand) -> Case:

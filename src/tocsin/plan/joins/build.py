@@ -15,9 +15,8 @@ from dataclasses import replace
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative
 from tocsin.language import expressions as ex
-from tocsin.plan.joins.absences import anti, in_buckets, needed
 from tocsin.plan.joins.copies import Bags, Unrolled, instances, needs, unrolled
-from tocsin.plan.joins.distances import Distances, OfCopies, hull, is_key, reduced
+from tocsin.plan.joins.distances import Distances, OfCopies, anti, hull, in_buckets, is_key, needed, reduced
 from tocsin.plan.joins.model import Anti, Branch, Join, Nearness, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
 # The paper slides by a minute below windows of 15 to 360 minutes; a tenth keeps the copies of an event to eleven.
