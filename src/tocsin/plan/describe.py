@@ -1,4 +1,4 @@
-"""The plan of a kernel in words: for the `== Strategy ==` section of `explain()`."""
+"""Plans of kernels in words: for the `== Strategy ==` section of `explain()`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINKS = "link by link: the policy leaves at most one event to each element that 
 
 
 class _Scan(NamedTuple):
-    """What of a source is shown."""
+    """The parts of a source that are shown."""
 
     variable: str
     types: tuple[str, ...]
@@ -42,15 +42,13 @@ class _Scan(NamedTuple):
 
 
 def describe(kernel: Kernel, slice_us: int | None = None) -> str:
-    """What is filtered before the shuffle, how rows are split, and what the kernel does."""
+    """The filters before the shuffle, how rows are split, and what the kernel does."""
     return _sliced(kernel, kernel.sources, slice_us, walks=kernel.walks)
 
 
 def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
-    """The same, as far as the query alone tells, without the types of its attributes.
+    """The plan of a kernel as far as the query alone determines it, without the types of its attributes.
 
-    Examples
-    --------
     >>> import tocsin
     >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE b.x > 5 PARTITION BY k WITHIN 10 SECONDS").query
     >>> print(describe_query(query))
@@ -80,7 +78,7 @@ def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None,
 
 
 def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
-    """The same where matches are counted and not built."""
+    """The plan where matches are counted and not built."""
     lines = list(_lines(trend.kernel, trend.kernel.sources, slice_us))
     lines[-1] = lines[-1].replace("  search", "  count by states of the pattern, in exact numbers of any length")
     return "\n".join(
@@ -89,7 +87,7 @@ def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
 
 
 def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
-    """The same of an automaton: what of an event is decided before the shuffle, and the states that follow."""
+    """The plan of an automaton: what of an event is decided before the shuffle, and the states that follow."""
     return _runs(kernel, _scans_of_runs(kernel), kernel.tables.automaton, slice_us)
 
 
@@ -100,10 +98,8 @@ def _scans_of_runs(kernel: Search) -> Iterable[_Scan]:
 
 
 def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
-    """The same, as far as the query alone tells.
+    """The plan of an automaton as far as the query alone determines it.
 
-    Examples
-    --------
     >>> import tocsin
     >>> query = tocsin.pattern("A : (B FILTER B[x > 5]) WITHIN 10 SECONDS", language="acel").query
     >>> print(describe_runs_query(query))
@@ -166,7 +162,7 @@ def _without_variable(condition: ex.Expression) -> ex.Expression:
 
 
 def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
-    """The same where the input lies in order of time."""
+    """The plan where the input lies in order of time."""
     window, width = kernel.query.window_us or 0, width_us(kernel, slice_us) or 0
     return "\n".join(
         [
@@ -187,10 +183,8 @@ def describe_aggregate(kernel: Search) -> str:
 
 
 def describe_aggregate_query(query: alg.Query) -> str:
-    """The same, as far as the query alone tells.
+    """The plan of `aggregate` as far as the query alone determines it.
 
-    Examples
-    --------
     >>> import tocsin
     >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 SECONDS").query
     >>> print(describe_aggregate_query(query))
@@ -263,7 +257,7 @@ def _read(reach: Reach, scans: Iterable[_Scan | Source]) -> Iterator[str]:
 
 
 def _shuffle(reach: Reach, within: str) -> str:
-    """What rows are sent by: their key, and parts of time where there are such."""
+    """The key that rows are sent by, and parts of time where there are such."""
     keys = ", ".join(reach.query.partition.attributes)
     by = [f"key {keys}"] if keys and not reach.crosses_partitions else []
     by += [within] if within else []

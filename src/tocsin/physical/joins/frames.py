@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import and_, or_
+from operator import and_, ge, gt, le, lt, or_
 
 from pyspark.sql import DataFrame
 
@@ -71,7 +71,7 @@ class Source:
 
     @property
     def micros_of_time(self) -> Column:
-        """The same, before it is a column."""
+        """The time of its event, before it is a column."""
         return times.micros(F.col(self.column_of(self.stream.time)), self.stream.time_kind)
 
     def key(self, attribute: str) -> Value:
@@ -150,7 +150,7 @@ class BranchFrame:
     # --- scans ------------------------------------------------------------------------------------
 
     def events(self, scan: Scan) -> DataFrame:
-        """The events of a variable that pass what concerns them alone."""
+        """The events of a variable that pass the conditions on them alone."""
         return self._rows(self.sources[scan.variable], scan, self.compiler)
 
     def _scan(self, scan: Scan, *more: Column) -> DataFrame:
@@ -168,7 +168,7 @@ class BranchFrame:
         return with_columns(self.events(scan), *digests, *more)
 
     def _rows(self, source: Source, scan: Scan, compiler: Compiler, *more: Column) -> DataFrame:
-        """The events that pass what concerns them alone, with their time, and more columns before any prefilter."""
+        """The events that pass the conditions on them alone, with their time, and more columns before any prefilter."""
         stream = source.stream
         names = stream.schema.names
         frame = stream.frame.toDF(*(source.name(number) for number in range(len(names))))
@@ -179,7 +179,7 @@ class BranchFrame:
         return rows if scan.prefilter is None else self._prefiltered(rows, source, scan.prefilter, compiler)
 
     def _of_one_event(self, source: Source, scan: Scan, compiler: Compiler) -> Iterable[Column]:
-        """What concerns the events of a variable alone."""
+        """Conditions on the events of a variable alone."""
         stream = source.stream
         if stream.type_column is not None:
             yield F.col(source.column_of(stream.type_column)) == F.lit(stream.type)
@@ -270,31 +270,23 @@ class BranchFrame:
             conditions.append(_meets(source))
         conditions += self._same_partition(self._first, source)
         conditions += [compiler.condition(condition) for condition in absence.keys + absence.conditions]
-        conditions += [self._is_beyond(source.micros, limit) for limit in absence.lower]
-        conditions += [self._is_before(source.micros, limit) for limit in absence.upper]
+        conditions += [self._compared(source.micros, limit, gt if limit.strict else ge) for limit in absence.lower]
+        conditions += [self._compared(source.micros, limit, lt if limit.strict else le) for limit in absence.upper]
         return join_on(joined, others, reduce(and_, conditions, F.lit(True)), how).drop(source.name(BUCKET))
 
     def _absent_shape(self, name: str) -> Shape:
         types = [each.type for each in alg.absences_in(self.query.pattern) if each.variable == name]
         return shape_of(name, [self.inputs.streams[kind].schema for kind in dict.fromkeys(types)])
 
-    def _is_beyond(self, micros: Column, limit: Limit) -> Column:
-        one, other = self._compared(micros, limit)
-        return one > other if limit.strict else one >= other
-
-    def _is_before(self, micros: Column, limit: Limit) -> Column:
-        one, other = self._compared(micros, limit)
-        return one < other if limit.strict else one <= other
-
-    def _compared(self, micros: Column, limit: Limit) -> tuple[Column, Column]:
+    def _compared(self, micros: Column, limit: Limit, over: Callable[..., Column]) -> Column:
         pick = times.greatest if limit.latest else times.least
         anchor = pick(self._micros(limit.variables))
         if limit.offset_us == 0:
-            return micros, anchor
-        return times.minus(micros, anchor), F.lit(limit.offset_us)
+            return over(micros, anchor)
+        return over(times.minus(micros, anchor), F.lit(limit.offset_us))
 
     def _in_some_way(self, joined: DataFrame, ways: tuple[Way, ...]) -> DataFrame:
-        """Keeps what one derivation allows; whether an absence blocks is a column where derivations differ in it."""
+        """Keep the rows that one derivation allows; where derivations differ in an absence, it is a column."""
         flags: dict[Anti, str] = {}
         for absence in dict.fromkeys(absence for way in ways for absence in way.absences):
             flag = flags[absence] = f"__tocsin_blocked_{len(flags)}"
@@ -362,12 +354,10 @@ def matches(
         for name, shape in shapes.items()
         if any(name not in branch.bags for branch in plan.branches)
     }
-    frames = [
-        branch_frame(query, branch, inputs, shapes, unbound, plan.sliding).frame(returns) for branch in plan.branches
-    ]
-    if not frames:
+    if not plan.branches:
         raise errors.InternalError("A plan without branches.", where=query.pattern.where)
-    united = union(frames, by_name=True)
+    made = (branch_frame(query, branch, inputs, shapes, unbound, plan.sliding) for branch in plan.branches)
+    united = union([each.frame(returns) for each in made], by_name=True)
     return select(
         identity.numbered(united, id=inputs.id),
         identity.match_id(id=inputs.id).alias("match_id"),

@@ -1,4 +1,9 @@
-"""A Column as SQL text: PySpark's operators and methods, as far as plans use them, with PySpark's meaning."""
+"""A Column as SQL text: PySpark's operators and methods, as far as plans use them, with PySpark's meaning.
+
+Settings change how Spark reads text: `escapedStringLiterals` (backslashes), `doubleQuotedIdentifiers` (double quotes),
+`variable.substitute` (`${name}`), `quotedRegexColumnNames` (names in backticks), `timestampType` (what TIMESTAMP is).
+So literals, names and types are written in a form that none of them touches.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,6 @@ SUBSTITUTED = "${"
 def literal(value: Plain) -> str:
     """A literal, of the type that PySpark's `lit` gives it.
 
-    Examples
-    --------
     >>> print(literal(7), literal(2**40), literal(-1), literal(0.1), literal(Decimal("1.50")), literal("it's"))
     7 1099511627776L (-1) 0.1D 1.50BD CAST(X'69742773' AS STRING)
     """
@@ -65,8 +68,6 @@ def _quoted(text: str) -> str | None:
 def identifier(name: str) -> str:
     """The name of a column.
 
-    Examples
-    --------
     >>> print(identifier("__tocsin_c0"), identifier("a`b"))
     __tocsin_c0 `a``b`
     """
@@ -84,8 +85,6 @@ def field_of(struct: str, name: str) -> str:
 def type_name(dtype: T.DataType | str) -> str:
     """A type; a text stands for itself. There is no way to write that arrays and maps hold no NULL.
 
-    Examples
-    --------
     >>> print(type_name(T.StructType().add("a:b", "timestamp").add("c", T.ArrayType(T.LongType()), False)))
     STRUCT<`a:b`: TIMESTAMP_LTZ, `c`: ARRAY<bigint> NOT NULL>
     """
@@ -114,15 +113,6 @@ def type_name(dtype: T.DataType | str) -> str:
 class Column:
     """An expression.
 
-    Attributes
-    ----------
-    text
-        The expression, which needs no parentheses as an operand.
-    names
-        What it is called in a result; several names are those of a generator's columns. An operand has none.
-
-    Examples
-    --------
     >>> x = Column("x")
     >>> print(((x + 1 > 2) & x.isNotNull() & ~(x == 7)).text)
     (((x + 1) > 2) AND (x IS NOT NULL) AND (NOT (x = 7)))
@@ -130,8 +120,8 @@ class Column:
     CAST(x AS bigint) AS `y`
     """
 
-    text: str
-    names: tuple[str, ...] = ()
+    text: str  # needs no parentheses as an operand
+    names: tuple[str, ...] = ()  # in a result; several are those of a generator's columns. An operand has none
 
     @property
     def named(self) -> str:
@@ -252,7 +242,7 @@ class Column:
         return Column(field_of(self.text, name))
 
     def alias(self, *names: str) -> Column:
-        """The same under a name; a generator of several columns has as many names."""
+        """The Column under a name; a generator of several columns has as many names."""
         return Column(self.text, names)
 
     def over(

@@ -1,4 +1,4 @@
-"""What takes Columns to a DataFrame: each function is as few calls to Spark as there can be."""
+"""Columns applied to a DataFrame: each function is as few calls to Spark as there can be."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def aggregate(frame: DataFrame, by: Sequence[Column], *aggregates: Column) -> Da
 
 
 def to_spark(column: Column) -> SparkColumn:
-    """The same as PySpark has it."""
+    """A Column of PySpark."""
     if _is_misread(column):
         return spark.expr(column.text).alias(*column.names)
     return spark.expr(column.named)

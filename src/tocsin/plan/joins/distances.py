@@ -1,8 +1,11 @@
-"""What the temporal network tells a join: how far apart two variables lie, copies of an iteration included."""
+"""How far apart two variables lie, copies of an iteration included, and which events block an absence.
+
+Distances come from the temporal network. An absence is an anti join, decided when all that it needs is joined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
@@ -17,7 +20,7 @@ Interval = tuple[int | None, int | None]
 
 
 class Distances(Protocol):
-    """What is known of the time between two variables of one alternative."""
+    """Bounds on the time between two variables of one alternative."""
 
     def distance(self, x: str, y: str) -> Interval:
         """The least and the largest `y.ts − x.ts` in microseconds; None where there is no bound."""
@@ -49,17 +52,12 @@ def hull(x: str, y: str, networks: Sequence[Distances]) -> Nearness | None:
     Its width is less than 1 when y can lie nowhere: an absent event that cannot block.
     """
     bounds = [network.distance(x, y) for network in networks]
-    low = _extreme(min, (low for low, _ in bounds))
-    high = _extreme(max, (high for _, high in bounds))
-    if low is None or high is None or max(-low, high) > FARTHEST_US:
+    lows = [low for low, _ in bounds if low is not None]
+    highs = [high for _, high in bounds if high is not None]
+    if not len(lows) == len(highs) == len(bounds):
         return None
-    return Nearness(x, low, high)
-
-
-def _extreme(choose: Callable[[list[int]], int], bounds: Iterable[int | None]) -> int | None:
-    known = list(bounds)
-    present = [bound for bound in known if bound is not None]
-    return choose(present) if len(present) == len(known) else None
+    low, high = min(lows), max(highs)
+    return None if max(-low, high) > FARTHEST_US else Nearness(x, low, high)
 
 
 def is_key(conjunct: ex.Expression, name: str) -> TypeGuard[ex.Comparison]:
@@ -73,8 +71,6 @@ def is_key(conjunct: ex.Expression, name: str) -> TypeGuard[ex.Comparison]:
 def reduced(pairs: frozenset[Pair]) -> tuple[Pair, ...]:
     """A transitive order without the pairs that others imply.
 
-    Examples
-    --------
     >>> reduced(frozenset({("a", "b"), ("b", "c"), ("a", "c")}))
     (('a', 'b'), ('b', 'c'))
     """
@@ -86,17 +82,7 @@ Edges = Callable[[list[str]], tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 def anti(absence: alg.Absent, bags: Bags, edges: Edges) -> Anti:
-    """An absence of one alternative, its time buckets still open.
-
-    Parameters
-    ----------
-    absence
-        The absence.
-    bags
-        The bound variables.
-    edges
-        Which of several copies can be the first of them, and which the last.
-    """
+    """An absence of one alternative, its time buckets still open; `edges` finds the first and last copies."""
     name = absence.variable
     seen = {**bags, name: (name,)}
     conditions = [one for conjunct in ex.conjuncts(absence.condition) for one in instances(conjunct, seen)]
@@ -135,9 +121,6 @@ def needed(absence: Anti, bags: Bags) -> frozenset[str]:
 
 def in_buckets(absence: Anti, joined: Collection[str], networks: Sequence[Distances]) -> Anti | None:
     """The absence with the narrowest time buckets that the joined variables give; None when no event can block."""
-    found: Nearness | None = None
-    for anchor in joined:
-        near = hull(anchor, absence.scan.variable, networks)
-        if near is not None and (found is None or near.width_us < found.width_us):
-            found = near
+    hulls = (hull(anchor, absence.scan.variable, networks) for anchor in joined)
+    found = min((near for near in hulls if near is not None), key=lambda near: near.width_us, default=None)
     return None if found is not None and found.width_us < 1 else replace(absence, near=found)

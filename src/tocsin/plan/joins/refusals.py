@@ -1,4 +1,4 @@
-"""What joins run, and what they leave to others: asked before any DataFrame is touched."""
+"""Which queries run as joins, and which window aggregates count without them; no DataFrame is touched."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError 
 
     `sliding` asks for the sliding-window join, which needs WITHIN.
 
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> unsupported(alg.Query(alg.Within(alg.Sequence((a, b)), 10))) is None
     True
@@ -62,14 +60,10 @@ def _in_pattern(query: alg.Query) -> UnsupportedError | None:
         ways = unrolled(query)
     except TooManyAlternativesError:
         return _error(f"A pattern with more than {MOST_ALTERNATIVES} ways to match", query.pattern.where)
-    differing: dict[object, set[alg.Absent]] = defaultdict(set)
+    absences: dict[object, list[set[alg.Absent]]] = defaultdict(list)
     for each in ways:
-        differing[frozenset(each.alternative.types)].update(each.alternative.absences)
-    shared: dict[object, set[alg.Absent]] = {}
-    for each in ways:
-        signature, own = frozenset(each.alternative.types), set(each.alternative.absences)
-        shared[signature] = shared.get(signature, own) & own
-    if any(len(found - shared[signature]) > MOST_DIFFERING_ABSENCES for signature, found in differing.items()):
+        absences[frozenset(each.alternative.types)].append(set(each.alternative.absences))
+    if any(len(set.union(*own) - set.intersection(*own)) > MOST_DIFFERING_ABSENCES for own in absences.values()):
         return _error("An OR whose branches bind the same variables under many different NOTs", query.pattern.where)
     return None
 
@@ -133,14 +127,10 @@ def _error(construct: str, where: Where) -> UnsupportedError:
 def can_count(query: alg.Query) -> bool:
     """Whether a query asks for nothing but the number of matches of one iterated event with conditions on each event.
 
-    Examples
-    --------
     >>> count = alg.Returned("n", ex.Aggregate("count", None))
     >>> twice = alg.Repeat(alg.Event("B", "b"), 2, 2)
-    >>> can_count(alg.Query(twice, returns=(count,), over_all_matches=True))
-    True
-    >>> can_count(alg.Query(twice))
-    False
+    >>> can_count(alg.Query(twice, returns=(count,), over_all_matches=True)), can_count(alg.Query(twice))
+    (True, False)
     """
     node = query.core
     if not isinstance(node, alg.Repeat) or not isinstance(node.part, alg.Event) or node.order is not alg.Order.TIME:
@@ -155,7 +145,7 @@ def can_count(query: alg.Query) -> bool:
 
 
 def _is_single(conjunct: ex.Expression) -> bool:
-    """Whether a conjunct speaks of one event at a time: all its references share the running index (R3)."""
+    """Whether a conjunct concerns one event at a time: all its references share the running index (R3)."""
     offsets = (
         (isinstance(one.index, ex.Running) and one.index.offset == 0) or one.index is ex.Each.PLAIN
         for one in ex.references_in(conjunct)
