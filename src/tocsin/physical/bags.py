@@ -1,7 +1,8 @@
-"""What the variables of a match hold, as Columns: one event, or a bag of events, and aggregates over a bag.
+"""The events of variables of a match as Columns: one event, or a bag of events, and aggregates over a bag.
 
-A bag is an array of structs in order of position. It is never exploded: aggregates within one match are higher-order
-functions on the array. A sum of integers beyond 64 bits fails the job (D24).
+A bag is an array of structs in order of position, or `Copies`: as many columns as it has events. An array is never
+exploded: aggregates within one match are higher-order functions on it. A sum of integers beyond 64 bits fails the job
+(D24).
 """
 
 from __future__ import annotations
@@ -26,20 +27,11 @@ UNKNOWN_SCALE = 18  # of decimals that are computed and not a column
 
 @dataclass(frozen=True)
 class Binding:
-    """The event of one variable.
-
-    Attributes
-    ----------
-    columns
-        Its columns and their types by attribute name.
-    is_bound
-        False when no match of the frame has such an event.
-    exists
-        Where some matches have it and others do not: whether one has. The columns are NULL where it is FALSE.
-    """
+    """The event of one variable."""
 
     columns: Mapping[str, tuple[Column, T.DataType]]
-    is_bound: bool = True
+    is_bound: bool = True  # False when no match of the frame has such an event
+    # Where some matches have it and others do not: whether one has. The columns are NULL where it is FALSE.
     exists: Column | None = None
 
     def attribute(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
@@ -137,7 +129,7 @@ class Bag:
         )
 
     def values(self, compute: Callable[[Binding], Value]) -> Values:
-        """What `compute` gives for each event, in their order."""
+        """The values of `compute` for each event, in their order."""
         kinds: list[Value] = []
 
         def column(event: Column) -> Column:
@@ -274,7 +266,7 @@ def _double_sum(known: Column) -> Column:
 
 @dataclass(frozen=True)
 class Copies(Bag):
-    """A bag that never needs to be an array, except where a user asks for it."""
+    """A bag whose events are columns of one row; it is an array only where a user asks for it."""
 
     copies: tuple[Binding, ...] = ()
 
@@ -310,7 +302,7 @@ class Copies(Bag):
         return F.array(*(copy.attribute(path)[0] for copy in self.copies))
 
     def values(self, compute: Callable[[Binding], Value]) -> Values:
-        """What `compute` gives for each event, in their order."""
+        """The values of `compute` for each event, in their order."""
         if not self.copies:
             return super().values(compute)
         found = [compute(copy) for copy in self.copies]
