@@ -32,10 +32,10 @@ from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.spark_types import types_in
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
-from tocsin.physical.streaming.describe import describe as describe_stream
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.plan.constructs import counts_other_types
+from tocsin.plan.describe import describe_stream
 from tocsin.plan.due import due_of
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import prepare as prepared_rule
