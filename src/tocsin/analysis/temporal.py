@@ -371,3 +371,18 @@ class _Builder:
             if each.start in names and each.end in names
         ]
         return edges + [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in without_implied(before, sure)]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The schemas and the clock of a query."""
+
+    schemas: Mapping[str, Schema] | None = None  # the schemas of its event types; None before there are inputs
+    # The name of the time attribute, or that of each event type; None where distances are not to be closed.
+    time: str | Mapping[str, str] | None = None
+    integer_time: bool = False  # whether times are integers
+
+    def distances(self, query: alg.Query) -> Network:
+        """The distances between the events of a query, closed."""
+        assert self.time is not None
+        return network(query, self.time, integer_time=self.integer_time)
