@@ -40,6 +40,7 @@ TRACES = {
 # What is called like an action and is none, and the one verb that says it runs a job.
 ALLOWED = {
     "acer/stream.py": {"take"},  # of Arrow tables
+    "physical/arrow_scan.py": {"take"},  # likewise
     "physical/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     # The Python of workers on a local master, never over Connect; and standard output, where a plan is printed.
     "physical/compat.py": {"sparkContext", "write"},

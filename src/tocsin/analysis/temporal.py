@@ -235,21 +235,6 @@ def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_t
     return replace(found, places=places, has_where=not is_formula(query))
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Facts about a query that rewrite rules may use: its schemas and its clock."""
-
-    schemas: Mapping[str, Schema] | None = None  # the schemas of its event types; None before there are inputs
-    # The name of the time attribute, or that of each event type; None where distances are not to be closed.
-    time: str | Mapping[str, str] | None = None
-    integer_time: bool = False  # whether times are integers
-
-    def distances(self, query: alg.Query) -> Network:
-        """The distances between the events of a query, closed."""
-        assert self.time is not None
-        return network(query, self.time, integer_time=self.integer_time)
-
-
 def _clock(query: alg.Query, time: str | Mapping[str, str], is_integer: bool) -> Clock:
     if isinstance(time, str):
         return Clock(time, is_integer)
