@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis.compile import compiled
-from tocsin.analysis.durations import counting
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.formatting import counting
+from tocsin.analysis.front_ends import compiled
 from tocsin.engines import check_options, matched_locally, prepared
-from tocsin.explain.check import Demands, checked
-from tocsin.explain.plan import network_text, plan_sections, plan_with_inputs
+from tocsin.explain.pattern_report import Demands, checked
+from tocsin.explain.planner import network_text, plan_sections, plan_with_inputs
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
 from tocsin.language.grammars import LONGEST_TEXT
-from tocsin.language.monoids import Monoid, registered
+from tocsin.language.user_defined import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
@@ -240,8 +240,8 @@ class Pattern:
         made = prepared(self.query, inputs, options)
         if form == "compact":
             return made.compact(self.query)
-        if made.choice.warning is not None:
-            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.choice.warning), stacklevel=2)
+        if made.plan.warning is not None:
+            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.plan.warning), stacklevel=2)
         return made.matches()
 
     def enumerate(self, row: Any) -> Iterator[dict[str, Any]]:

@@ -21,13 +21,11 @@ from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend import trend
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Facts
+from tocsin.optimizer.rules import Facts, optimize
 from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import named
-from tocsin.physical.counted import answered
-from tocsin.physical.results import Result, grouped
+from tocsin.physical.results import Result, answered, grouped
 from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.rows import array_of, integers

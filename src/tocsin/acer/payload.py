@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
 
 EXAMPLE = 'write `schema="low double, high double"`'
 

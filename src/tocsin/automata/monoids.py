@@ -22,7 +22,7 @@ from typing import Any
 
 from tocsin.errors import NumberTooLargeError
 from tocsin.expressions.objects import is_equal, is_less
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 
 # These are given NULLs like any other value.
 TAKE_NULLS = frozenset({"count", "first", "last", "count distinct"})

@@ -20,7 +20,7 @@ from tocsin.kernels.search.begun import beginning, begun_program
 from tocsin.kernels.search.program import Program, program
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.optimizer.prefixes import Prefix, first_variables, longest, prefixes
+from tocsin.optimizer.shared_prefixes import Prefix, first_variables, longest, prefixes
 
 OWN = ("own_low", "own_high")
 

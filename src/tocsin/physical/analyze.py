@@ -28,7 +28,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import keys
 from tocsin.language import expressions as ex
 from tocsin.optimizer.estimate import equated
-from tocsin.optimizer.spine import is_plain, own_conditions, where_of
+from tocsin.optimizer.query_parts import is_plain, own_conditions
 from tocsin.optimizer.statistics import KeyStatistics, Layout, Statistics, TypeStatistics
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs, Stream
@@ -97,7 +97,7 @@ class _Survey:
 
     def _value_paths(self) -> dict[str, dict[str, tuple[Path, ...]]]:
         found: dict[str, dict[str, tuple[Path, ...]]] = {}
-        for variable, path in (each for conjunct in where_of(self.query) for each in equated(conjunct) or ()):
+        for variable, path in (each for conjunct in self.query.conjuncts for each in equated(conjunct) or ()):
             for kind in filter(None, self.variables.get(variable, ())):
                 found.setdefault(".".join(path), {})[kind] = (path,)
         return found

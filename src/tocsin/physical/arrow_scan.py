@@ -26,6 +26,7 @@ from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.physical.sliced.order import as_sorted, end_of
 from tocsin.plan import layout as names
+from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import (
     Attribute,
     Content,
@@ -42,7 +43,6 @@ from tocsin.plan.manifest import (
     TypeName,
     Value,
     Word,
-    manifest_of,
 )
 
 Row = Mapping[str, Any]
@@ -75,6 +75,7 @@ def ship(
         {name: one for name, one in schemas.items() if name in wanted},
         {group.type: group.time for group in events if group.type is not None},
         {name: one for name, one in schemas.items() if name not in wanted},
+        numbers_ties=True,
     )
     manifest = manifest_of(readers, known, to_arrow, sources=sources, packs_key=False)
     return manifest, scan(manifest, events)
@@ -184,7 +185,8 @@ class _Scan:
             case Time():
                 return pa.concat_arrays([_times(group) for group in self.groups])
             case Tie():
-                return self._typed(name, content.attribute, content.type)
+                is_typed = not content.type.is_null
+                return self._typed(name, content.attribute, content.type) if is_typed else self._numbered_tie(content)
             case TypeName():
                 return pa.array([group.type or "" for group in self.groups for _ in group.rows], pa.string())
             case Text():
@@ -221,6 +223,14 @@ class _Scan:
             values += own
         return _ranked(values) if content.held is Held.RANK else pa.array(values, HELD[content.held])
 
+    def _numbered_tie(self, content: Tie) -> pa.Array:
+        places = [
+            (time, as_sorted([row.get(content.attribute)]))
+            for group in self.groups
+            for time, row in zip(_times(group).to_pylist(), group.rows, strict=True)
+        ]
+        return pa.array(_numbered(places), pa.int64())
+
     def _positions(self, content: Position) -> pa.Array:
         """Where one process has all events, they are numbered."""
         places = [
@@ -242,7 +252,7 @@ def _digests(group: _Group, content: Digest) -> list[int]:
 
 def _in_type(group: _Group, attribute: str, dtype: pa.DataType) -> pa.Array:
     """An attribute in a type, times as integers in microseconds; NULL where there is none."""
-    if attribute not in group.table.column_names:
+    if attribute not in group.table.column_names or not group.rows:  # a type that nobody reads may be any
         return pa.nulls(len(group.rows), dtype)
     column = group.table.column(attribute).combine_chunks()
     if pa.types.is_date(column.type) and pa.types.is_integer(dtype):

@@ -61,7 +61,7 @@ class Split:
 def split(query: alg.Query) -> Split:
     """Take the values of a query apart: the largest parts that Spark computes become columns.
 
-    >>> from tocsin.language.registered import function
+    >>> from tocsin.language.user_defined import function
     >>> x = ex.Arithmetic("+", ex.Attribute("a", ("x",)), ex.Literal(1))
     >>> called = rx.Apply("f", function(abs, gives="bigint", pure=True), (x, ex.Literal(2)))
     >>> made = split(alg.Query(alg.Event("A", "a"), returns=(alg.Returned("y", called),)))

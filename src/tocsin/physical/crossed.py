@@ -18,8 +18,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.language import expressions as ex
-from tocsin.optimizer.crossed import Attributes, crossed_keys
-from tocsin.optimizer.spine import map_nodes
+from tocsin.optimizer.query_parts import map_nodes
+from tocsin.optimizer.routes import Attributes, crossed_keys
 from tocsin.physical.inputs import Inputs, Stream
 from tocsin.physical.spark_types import types_in
 from tocsin.physical.sql import Column

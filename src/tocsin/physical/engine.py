@@ -12,16 +12,15 @@ from pyspark.sql import DataFrame
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.analysis.clocks import unit_of
-from tocsin.analysis.durations import counting
+from tocsin.analysis.formatting import counting
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
-from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.schema import BoundQuery, unit_of
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.windows import windows_of
 from tocsin.optimizer.choose import Choice
-from tocsin.optimizer.crossed import is_connected
+from tocsin.optimizer.routes import is_connected
 from tocsin.options import Options
 from tocsin.physical.compacted import refused_compact
 from tocsin.physical.crossed import by_crossed_keys, named_keys

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, schema_of
 from tocsin.physical.spark_types import require_distinct_names
 from tocsin.physical.values import Kind, kind_of

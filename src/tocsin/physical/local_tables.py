@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin import errors
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.physical.arrow_types import normal
 from tocsin.physical.wording import missing, reserved
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin import errors
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
 
 
 def missing(column: str, known: Iterable[str], owner: str, option: str, what: str) -> errors.MissingColumnError:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.durations import format_bound, format_us
+from tocsin.analysis.formatting import format_bound, format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.forms import walks_links
@@ -16,7 +16,7 @@ from tocsin.kernels.windows import longest_us, windows_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.spine import conditions_by_variable, own_conditions, where_of
+from tocsin.optimizer.query_parts import conditions_by_variable, own_conditions
 from tocsin.plan.constructs import CONTIGUOUS, counts_other_types
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
@@ -246,7 +246,7 @@ def _search(query: alg.Query) -> str:
     repeat = iteration_of(query)
     if repeat is None or not isinstance(repeat.part, alg.Event):
         return SEARCH
-    is_ranged = len(own_conditions(query, repeat.part.variable)) == len(list(where_of(query)))
+    is_ranged = len(own_conditions(query, repeat.part.variable)) == len(list(query.conjuncts))
     return "O2: read the longest match of each start off its window" if is_ranged else SEARCH
 
 

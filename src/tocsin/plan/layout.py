@@ -76,21 +76,11 @@ def member(number: int) -> str:
 
 @dataclass(frozen=True)
 class Packing:
-    """How the bits of a row are laid out.
+    """How the bits of a row are laid out."""
 
-    Attributes
-    ----------
-    sources
-        How many bits say what the event may be bound to.
-    kinds
-        How many bits hold the number of its type; 0 when nobody asks.
-    key_bits
-        How wide the partition's key is that is there too; 0: it is not.
-    """
-
-    sources: int
-    kinds: int = 0
-    key_bits: int = 0
+    sources: int  # how many bits say what the event may be bound to
+    kinds: int = 0  # how many bits hold the number of its type; 0 when nobody asks
+    key_bits: int = 0  # how wide the partition's key is that is there too; 0: it is not
 
     @property
     def has_key(self) -> bool:
@@ -117,67 +107,35 @@ class Packing:
 
 @dataclass(frozen=True)
 class Gathered:
-    """A variable's column in a match.
-
-    Attributes
-    ----------
-    name
-        The variable.
-    columns
-        The shipped columns of its attributes, or `KEY`, in the order of the struct's fields; None for an attribute that
-        no event brings, but one that is made may have.
-    is_iterated
-        Whether it is an array of structs.
-    attributes
-        The names of these attributes; "" for a column that is there to count events only.
-    types
-        The types of those that have no column.
-    """
+    """A variable's column in a match."""
 
     name: str
+    # the shipped columns of its attributes, or `KEY`, in the order of the struct's fields; None for an attribute that
+    # no event brings, but one that is made may have
     columns: tuple[str | None, ...]
-    is_iterated: bool
+    is_iterated: bool  # whether it is an array of structs
+    # the names of these attributes; "" for a column that is there to count events only
     attributes: tuple[str, ...] = ()
-    types: tuple[pa.DataType | None, ...] = ()
+    types: tuple[pa.DataType | None, ...] = ()  # the types of those that have no column
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The shipped columns.
+    """The shipped columns."""
 
-    Attributes
-    ----------
-    packing
-        What the bits hold.
-    time
-        The column of the time: microseconds, or a time stamp.
-    keys
-        The columns of the partition's key; none when it is in the bits or there is no partition.
-    carried
-        The columns of the kernel's `carried`, in its order.
-    gathered
-        The variables whose events are part of the result.
-    digests
-        The columns d1 and d2 of `match_id`, or none.
-    ties, type, text
-        The columns that order events of one instant; for kernels that ask for an order only.
-    wants
-        By event type, the attributes that `Rows.event` must know and their columns.
-    templates
-        The kinds of events that the kernel makes.
-    trimmed
-        By number of the template, the columns d1 and d2 of events that are left with some attributes.
-    """
-
-    packing: Packing
-    time: str = TIME
+    packing: Packing  # what the bits hold
+    time: str = TIME  # the column of the time: microseconds, or a time stamp
+    # the columns of the partition's key; none when it is in the bits or there is no partition
     keys: tuple[str, ...] = ()
-    carried: tuple[str, ...] = ()
-    gathered: tuple[Gathered, ...] = ()
-    digests: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()  # the columns of the kernel's `carried`, in its order
+    gathered: tuple[Gathered, ...] = ()  # the variables whose events are part of the result
+    digests: tuple[str, ...] = ()  # the columns d1 and d2 of `match_id`, or none
+    # ties, type, text: the columns that order events of one instant; for kernels that ask for an order only
     ties: tuple[str, ...] = ()
     type: str | None = None
     text: str | None = None
+    # by event type, the attributes that `Rows.event` must know and their columns
     wants: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    templates: tuple[Template, ...] = ()
+    templates: tuple[Template, ...] = ()  # the kinds of events that the kernel makes
+    # by number of the template, the columns d1 and d2 of events that are left with some attributes
     trimmed: Mapping[int, tuple[str, str]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.attributes import Schema
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import Choice, choose, is_filter
@@ -35,28 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a rule runs.
+    """How a rule runs."""
 
-    Attributes
-    ----------
-    rule
-        The rule, bound and rewritten.
-    options
-        The options, in the unit of the times.
-    times
-        The time column of each event type.
-    one_input, shared_input
-        Whether all events come from one DataFrame; whether it has a type column.
-    is_streaming
-        Whether the inputs are streams.
-    """
-
-    rule: BoundRule
-    options: Options
-    times: Mapping[str, str]
+    rule: BoundRule  # the rule, bound and rewritten
+    options: Options  # the options, in the unit of the times
+    times: Mapping[str, str]  # the time column of each event type
+    # one_input, shared_input: whether all events come from one DataFrame; whether it has a type column
     one_input: bool = True
     shared_input: bool = False
-    is_streaming: bool = False
+    is_streaming: bool = False  # whether the inputs are streams
 
     @property
     def query(self) -> alg.Query:
@@ -91,6 +78,11 @@ class Plan:
         if self.options.known is None and not self.query.over_all_matches and not is_filter(self.query):
             return searching(self.query)  # what `choice` finds, without weighing what nobody asks
         return STRATEGIES[self.choice.strategy or KERNEL.name]
+
+    @property
+    def warning(self) -> str | None:
+        """Advice against too many matches, where statistics lead to expect them."""
+        return None if self.options.known is None else self.choice.warning
 
     @property
     def _on_a_stream(self) -> Strategy:
@@ -164,7 +156,7 @@ class Plan:
 
     def describe(self) -> str:
         """What runs, in words; before there are inputs, as far as the query alone shows it, or nothing."""
-        if self.rule.types is None and self.choice.strategy is None:
+        if self.rule.types is None and self.strategy.refuses(self.query) is not None:
             return ""
         if self.rule.types is None and self.strategy.form is not Form.JOINS:
             return self.strategy.describe_query(self.query, self.slice_us) or ""

@@ -22,8 +22,7 @@ from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType
 from tocsin.language.ast import Selection
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Facts, Rule
+from tocsin.optimizer.rules import Facts, Rule, optimize
 from tocsin.optimizer.rules.infer_window import with_window
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
@@ -31,27 +30,13 @@ Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
 @dataclass(frozen=True)
 class BoundRule:
-    """A rewritten query, and its types where it is bound to inputs.
+    """A rewritten query, and its types where it is bound to inputs."""
 
-    Attributes
-    ----------
-    written
-        The query before it was rewritten.
-    query
-        The rewritten query.
-    facts
-        What the rewrites were told: schemas, and the time attribute that all types share.
-    types
-        The rewritten query and its types; None before there are inputs.
-    rewrites
-        The rules that changed it, one entry for each time.
-    """
-
-    written: alg.Query
+    written: alg.Query  # the query before it was rewritten
     query: alg.Query
-    facts: Facts
-    types: BoundQuery | None = None
-    rewrites: tuple[Rule, ...] = ()
+    facts: Facts  # what the rewrites were told: schemas, and the time attribute that all types share
+    types: BoundQuery | None = None  # the rewritten query and its types; None before there are inputs
+    rewrites: tuple[Rule, ...] = ()  # the rules that changed it, one entry for each time
 
     @property
     def bound(self) -> BoundQuery:

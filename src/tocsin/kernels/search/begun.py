@@ -12,7 +12,7 @@ from tocsin.errors import unknown_node
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.search.program import Pick, Program, Search, Table, cut
 from tocsin.language import expressions as ex
-from tocsin.optimizer.prefixes import parts_of
+from tocsin.optimizer.shared_prefixes import parts_of
 
 
 def beginning(core: alg.Node, size: int, tests: tuple[Test, ...], begun: int) -> Table:

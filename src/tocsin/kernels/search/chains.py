@@ -18,6 +18,7 @@ from tocsin.kernels.search.conditions import Candidate, Checks
 from tocsin.kernels.search.state import Many
 from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
+from tocsin.optimizer.query_parts import is_between_neighbours
 
 # Choices per candidate of a group after which its table is made.
 EASY = 8
@@ -94,4 +95,4 @@ class Chains:
 def between_neighbours(test: Test, variable: str) -> bool:
     """Whether a conjunct speaks of every two neighbours of an iteration, and of nothing else."""
     is_own = ex.variables_in(test.conjunct) == {variable} and not test.folds
-    return is_own and ex.is_between_neighbours(test.conjunct)
+    return is_own and is_between_neighbours(test.conjunct)

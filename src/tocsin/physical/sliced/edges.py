@@ -147,18 +147,10 @@ def _batch(schema: pa.Schema, size: int, columns: Mapping[str, pa.Array]) -> pa.
 
 @dataclass(frozen=True)
 class Inside(Member):
-    """The first pass: the matches that lie in one task, its rows near edges, and the times it has.
-
-    Attributes
-    ----------
-    window_us
-        The window of the query.
-    reach_us
-        How near to an edge a row must be to be sent on.
-    """
+    """The first pass: the matches that lie in one task, its rows near edges, and the times it has."""
 
     window_us: int = 0
-    reach_us: int = 0
+    reach_us: int = 0  # how near to an edge a row must be to be sent on
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Write matches, rows near edges and runs in the columns of all three."""
@@ -217,18 +209,10 @@ class Crossing(Member):
 
 @dataclass(frozen=True)
 class Across:
-    """The second pass: matches go through, those over several tasks are found, and the times of tasks are compared.
+    """The second pass: matches go through, those over several tasks are found, and the times of tasks are compared."""
 
-    Attributes
-    ----------
-    task
-        The task of one `Crossing`.
-    slack_us
-        How much of time two tasks may have in common.
-    """
-
-    task: Task
-    slack_us: int
+    task: Task  # the task of one `Crossing`
+    slack_us: int  # how much of time two tasks may have in common
 
     @property
     def member(self) -> Member:

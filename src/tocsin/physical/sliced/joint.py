@@ -12,43 +12,44 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.algebra.programs import Rule
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common
+from tocsin.language import expressions as ex
+from tocsin.physical import identity
+from tocsin.physical.bags import Bag
+from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced.matches import variable_type
+from tocsin.physical.sliced.matches import bindings_of, variable_type
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sliced.scan import Mixed, Scan, event_types, made_type, spark_shapes
 from tocsin.physical.sliced.slices import Group, distribute_to
 from tocsin.physical.sliced.worker import Member, Task, search_groups
 from tocsin.physical.spark_types import Shape
+from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.frames import select
+from tocsin.physical.values import Kind, Value
 from tocsin.plan import layout as names
-from tocsin.plan.groups import Key, groups_of
-from tocsin.plan.manifest import Manifest, Reader, manifest_of
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
+from tocsin.plan.programs import Key, groups_of
 
 MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
 
 
 @dataclass(frozen=True)
 class Searched:
-    """The matches of all members, each in its row.
+    """The matches of all members, each in its row."""
 
-    Attributes
-    ----------
-    frame
-        `__tocsin_rule`, `__tocsin_start` and `__tocsin_end` in microseconds, the two halves of `match_id`, and
-        `__tocsin_v0` … for the variables.
-    kinds
-        The types of these.
-    places
-        By number of the member, its variables: the number of the column that holds each, and its attributes.
-    """
-
+    # `__tocsin_rule`, `__tocsin_start` and `__tocsin_end` in microseconds, the two halves of `match_id`, and
+    # `__tocsin_v0` … for the variables
     frame: DataFrame
     kinds: tuple[T.DataType, ...]
+    # by number of the member, its variables: the number of the column that holds each, and its attributes
     places: Mapping[int, Mapping[str, tuple[int, Shape]]]
 
 
@@ -139,4 +140,35 @@ def _group(manifest: Manifest, scan: Scan, kernels: Sequence[Kernel], key: Key) 
         max(kernel.ahead_us for kernel in kernels),
         frozenset(source.bit for kernel in kernels for source in kernel.sources),
         manifest.packing,
+    )
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+def bindings_in(searched: Searched, number: int, rule: Rule) -> dict[str, Binding | Bag]:
+    """What expressions over the matches of a rule mean by its variables."""
+    held = searched.places[number]
+    shapes = {name: shape for name, (_, shape) in held.items()}
+    return bindings_of(rule.query, shapes, [place for place, _ in held.values()])
+
+
+def shown(
+    searched: Searched, found: Mapping[int, Rule], wanted: Sequence[Rule], time_kind: Kind, *others: Column
+) -> DataFrame:
+    """The matches of the rules that were found, by number, with a column for every rule that is wanted."""
+    is_of = {rule.name: F.col(RULE) == number for number, rule in found.items()}
+    structs = {}
+    for number, rule in found.items():
+        compiler = Compiler(bindings_in(searched, number, rule))
+        variables = (compiler.output(ex.Variable(name)).alias(name) for name in rule.query.variables)
+        structs[rule.name] = F.when(is_of[rule.name], F.struct(*variables))
+    return select(
+        searched.frame,
+        F.cases((is_own, F.lit(name)) for name, is_own in is_of.items()).alias("rule"),
+        identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF)).alias("match_id"),
+        Value(F.col(names.START), time_kind, in_micros=True).output.alias("start"),
+        Value(F.col(names.END), time_kind, in_micros=True).output.alias("end"),
+        *(structs.get(rule.name, F.lit(None)).alias(rule.name) for rule in wanted),
+        *others,
     )

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import types as analysis
-from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.analysis.names import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.searches import Search
@@ -42,19 +42,12 @@ DEFAULTS = Options()
 
 @dataclass(frozen=True)
 class Found:
-    """The matches of a kernel before RETURN: one row each.
+    """The matches of a kernel before RETURN: one row each."""
 
-    Attributes
-    ----------
-    frame
-        `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
-        halves of `match_id` unless an `id` column makes it.
-    shapes
-        The variables whose events are there, and the attributes that are.
-    """
-
+    # `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
+    # halves of `match_id` unless an `id` column makes it
     frame: DataFrame
-    shapes: dict[str, Shape]
+    shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
 
 
 class Finder(Protocol):

@@ -33,6 +33,7 @@ from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import kind_of
 from tocsin.plan import layout as names
+from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.layout import Layout
 from tocsin.plan.manifest import (
     Attribute,
@@ -50,7 +51,6 @@ from tocsin.plan.manifest import (
     TypeName,
     Value,
     Word,
-    manifest_of,
 )
 
 WHICH = "__tocsin_which"
@@ -61,27 +61,13 @@ WITH_CLOCK, WITH_EVENTS = 2, 3
 
 @dataclass(frozen=True)
 class Shipment:
-    """What travels.
+    """What travels."""
 
-    Attributes
-    ----------
-    frame
-        A row per event, with the columns of `layout`.
-    columns
-        Their names.
-    layout
-        What they mean.
-    micros
-        The time of a row in microseconds.
-    keys
-        What rows of one partition agree on.
-    """
-
-    frame: DataFrame
+    frame: DataFrame  # a row per event, with the columns of `layout`
     columns: tuple[str, ...]
-    layout: Layout
-    micros: Column
-    keys: tuple[Column, ...]
+    layout: Layout  # what they mean
+    micros: Column  # the time of a row in microseconds
+    keys: tuple[Column, ...]  # what rows of one partition agree on
 
     @property
     def time(self) -> str:
@@ -91,23 +77,11 @@ class Shipment:
 
 @dataclass(frozen=True)
 class Mixed:
-    """One DataFrame with the events of several parts, so that it is read once.
-
-    Attributes
-    ----------
-    frame
-        The rows.
-    parts
-        Where a condition holds, a row is an event of this part.
-    kept
-        Where it is a match that was found before, to be passed on; None: nowhere.
-    columns
-        The columns of such a match.
-    """
+    """One DataFrame with the events of several parts, so that it is read once."""
 
     frame: DataFrame
-    parts: tuple[tuple[Column, Part], ...]
-    kept: Column | None = None
+    parts: tuple[tuple[Column, Part], ...]  # where a condition holds, a row is an event of this part
+    kept: Column | None = None  # where it is a match that was found before, to be passed on; None: nowhere
     columns: tuple[str, ...] = ()
 
 

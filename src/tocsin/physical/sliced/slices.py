@@ -82,28 +82,15 @@ def copies(own: Column, kernel: Sees, micros: Column, width: int) -> Column:
 
 @dataclass(frozen=True)
 class Group:
-    """Kernels for which rows are split alike.
+    """Kernels for which rows are split alike."""
 
-    Attributes
-    ----------
-    keys
-        What rows of one partition agree on.
-    width_us
-        How wide slices are.
-    back_us, ahead_us
-        How far before and after the times it owns a slice must see events, as in `Reach`.
-    flags
-        The numbers of their flags, which no other group has.
-    packing
-        Where these are.
-    """
-
-    keys: tuple[Column, ...]
-    width_us: int
+    keys: tuple[Column, ...]  # what rows of one partition agree on
+    width_us: int  # how wide slices are
+    # back_us, ahead_us: how far before and after the times it owns a slice must see events, as in `Reach`
     back_us: int
     ahead_us: int
-    flags: frozenset[int]
-    packing: Packing
+    flags: frozenset[int]  # the numbers of their flags, which no other group has
+    packing: Packing  # where these are
 
     @property
     def masks(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from pyspark.sql import types as T
 
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.kernels.model import Held
 from tocsin.language import expressions as ex
 from tocsin.physical import identity, instants

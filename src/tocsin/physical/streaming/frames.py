@@ -25,7 +25,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.runs.kernel import RunKernel

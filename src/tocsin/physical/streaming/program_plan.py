@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, emitting
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis.rules.delays import Delay, delays
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.rules.stratify import Delay, delays
 from tocsin.analysis.types import DataType
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
@@ -21,7 +21,6 @@ from tocsin.kernels.searches import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.programs.claims import asks_frame
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
 from tocsin.physical.streaming.rules import Emission, Insertion, LiveRule, Stratum
 from tocsin.physical.streaming.step import Step
@@ -30,42 +29,23 @@ from tocsin.plan.layout import Layout
 from tocsin.plan.manifest import Manifest
 from tocsin.plan.needs import Needs, needed
 from tocsin.plan.prepare import BoundRule, distances_of, prepare
+from tocsin.plan.programs import asks_frame
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user asks of a program.
+    """What a user asks of a program."""
 
-    Attributes
-    ----------
-    program
-        The program as it was written, whose times are called `timestamp`.
-    timed
-        The same, bounded, and with the names that the data has for times.
-    rules
-        The rules that are needed, with these names.
-    shown
-        The names of those whose matches are the result.
-    template
-        The template whose events are the result instead.
-    time
-        The time column of each event type.
-    id
-        The column that identifies events from outside.
-    strategy
-        `"aggregate"`: each rule by itself, in windows of what is remembered.
-    """
-
-    program: Program
-    timed: Program
-    rules: tuple[Rule, ...]
-    shown: tuple[str, ...]
-    template: str | None
-    time: Mapping[str, str]
-    id: str | None = None
-    strategy: str = "auto"
+    program: Program  # the program as it was written, whose times are called `timestamp`
+    timed: Program  # the same, bounded, and with the names that the data has for times
+    rules: tuple[Rule, ...]  # the rules that are needed, with these names
+    shown: tuple[str, ...]  # the names of those whose matches are the result
+    template: str | None  # the template whose events are the result instead
+    time: Mapping[str, str]  # the time column of each event type
+    id: str | None = None  # the column that identifies events from outside
+    strategy: str = "auto"  # `"aggregate"`: each rule by itself, in windows of what is remembered
 
     @property
     def is_aggregate(self) -> bool:
@@ -88,18 +68,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rules compiled for the events they get.
+    """Rules compiled for the events they get."""
 
-    Attributes
-    ----------
-    asked
-        What is asked.
-    attributes
-        The attributes of every event type that the rules read.
-    """
-
-    asked: Asked
-    attributes: Attributes
+    asked: Asked  # what is asked
+    attributes: Attributes  # the attributes of every event type that the rules read
 
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:

@@ -14,18 +14,16 @@ from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import parse_rate
+from tocsin.analysis.rules.program_state import most_events
 from tocsin.analysis.rules.sharding import Sharding, sharding
-from tocsin.analysis.rules.state import most_events
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, common_kind, resolve
-from tocsin.physical.programs.claims import refused_on_streams
 from tocsin.physical.programs.run import RESULT, Run, check_columns
-from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
-from tocsin.physical.sliced.joint import Searched
+from tocsin.physical.sliced.joint import Searched, shown
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE, placed
@@ -48,25 +46,20 @@ from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Manifest, Reader, manifest_of
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.needs import attributes_by_variable
+from tocsin.plan.programs import refused_on_streams
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
+    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers."""
 
-    Attributes
-    ----------
-    program, inputs
-        The program and the user's DataFrames.
-    options
-        The options, in the unit of the times.
-    """
-
+    # program, inputs: the program and the user's DataFrames
     program: Program
     inputs: Any
-    options: Options
+    options: Options  # the options, in the unit of the times
 
     def matches(self, name: str) -> DataFrame:
         """The matches of a rule."""

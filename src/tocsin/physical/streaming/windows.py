@@ -19,10 +19,9 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.trend import Trend
-from tocsin.physical.counted import answered
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import window_of
-from tocsin.physical.results import Result, grouped
+from tocsin.physical.results import Result, answered, grouped
 from tocsin.physical.sliced import trends
 from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.spark_types import arrow_schema, to_spark
