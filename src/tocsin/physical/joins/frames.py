@@ -28,14 +28,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, copies_of
-from tocsin.physical.columns import Compiler, compare
+from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs, Stream
 from tocsin.physical.joins import times
 from tocsin.physical.spark_types import Shape, shape_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import join_on, select, union, where, with_columns
-from tocsin.physical.values import Value, meet, value_of
+from tocsin.physical.values import Value, compare, meet, value_of
 from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
 NEAR, BUCKET, WINDOW = "near", "bucket", "window"
