@@ -112,6 +112,11 @@ class Value:
                 return self.column
 
 
+def micros_of(time: Column, kind: Kind) -> Column:
+    """A time column as BIGINT microseconds."""
+    return Value(time, kind).micros if kind in TIMES else time.cast("bigint")
+
+
 def value_of(column: Column, dtype: T.DataType) -> Value:
     """The value of an input column.
 
