@@ -229,7 +229,7 @@ class _Events:
         known = dict(self.columns)
         for conjunct in conditions:
             for reference in ex.references_in(conjunct):
-                # A variable of several types may speak of an attribute that this one lacks: it is NULL.
+                # A variable of several types may have conditions on an attribute that this one lacks: it is NULL.
                 known.setdefault(reference.path[0], (F.lit(None), T.NullType()))
         compiler = Compiler({variable: Binding(known)})
         return reduce(and_, [self.micros.isNotNull(), *map(compiler.condition, conditions)])

@@ -132,7 +132,7 @@ def _frames(
 
 
 def require_type_column(name: str, schema: T.StructType) -> None:
-    """Refuse a DataFrame for several types that cannot tell them apart."""
+    """Refuse a DataFrame for several types without a column of their names."""
     _require(name, schema, "the input", "type=", "type column")
     dtype = schema[name].dataType
     if kind_of(dtype) is not Kind.STRING:

@@ -230,7 +230,7 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
 
 
 def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
-    """The same, from what tasks have counted."""
+    """The rows over all matches, from what tasks have counted."""
     query = trend.kernel.query
     keys = keys_of(query, trend.machine)
     needs = needs_of(keys)

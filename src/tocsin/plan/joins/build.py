@@ -98,7 +98,7 @@ class _Planner:
         self.conjuncts = [
             (one, needs(one, self.bags))
             for conjunct, variables in conjuncts
-            if variables <= self.bags.keys()  # else it speaks of an event that is not there
+            if variables <= self.bags.keys()  # else it concerns an event that is not there
             for one in instances(conjunct, self.bags)
         ]
 
