@@ -61,7 +61,7 @@ def check(case: Tied, strategy: str) -> int:
     return len(expected)
 
 
-@settings(max_examples=80)
+@settings(max_examples=200)
 @given(
     case=st.one_of(tied_queries(LANGUAGE), tied_queries(TIMEOUTS)),
     strategy=st.sampled_from(["auto", "auto", "automaton", "aggregate"]),

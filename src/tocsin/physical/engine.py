@@ -17,8 +17,8 @@ from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.schema import BoundQuery, unit_of
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.reach import windows_of
 from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.kernels.windows import windows_of
 from tocsin.optimizer.choose import Choice
 from tocsin.optimizer.routes import is_connected
 from tocsin.options import Options

@@ -10,9 +10,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.formatting import format_bound, format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
-from tocsin.kernels.forms import walks_links
-from tocsin.kernels.reach import Reach, iteration_of, reach_of, width_us
-from tocsin.kernels.windows import longest_us, windows_of
+from tocsin.kernels.reach import Reach, iteration_of, longest_us, reach_of, walks_links, width_us, windows_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression

@@ -25,10 +25,8 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
-from tocsin.kernels.policies import chosen
-from tocsin.kernels.policies.after import after_match, frontiers
+from tocsin.kernels.policies import after_match, chosen, frontiers, reported
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
-from tocsin.kernels.policies.output import reported
 from tocsin.kernels.searches import Search
 from tocsin.language.ast import AfterMatch, Output, Skip
 from tocsin.plan.due import BEFORE_ALL, Due, later

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import reduce
-from operator import and_, or_
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError
@@ -64,7 +62,7 @@ def _in_pattern(query: alg.Query) -> UnsupportedError | None:
     absences: dict[object, list[set[alg.Absent]]] = defaultdict(list)
     for each in ways:
         absences[frozenset(each.alternative.types)].append(set(each.alternative.absences))
-    if any(len(reduce(or_, own) - reduce(and_, own)) > MOST_DIFFERING_ABSENCES for own in absences.values()):
+    if any(len(own[0].union(*own) - own[0].intersection(*own)) > MOST_DIFFERING_ABSENCES for own in absences.values()):
         return _error("An OR whose branches bind the same variables under many different NOTs", query.pattern.where)
     return None
 
