@@ -32,11 +32,11 @@ from tocsin.optimizer.query_parts import is_plain, own_conditions
 from tocsin.optimizer.statistics import KeyStatistics, Layout, Statistics, TypeStatistics
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs, Stream
-from tocsin.physical.joins.times import greatest, least, micros
+from tocsin.physical.instants import greatest, least
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
-from tocsin.physical.values import Kind, null, value_of
+from tocsin.physical.values import Kind, micros_of, null, value_of
 
 SAMPLE = 0.05
 MOST_SAMPLED = 10_000  # keys of one partition
@@ -219,7 +219,7 @@ class _Events:
         self.columns = {
             field.name: (F.col(_column(place)), field.dataType) for place, field in enumerate(stream.schema.fields)
         }
-        us = micros(F.col(_column(names.index(stream.time))), stream.time_kind).cast("bigint")
+        us = micros_of(F.col(_column(names.index(stream.time))), stream.time_kind).cast("bigint")
         self.micros = us
         if stream.type_column is not None:
             self.micros = F.when(F.col(_column(names.index(stream.type_column))) == F.lit(stream.type), us)
@@ -229,7 +229,7 @@ class _Events:
         known = dict(self.columns)
         for conjunct in conditions:
             for reference in ex.references_in(conjunct):
-                # A variable of several types may speak of an attribute that this one lacks: it is NULL.
+                # A variable of several types may have conditions on an attribute that this one lacks: it is NULL.
                 known.setdefault(reference.path[0], (F.lit(None), T.NullType()))
         compiler = Compiler({variable: Binding(known)})
         return reduce(and_, [self.micros.isNotNull(), *map(compiler.condition, conditions)])

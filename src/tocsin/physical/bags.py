@@ -81,6 +81,17 @@ def event_in(held: Column, fields: Fields) -> Binding:
     return Binding(columns, exists=held.isNotNull())
 
 
+def _place(index: ex.Index) -> int | None:
+    """The place of an event in a bag, from 0; None: the last."""
+    match index:
+        case ex.Fixed():
+            return index.number - 1
+        case ex.Edge():
+            return 0 if index is ex.Edge.FIRST else None
+        case _:
+            raise errors.InternalError("A running index has no event outside a condition of WHERE.")
+
+
 @dataclass(frozen=True)
 class Bag:
     """The events of an iterated variable: an array of structs in order of position, NULL or empty when it is unbound.
@@ -107,16 +118,8 @@ class Bag:
 
     def chosen(self, index: ex.Index) -> Binding:
         """The event an index means; all its columns are NULL when there is none (R15)."""
-        match index:
-            case ex.Fixed():
-                place = F.lit(index.number - 1)
-            case ex.Edge.FIRST:
-                place = F.lit(0)
-            case ex.Edge.LAST:
-                place = F.array_size(self.held) - 1
-            case _:
-                raise errors.InternalError("A running index has no event outside a condition of WHERE.")
-        return self.one(F.get(self.held, place))
+        place = _place(index)
+        return self.one(F.get(self.held, F.array_size(self.held) - 1 if place is None else F.lit(place)))
 
     def type_of(self, path: tuple[str, ...]) -> T.DataType:
         """The type of an attribute."""
@@ -204,9 +207,7 @@ class Values:
             # With 38 digits Spark would give up one after the point when it adds.
             wide = f"decimal(37,{scale})"
         return F.aggregate(
-            known,
-            F.lit(0).cast(wide),
-            lambda total, value: F.try_add(total, value.try_cast(wide)).try_cast(wide),
+            known, F.lit(0).cast(wide), lambda total, value: F.try_add(total, value.try_cast(wide)).try_cast(wide)
         )
 
     def _mean(self, known: Column, count: Column, dtype: T.DataType | None) -> Column:
@@ -282,17 +283,10 @@ class Copies(Bag):
 
     def chosen(self, index: ex.Index) -> Binding:
         """The event an index means; an unbound one when there is none (R15)."""
-        match index:
-            case ex.Fixed():
-                place = index.number
-            case ex.Edge.FIRST:
-                place = 1
-            case ex.Edge.LAST:
-                place = len(self.copies)
-            case _:
-                raise errors.InternalError("A running index has no event outside a condition of WHERE.")
-        if 1 <= place <= len(self.copies):
-            return self.copies[place - 1]
+        place = _place(index)
+        place = len(self.copies) - 1 if place is None else place
+        if 0 <= place < len(self.copies):
+            return self.copies[place]
         return Binding({name: (F.lit(None), dtype) for name, (_, dtype) in self.fields.items()}, is_bound=False)
 
     def attributes(self, path: tuple[str, ...]) -> Column:

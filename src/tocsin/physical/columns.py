@@ -10,22 +10,38 @@ are NULL (R39, D14). Aggregates beyond 64 bits do (D24).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import types as T
 
 from tocsin import errors
+from tocsin.expressions.of_rules import constant_integer
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.physical import functions, instants, tables
+from tocsin.physical import instants, tables
 from tocsin.physical.bags import Bag, Binding, decimal_sum
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, literal, meet, null, value_of, whole
+from tocsin.physical.values import (
+    Kind,
+    Value,
+    arithmetic,
+    compare,
+    literal,
+    mean,
+    meet,
+    negative,
+    null,
+    value_of,
+    whole,
+)
 
-__all__ = ["Bag", "Binding", "Compiler", "arithmetic", "compare", "like_pattern", "negative"]
+__all__ = ["Bag", "Binding", "Compiler", "like_pattern"]
+
+MOST_DIGITS = 38  # of a DECIMAL
 
 
 class Compiler:
@@ -80,8 +96,7 @@ class Compiler:
             case ex.Negative():
                 return negative(self.value(node.operand))
             case ex.Call():
-                arguments = [self.value(argument) for argument in node.arguments]
-                return functions.call(node, arguments, compare=compare, arithmetic=arithmetic)
+                return _call(node, [self.value(argument) for argument in node.arguments])
             case ex.Case():
                 return self._case(node)
             case rx.ListOf():
@@ -123,7 +138,7 @@ class Compiler:
                 matched = self.value(node.operand).column.like(like_pattern(node.pattern))
                 return ~matched if node.negated else matched
             case rx.InTable():
-                return tables.listed(node, [self.value(argument) for argument in node.arguments], compare=compare)
+                return tables.listed(node, [self.value(argument) for argument in node.arguments])
             case _:
                 raise errors.unknown_node(node, "The SQL of expressions")
 
@@ -193,100 +208,6 @@ def _fold(function: str, value: Value) -> Value:
             raise errors.InternalError(f"There is no aggregate `{function}`.")
 
 
-def compare(op: str, left: Value, right: Value) -> Column:
-    """A comparison; UNKNOWN with NULL, NaN equal to itself and above every number, as Spark has it."""
-    one, other = meet(left, right)[0]
-    match op:
-        case "=":
-            return one == other
-        case "!=":
-            return one != other
-        case "<":
-            return one < other
-        case "<=":
-            return one <= other
-        case ">":
-            return one > other
-        case ">=":
-            return one >= other
-        case _:
-            raise errors.InternalError(f"There is no comparison `{op}`.")
-
-
-def negative(value: Value) -> Value:
-    """`-x`."""
-    if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
-        return Value(F.negative(value.column), value.kind)
-    return Value(F.try_subtract(F.bigint(0), value.number), value.kind)
-
-
-def arithmetic(op: str, left: Value, right: Value) -> Value:
-    """`+ - * / %` and `||`."""
-    if op == "||":
-        return Value(F.concat(left.column, right.column), Kind.STRING)
-    if left.kind in TIMES or right.kind in TIMES:
-        return _time_arithmetic(op, left, right)
-    kind = _result_kind(op, left.kind, right.kind)
-    one, other = left.number, right.number
-    match op:
-        case "+":
-            return Value(F.try_add(_alone(left, one), _alone(right, other)), kind)
-        case "-":
-            return Value(F.try_subtract(one, other), kind)
-        case "%":
-            return Value(F.try_mod(one, other), kind)
-        case "*":
-            result = F.try_multiply(_alone(left, one), _alone(right, other))
-        case _:
-            result = F.try_divide(one.cast("double"), other.cast("double"))
-    if kind is not Kind.INTERVAL or (op == "*" and {left.kind, right.kind} <= {Kind.INTERVAL, Kind.INTEGER}):
-        return Value(result, kind)
-    # A part of an interval is rounded to whole microseconds.
-    return Value(whole(F.rint(result)), kind)
-
-
-def _alone(value: Value, number: Column) -> Column:
-    """An operand that Spark computes as it stands.
-
-    Spark turns `(x * c) * d` into `x * (c * d)`, and `c * d` may be beyond 64 bits where no step of the first is.
-    """
-    is_computed = value.kind in (Kind.INTEGER, Kind.INTERVAL) and value.column.text.startswith("try_")
-    return number.bitwiseOR(F.bigint(0)) if is_computed else number
-
-
-def _time_arithmetic(op: str, left: Value, right: Value) -> Value:
-    """Time stamps: their distance is an interval; with an interval they make another."""
-    if left.kind in TIMES and right.kind in TIMES:
-        return Value(F.try_subtract(left.micros, right.micros), Kind.INTERVAL)
-    kind = Kind.LOCAL if Kind.LOCAL in (left.kind, right.kind) else Kind.INSTANT
-    combine = F.try_add if op == "+" else F.try_subtract
-    return Value(combine(left.micros, right.micros), kind, in_micros=True)
-
-
-def _result_kind(op: str, left: Kind, right: Kind) -> Kind:
-    if Kind.INTERVAL in (left, right):
-        other = right if left is Kind.INTERVAL else left
-        if op == "/":
-            return Kind.DOUBLE if right is Kind.INTERVAL else Kind.INTERVAL
-        if op == "*" or other not in NUMBERS:
-            return Kind.INTERVAL
-        return other
-    if op == "/":
-        return Kind.DOUBLE
-    return next((kind for kind in (Kind.DOUBLE, Kind.DECIMAL) if kind in (left, right)), Kind.INTEGER)
-
-
-def mean(values: Sequence[Value]) -> Value:
-    """The mean of numbers, or of instants to the nearest microsecond."""
-    first, *rest = values
-    if not any(value.kind in TIMES for value in values):
-        return arithmetic("/", reduce(lambda one, other: arithmetic("+", one, other), values), literal(len(values)))
-    apart = (F.try_subtract(value.micros, first.micros) for value in rest)
-    shift = F.rint(F.try_divide(reduce(F.try_add, apart, F.bigint(0)).cast("double"), F.lit(float(len(values)))))
-    kind = Kind.LOCAL if all(value.kind is Kind.LOCAL for value in values) else Kind.INSTANT
-    return Value(F.try_add(first.micros, whole(shift)), kind, in_micros=True)
-
-
 def like_pattern(pattern: str) -> str:
     r"""A LIKE pattern as Spark takes it, which refuses a backslash before an ordinary character.
 
@@ -303,3 +224,85 @@ def like_pattern(pattern: str) -> str:
         else:
             parts.append(character)
     return "".join(parts)
+
+
+# --- scalar functions -----------------------------------------------------------------------------
+
+
+def _call(node: ex.Call, arguments: Sequence[Value]) -> Value:
+    """A scalar function of compiled arguments; names and arities were checked by the analysis."""
+    first = arguments[0]
+    match node.function:
+        case "abs":
+            return _absolute(first)
+        case "ceil" | "floor":
+            return _next_whole(F.ceil if node.function == "ceil" else F.floor, first)
+        case "round":
+            digits = constant_integer(node.arguments[1]) if len(arguments) > 1 else 0
+            if digits is None:
+                raise errors.InternalError("Python computes ROUND to a computed number of digits.", where=node.where)
+            return Value(_rounded(first, digits), first.kind)
+        case "sqrt":
+            return Value(F.sqrt(first.number.cast("double")), Kind.DOUBLE)
+        case "power":
+            return Value(F.pow(first.number.cast("double"), arguments[1].number.cast("double")), Kind.DOUBLE)
+        case "mod":
+            return arithmetic("%", first, arguments[1])
+        case "sign":
+            return Value(F.signum(first.number.cast("double")), Kind.DOUBLE)
+        case "lower" | "upper" | "trim":
+            change = {"lower": F.lower, "upper": F.upper, "trim": F.trim}[node.function]
+            return Value(change(first.column), Kind.STRING)
+        case "length":
+            return Value(F.length(first.column).cast("bigint"), Kind.INTEGER)
+        case "digits":
+            return Value(first.number.cast("string"), Kind.STRING)
+        case "concat":
+            return Value(F.concat(*(argument.column for argument in arguments)), Kind.STRING)
+        case "substring":
+            bounds = [argument.column.try_cast("int") for argument in arguments[1:]]
+            return Value(F.substring(first.column, *bounds), Kind.STRING)
+        case "coalesce":
+            columns, kind, in_micros = meet(*arguments)
+            return Value(F.coalesce(*columns), kind, in_micros)
+        case "nullif":
+            equal = compare("=", first, arguments[1])
+            return Value(F.when(equal, null()).otherwise(first.column), first.kind, first.in_micros)
+        case "greatest" | "least":
+            columns, kind, in_micros = meet(*arguments)
+            choose = F.greatest if node.function == "greatest" else F.least
+            return Value(columns[0] if len(columns) == 1 else choose(*columns), kind, in_micros)
+        case _:
+            raise errors.UnknownFunctionError(f"There is no function `{node.function}`.", where=node.where)
+
+
+def _absolute(value: Value) -> Value:
+    number = value.number
+    if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
+        return Value(F.abs(number), value.kind)
+    # The least BIGINT has no opposite.
+    return Value(F.when(number < 0, F.try_subtract(F.bigint(0), number)).otherwise(number), value.kind)
+
+
+def _next_whole(function: Callable[[Column], Column], value: Value) -> Value:
+    if value.kind is not Kind.DOUBLE:
+        return Value(function(value.number), Kind.DECIMAL if value.kind is Kind.DECIMAL else Kind.INTEGER)
+    # Spark's functions of a DOUBLE are BIGINT, clipped, and 0 for NaN.
+    number = value.number
+    fits = whole(number).isNotNull()
+    return Value(F.when(fits, function(number)), Kind.INTEGER)
+
+
+def _rounded(value: Value, digits: int) -> Column:
+    """Half away from zero; NULL when the result has too many digits."""
+    number = value.number
+    if value.kind is Kind.DOUBLE:
+        return F.round(number, digits)
+    if digits >= 0:
+        return F.round(number, digits) if value.kind is Kind.DECIMAL else number
+    if digits < -MOST_DIGITS:
+        return number - number
+    if value.kind is not Kind.DECIMAL:
+        return F.round(number.cast("decimal(20, 0)"), digits).try_cast("bigint")
+    half = F.lit(Decimal(5 * 10 ** (-digits - 1)))
+    return F.when(F.try_add(F.abs(number), half).isNotNull(), F.round(number, digits))

@@ -110,12 +110,7 @@ def _needs_python(expression: ex.Expression) -> bool:
 
 
 def computed(
-    frame: DataFrame,
-    made: Split,
-    *,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
-    always: Sequence[str] = (),
+    frame: DataFrame, made: Split, *, before: Sequence[str] = (), after: Sequence[str] = (), always: Sequence[str] = ()
 ) -> DataFrame:
     """The values of the original query, from the DataFrame of the native ones. Nothing runs.
 

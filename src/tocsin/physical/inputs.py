@@ -114,14 +114,14 @@ def _frames(
             f"The input of `{wrong[0]}` is {_article(inputs[wrong[0]])}, not a Spark DataFrame.",
             hint="make one with `spark.createDataFrame(...)` or `spark.read`.",
         )
-    missing = [name for name in types if name not in inputs]
     errors.raise_all(
         [
             errors.UnknownEventTypeError(
                 f"The pattern names the event type `{name}`, and no input has it.",
                 hint=errors.did_you_mean(name, inputs, "inputs"),
             )
-            for name in missing
+            for name in types
+            if name not in inputs
         ]
     )
     # Sorted: a checkpoint knows the sources of a stream by their order.
@@ -132,7 +132,7 @@ def _frames(
 
 
 def require_type_column(name: str, schema: T.StructType) -> None:
-    """Refuse a DataFrame for several types that cannot tell them apart."""
+    """Refuse a DataFrame for several types without a column of their names."""
     _require(name, schema, "the input", "type=", "type column")
     dtype = schema[name].dataType
     if kind_of(dtype) is not Kind.STRING:

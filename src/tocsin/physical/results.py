@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from tocsin.kernels.trends.totals import Totals, too_large
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
+from tocsin.physical.arrow_types import ARROW
 from tocsin.physical.sliced.counting import TOTALS, WINDOW, added_up
 from tocsin.physical.sliced.gather import as_array
 from tocsin.physical.sliced.order import place_of
@@ -112,34 +114,21 @@ class Result:
     def _column(self, expression: ex.Expression, bags: list[Bags], dtype: DataType, time: pa.DataType) -> pa.Array:
         if isinstance(expression, ex.Variable):
             return self._whole(self.found, expression.name)
-        if isinstance(expression, ex.Attribute) and len(expression.path) == 1:
-            place, attributes = self.variables[expression.variable]
-            kind = self.found.schema.field(names.variable(place)).type
-            is_iterated = self.query.variables[expression.variable].iterated
-            inner = (kind.value_type if is_iterated else kind).field(list(attributes).index(expression.path[0])).type
+        if isinstance(expression, ex.Attribute):
+            name, first, inner = expression.variable, interpret.value(expression), None
+            is_iterated = self.query.variables[name].iterated
+            if len(expression.path) == 1:
+                place, attributes = self.variables[name]
+                kind = self.found.schema.field(names.variable(place)).type
+                kind = kind.value_type if is_iterated else kind
+                inner = kind.field(list(attributes).index(expression.path[0])).type
             if is_iterated and expression.index is ex.Each.PLAIN:
-                values = [
-                    None
-                    if (held := bag.get(expression.variable)) is None
-                    else [one[expression.path[0]] for one in held]
-                    for bag in bags
-                ]
-                return pa.array(values, pa.list_(inner))
-            return pa.array(map(interpret.value(expression), bags), inner)
-        if (
-            isinstance(expression, ex.Attribute)
-            and expression.index is ex.Each.PLAIN
-            and self.query.variables[expression.variable].iterated
-        ):
-            first = interpret.value(expression)
-            return pa.array(
-                [
-                    None
-                    if (held := bag.get(expression.variable)) is None
-                    else [first({expression.variable: [one]}) for one in held]
-                    for bag in bags
-                ]
-            )
+                each = itemgetter(expression.path[0]) if inner is not None else lambda one: first({name: [one]})
+                held = (bag.get(name) for bag in bags)
+                lists = [None if bag is None else list(map(each, bag)) for bag in held]
+                return pa.array(lists, None if inner is None else pa.list_(inner))
+            if inner is not None:
+                return pa.array(map(first, bags), inner)
         computed = expression.transform(lambda node: self.asked.get(node, node))
         values = list(map(interpret.value(computed), bags))
         zone = time.tz if pa.types.is_timestamp(time) else "UTC"
@@ -204,20 +193,12 @@ def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
     """The Arrow type of a computed column; None lets Arrow see for itself."""
-    known = {
-        Kind.BOOLEAN: pa.bool_(),
-        Kind.INTEGER: pa.int64(),
-        Kind.DOUBLE: pa.float64(),
-        Kind.STRING: pa.string(),
-        Kind.TIMESTAMP: pa.timestamp("us", zone),
-        Kind.DATE: pa.date32(),
-        Kind.INTERVAL: pa.duration("us"),
-        Kind.BINARY: pa.binary(),
-    }
+    if dtype.kind is Kind.TIMESTAMP:
+        return pa.timestamp("us", zone)
     if dtype.kind is Kind.ARRAY and dtype.element is not None:
         element = _arrow(dtype.element, zone)
         return None if element is None else pa.list_(element)
-    return known.get(dtype.kind)
+    return None if dtype.kind is Kind.NULL else ARROW.get(dtype.kind)
 
 
 def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expression, Any]) -> Any:
@@ -249,7 +230,7 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
 
 
 def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
-    """The same, from what tasks have counted."""
+    """The rows over all matches, from what tasks have counted."""
     query = trend.kernel.query
     keys = keys_of(query, trend.machine)
     needs = needs_of(keys)

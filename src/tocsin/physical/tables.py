@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -23,16 +23,15 @@ from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, join_on, select, where, with_columns
-from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, literal, value_of
+from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, compare, literal, value_of
 
-Compare = Callable[[str, Value, Value], Column]
 FOUND, HIDDEN = "__tocsin_found", "__tocsin_hidden"
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def listed(node: rx.InTable, values: Sequence[Value], *, compare: Compare) -> Column:
+def listed(node: rx.InTable, values: Sequence[Value]) -> Column:
     """Whether a table that was given as rows has one of these values."""
     rows = [[_constant(value) for value in row] for row in sorted(node.table.rows or (), key=repr)]
     for row in rows:

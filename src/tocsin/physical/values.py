@@ -1,4 +1,4 @@
-"""A Column together with its kind, and the casts that make two of them meet.
+"""A Column together with its kind: the casts that make two of them meet, comparison and arithmetic.
 
 Intervals are held as BIGINT microseconds, so that one beside an integer counts microseconds, as the semantics requires;
 computed time stamps are held that way until something needs them as a time stamp. Integers compute in 64 bits whatever
@@ -8,12 +8,16 @@ the width of their column.
 from __future__ import annotations
 
 import decimal
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
+from operator import eq, ge, gt, le, lt, ne
 from typing import assert_never
 
 from pyspark.sql import types as T
 
+from tocsin import errors
 from tocsin.physical import instants
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -37,6 +41,14 @@ class Kind(Enum):
 
 TIMES = frozenset({Kind.DATE, Kind.INSTANT, Kind.LOCAL})
 NUMBERS = frozenset({Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL})
+COMPARISONS: Mapping[str, Callable[[Column, Column], Column]] = {
+    "=": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
 # The types of times in results.
 TIME_TYPES = {Kind.INSTANT: T.TimestampType(), Kind.LOCAL: T.TimestampNTZType(), Kind.INTEGER: T.LongType()}
 
@@ -100,6 +112,11 @@ class Value:
                 return self.column
 
 
+def micros_of(time: Column, kind: Kind) -> Column:
+    """A time column as BIGINT microseconds."""
+    return Value(time, kind).micros if kind in TIMES else time.cast("bigint")
+
+
 def value_of(column: Column, dtype: T.DataType) -> Value:
     """The value of an input column.
 
@@ -159,3 +176,88 @@ def meet(*values: Value) -> tuple[list[Column], Kind, bool]:
         (value.kind for value in values if value.kind is not Kind.NULL), Kind.NULL
     )
     return [value.column for value in values], kind, False
+
+
+# --- comparison and arithmetic --------------------------------------------------------------------
+
+
+def compare(op: str, left: Value, right: Value) -> Column:
+    """A comparison; UNKNOWN with NULL, NaN equal to itself and above every number, as Spark has it."""
+    one, other = meet(left, right)[0]
+    if op not in COMPARISONS:
+        raise errors.InternalError(f"There is no comparison `{op}`.")
+    return COMPARISONS[op](one, other)
+
+
+def negative(value: Value) -> Value:
+    """`-x`."""
+    if value.kind in (Kind.DOUBLE, Kind.DECIMAL):
+        return Value(F.negative(value.column), value.kind)
+    return Value(F.try_subtract(F.bigint(0), value.number), value.kind)
+
+
+def arithmetic(op: str, left: Value, right: Value) -> Value:
+    """`+ - * / %` and `||`."""
+    if op == "||":
+        return Value(F.concat(left.column, right.column), Kind.STRING)
+    if left.kind in TIMES or right.kind in TIMES:
+        return _time_arithmetic(op, left, right)
+    kind = _result_kind(op, left.kind, right.kind)
+    one, other = left.number, right.number
+    match op:
+        case "+":
+            return Value(F.try_add(_alone(left, one), _alone(right, other)), kind)
+        case "-":
+            return Value(F.try_subtract(one, other), kind)
+        case "%":
+            return Value(F.try_mod(one, other), kind)
+        case "*":
+            result = F.try_multiply(_alone(left, one), _alone(right, other))
+        case _:
+            result = F.try_divide(one.cast("double"), other.cast("double"))
+    if kind is not Kind.INTERVAL or (op == "*" and {left.kind, right.kind} <= {Kind.INTERVAL, Kind.INTEGER}):
+        return Value(result, kind)
+    # A part of an interval is rounded to whole microseconds.
+    return Value(whole(F.rint(result)), kind)
+
+
+def _alone(value: Value, number: Column) -> Column:
+    """An operand that Spark computes as it stands.
+
+    Spark turns `(x * c) * d` into `x * (c * d)`, and `c * d` may be beyond 64 bits where no step of the first is.
+    """
+    is_computed = value.kind in (Kind.INTEGER, Kind.INTERVAL) and value.column.text.startswith("try_")
+    return number.bitwiseOR(F.bigint(0)) if is_computed else number
+
+
+def _time_arithmetic(op: str, left: Value, right: Value) -> Value:
+    """Time stamps: their distance is an interval; with an interval they make another."""
+    if left.kind in TIMES and right.kind in TIMES:
+        return Value(F.try_subtract(left.micros, right.micros), Kind.INTERVAL)
+    kind = Kind.LOCAL if Kind.LOCAL in (left.kind, right.kind) else Kind.INSTANT
+    combine = F.try_add if op == "+" else F.try_subtract
+    return Value(combine(left.micros, right.micros), kind, in_micros=True)
+
+
+def _result_kind(op: str, left: Kind, right: Kind) -> Kind:
+    if Kind.INTERVAL in (left, right):
+        other = right if left is Kind.INTERVAL else left
+        if op == "/":
+            return Kind.DOUBLE if right is Kind.INTERVAL else Kind.INTERVAL
+        if op == "*" or other not in NUMBERS:
+            return Kind.INTERVAL
+        return other
+    if op == "/":
+        return Kind.DOUBLE
+    return next((kind for kind in (Kind.DOUBLE, Kind.DECIMAL) if kind in (left, right)), Kind.INTEGER)
+
+
+def mean(values: Sequence[Value]) -> Value:
+    """The mean of numbers, or of instants to the nearest microsecond."""
+    first, *rest = values
+    if not any(value.kind in TIMES for value in values):
+        return arithmetic("/", reduce(lambda one, other: arithmetic("+", one, other), values), literal(len(values)))
+    apart = (F.try_subtract(value.micros, first.micros) for value in rest)
+    shift = F.rint(F.try_divide(reduce(F.try_add, apart, F.bigint(0)).cast("double"), F.lit(float(len(values)))))
+    kind = Kind.LOCAL if all(value.kind is Kind.LOCAL for value in values) else Kind.INSTANT
+    return Value(F.try_add(first.micros, whole(shift)), kind, in_micros=True)

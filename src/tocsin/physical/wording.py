@@ -27,8 +27,7 @@ def reserved(column: str, owner: str) -> errors.ReservedNameError:
 def untimed(name: str) -> errors.InvalidOptionError:
     """An event type that a mapping of time columns leaves out."""
     return errors.InvalidOptionError(
-        f"`time=` names no time column for the event type `{name}`.",
-        hint=f"add it: `time={{..., {name!r}: 'ts'}}`.",
+        f"`time=` names no time column for the event type `{name}`.", hint=f"add it: `time={{..., {name!r}: 'ts'}}`."
     )
 
 

@@ -21,13 +21,12 @@ from math import factorial
 from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
+from tocsin.physical import instants
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.joins import times
 from tocsin.physical.joins.frames import BranchFrame, shapes_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select, where, with_columns
-from tocsin.plan.joins.build import conjuncts_of
 from tocsin.plan.joins.copies import copy_name, instances
 from tocsin.plan.joins.model import Branch, Scan
 from tocsin.plan.joins.refusals import repeat_of
@@ -41,26 +40,21 @@ INSTANT, SLICE, EVENTS = "__tocsin_instant", "__tocsin_slice", "__tocsin_events"
 def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     """One row with the number of matches under every name that RETURN gives it (R40: 0 when there is none)."""
     node = repeat_of(query)
+    later = range(max(1, node.least) - 1, node.most or 1)
     at_instants = _instants(query, inputs)
     powers = {degree: _power_sum(query, degree) for degree in range(1, node.most or 1)}
     sized = with_columns(at_instants, *(column.alias(f"__tocsin_p{degree}") for degree, column in powers.items()))
     if query.window_us is not None:
         # Only the slice an instant lies in counts the matches that start there.
-        sized = where(sized, F.col(SLICE) == times.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
+        sized = where(sized, F.col(SLICE) == instants.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
     scaled = _scaled({degree: F.col(f"__tocsin_p{degree}") for degree in powers})
     totals = aggregate(
         sized,
         [],
         F.count_if(F.lit(True)).alias(EVENTS),
-        *(
-            F.try_sum(F.try_multiply(F.col(EVENTS), scaled[later])).alias(f"__tocsin_total{later}")
-            for later in range(max(1, node.least) - 1, node.most or 1)
-        ),
+        *(F.try_sum(F.try_multiply(F.col(EVENTS), scaled[k])).alias(f"__tocsin_total{k}") for k in later),
     )
-    parts = [
-        F.try_divide(F.col(f"__tocsin_total{later}"), F.lit(factorial(later)).cast(EXACT)).try_cast(EXACT)
-        for later in range(max(1, node.least) - 1, node.most or 1)
-    ]
+    parts = [F.try_divide(F.col(f"__tocsin_total{k}"), F.lit(factorial(k)).cast(EXACT)).try_cast(EXACT) for k in later]
     whole = reduce(F.try_add, parts).try_cast("bigint")
     # The number is right or the job fails: a NULL here would be an overflow nobody sees (SEMANTICS §9).
     checked = F.when(F.col(EVENTS) == 0, F.bigint(0)).otherwise(
@@ -76,7 +70,7 @@ def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
     assert isinstance(event, alg.Event)
     copy = copy_name(variable, 1)
     bags = {variable: (copy,)}
-    conditions = tuple(one for conjunct in conjuncts_of(query) for one in instances(conjunct, bags))
+    conditions = tuple(one for conjunct in query.conjuncts for one in instances(conjunct, bags))
     scan = Scan(copy, event.type or "", conditions)
     frame = BranchFrame(query, Branch(scan, (), bags=bags), inputs, shapes_of(query, inputs), {})
     source = frame.sources[copy]
@@ -86,8 +80,8 @@ def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
     if query.window_us is None:
         return found
     width = _slice_us(query.window_us)
-    first = times.floor_div(times.plus(F.col(INSTANT), 1 - query.window_us), width)
-    slices = F.explode(F.sequence(first, times.floor_div(F.col(INSTANT), width)))
+    first = instants.floor_div(instants.plus(F.col(INSTANT), 1 - query.window_us), width)
+    slices = F.explode(F.sequence(first, instants.floor_div(F.col(INSTANT), width)))
     return with_columns(found, slices.alias(SLICE))
 
 

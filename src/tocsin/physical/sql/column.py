@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import assert_never
@@ -109,6 +109,10 @@ def type_name(dtype: T.DataType | str) -> str:
             return dtype.simpleString()
 
 
+def _operator(symbol: str) -> Callable[[Column, Operand], Column]:
+    return lambda one, other: Column(f"({one.text} {symbol} {operand(other)})")
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """An expression.
@@ -139,34 +143,14 @@ class Column:
 
     # --- operators --------------------------------------------------------------------------------
 
-    def __add__(self, other: Operand) -> Column:
-        return self._with("+", other)
-
-    def __sub__(self, other: Operand) -> Column:
-        return self._with("-", other)
-
-    def __mul__(self, other: Operand) -> Column:
-        return self._with("*", other)
-
-    def __eq__(self, other: Operand) -> Column:  # type: ignore[override]
-        return self._with("=", other)
-
-    def __ne__(self, other: Operand) -> Column:  # type: ignore[override]
-        return self._with("!=", other)
-
+    __add__, __sub__, __mul__ = _operator("+"), _operator("-"), _operator("*")
+    __lt__, __le__, __gt__, __ge__ = _operator("<"), _operator("<="), _operator(">"), _operator(">=")
+    __eq__ = _operator("=")  # type: ignore[assignment]
+    __ne__ = _operator("!=")  # type: ignore[assignment]
     __hash__ = object.__hash__
-
-    def __lt__(self, other: Operand) -> Column:
-        return self._with("<", other)
-
-    def __le__(self, other: Operand) -> Column:
-        return self._with("<=", other)
-
-    def __gt__(self, other: Operand) -> Column:
-        return self._with(">", other)
-
-    def __ge__(self, other: Operand) -> Column:
-        return self._with(">=", other)
+    eqNullSafe = _operator("<=>")  # NULL equals NULL
+    div = _operator("DIV")  # the whole quotient, rounded towards zero
+    bitwiseAND = _operator("&")
 
     def __and__(self, other: Column) -> Column:
         return _chained("AND", self, other)
@@ -180,30 +164,15 @@ class Column:
     def __getitem__(self, name: str) -> Column:
         return self.getField(name)
 
-    def _with(self, operator: str, other: Operand) -> Column:
-        return Column(f"({self.text} {operator} {operand(other)})")
-
     # --- methods ----------------------------------------------------------------------------------
-
-    def eqNullSafe(self, other: Operand) -> Column:
-        """Equality under which NULL equals NULL."""
-        return self._with("<=>", other)
-
-    def div(self, other: Operand) -> Column:
-        """The whole quotient, rounded towards zero."""
-        return self._with("DIV", other)
 
     def like(self, pattern: str) -> Column:
         """Whether it matches a pattern of LIKE, with the backslash as escape."""
-        return self._with("LIKE", pattern)
+        return Column(f"({self.text} LIKE {operand(pattern)})")
 
     def bitwiseOR(self, other: Column) -> Column:
         """The bits of either."""
         return _chained("|", self, other)
-
-    def bitwiseAND(self, other: Operand) -> Column:
-        """The bits of both."""
-        return self._with("&", other)
 
     def between(self, low: Operand, high: Operand) -> Column:
         """Whether it lies between two values or is one of them."""

@@ -16,7 +16,7 @@ from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.outputs import FOUND, METRICS, Output, numbers_of
 from tocsin.physical.streaming.step import Outcome
-from tocsin.physical.streaming.store import RowRetention, RowStore, State, rows_from_bytes
+from tocsin.physical.streaming.store import RowRetention, RowStore, State, rows_from_bytes, rows_to_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -89,7 +89,8 @@ class Shard:
         batches = [*outcome.batches, *(batch for table in others for batch in table.to_batches())]
         # No NULLs: pandas, which joins what shards emit, has no type for a column of them.
         names = numbers_of(self.guard)
-        table = [[_to_bytes(batch), *([0] * len(names))] for batch in batches]
+        written_batches = (rows_to_bytes(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows)
+        table = [[batch, *([0] * len(names))] for batch in written_batches]
         table.append([b"", *(getattr(report, name) for name in METRICS), *over])
         yield pd.DataFrame(table, columns=[FOUND, *names])
 
@@ -102,10 +103,3 @@ class Shard:
                 hint='the micro-batch is not committed. Go on without `late="fail"`, and late events are counted; with '
                 "a larger `lateness=` others will not be late.",
             )
-
-
-def _to_bytes(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue())

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.physical import instants
 from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import frames as joins
-from tocsin.physical.joins import times
 from tocsin.physical.joins.frames import BranchFrame, Source
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -32,21 +32,21 @@ from tocsin.plan.joins.refusals import unsupported
 ANOTHER = "leave out `strategy=`: a kernel runs it."
 
 
-def refused_as_joins(query: alg.Query, inputs: Inputs, options: StreamSettings) -> errors.TocsinError | None:
-    """The first thing that joins of streams do not run, or None."""
+def _require_joins(query: alg.Query, inputs: Inputs, options: StreamSettings) -> None:
+    """Refuse all that joins of streams do not run."""
     refusal = unsupported(query)
     if refusal is not None:
-        return refusal
+        raise refusal
     absence = next(alg.absences_in(query.pattern), None)
     if absence is not None:
-        return errors.OptionRefusedError("Absence does not run as joins of streams.", where=absence.where, hint=ANOTHER)
+        raise errors.OptionRefusedError("Absence does not run as joins of streams.", where=absence.where, hint=ANOTHER)
     if inputs.id is None:
-        return errors.InvalidOptionError(
+        raise errors.InvalidOptionError(
             "Joins of streams need a column that identifies events: Spark cannot number equal matches of a stream.",
             hint=f"name one with `id=`, or {ANOTHER}",
         )
     if inputs.time_kind is not Kind.INSTANT:
-        return errors.OptionRefusedError("Joins of streams need times of the type TIMESTAMP.", hint=ANOTHER)
+        raise errors.OptionRefusedError("Joins of streams need times of the type TIMESTAMP.", hint=ANOTHER)
     asked = {
         "late=": options.with_late or options.is_strict,
         "heartbeats=": bool(options.heartbeats),
@@ -56,15 +56,12 @@ def refused_as_joins(query: alg.Query, inputs: Inputs, options: StreamSettings) 
     }
     name = next((name for name, is_asked in asked.items() if is_asked), None)
     if name is not None:
-        return errors.OptionRefusedError(f"Joins of streams know no `{name}`: time is Spark's there.", hint=ANOTHER)
-    return None
+        raise errors.OptionRefusedError(f"Joins of streams know no `{name}`: time is Spark's there.", hint=ANOTHER)
 
 
 def matches(query: alg.Query, plan: Plan, inputs: Inputs, options: StreamSettings) -> DataFrame:
     """The matches of a planned query on streams, with the columns of a batch."""
-    refusal = refused_as_joins(query, inputs, options)
-    if refusal is not None:
-        raise refusal
+    _require_joins(query, inputs, options)
     has_key = bool(query.partition.attributes)
     for join in (join for branch in plan.branches for join in branch.joins if not has_key and not join.keys):
         raise errors.OptionRefusedError(
@@ -113,7 +110,7 @@ class _StreamedBranch(BranchFrame):
         low, high = 1 - window, window - 1
         if join.near is not None:
             anchor = self.sources[join.near.anchor]
-            conditions.append(times.is_near(source.micros, anchor.micros, join.near))
+            conditions.append(instants.is_near(source.micros, anchor.micros, join.near))
             if anchor is first:
                 low, high = join.near.low_us, join.near.high_us
         # Between columns with a watermark, so that Spark knows when to forget.

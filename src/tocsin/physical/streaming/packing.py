@@ -116,17 +116,17 @@ class Unpacking:
             for written in batch.column(0):
                 with pa.ipc.open_stream(written.as_buffer()) as stream:
                     for found in stream:
-                        yield self._complete(found)
+                        yield pa.RecordBatch.from_arrays(completed(found, self.schema), names=self.schema.names)
 
-    def _complete(self, found: pa.RecordBatch) -> pa.RecordBatch:
-        # Cast: events bring the session's zone along, and NULLs of others do not.
-        columns = [
-            found.column(field.name).cast(field.type)
-            if field.name in found.schema.names
-            else pa.nulls(found.num_rows, field.type)
-            for field in self.schema
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+
+def completed(found: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array]:
+    """The columns of a schema, NULL where there are none; events bring the session's zone along, and are cast."""
+    return [
+        found.column(field.name).cast(field.type)
+        if field.name in found.schema.names
+        else pa.nulls(found.num_rows, field.type)
+        for field in schema
+    ]
 
 
 SEED = 42  # of Spark's hash partitioning

@@ -31,7 +31,7 @@ class Emission:
     """One `emit` of a rule: events of one template."""
 
     type: str
-    bound: BoundQuery  # returns the time and the values, as `tocsin.algebra.programs.emitting` says
+    bound: BoundQuery  # returns the time and the values, by `tocsin.algebra.programs.emitting`
     attributes: tuple[str, ...]  # the names of these values
     schema: pa.Schema  # of the events; the first column is their time
 

@@ -63,7 +63,7 @@ class StratumSearch:
         self.schema, self.size = pa.schema([]), 0
 
     def batches(self) -> Iterator[tuple[LiveRule, pa.RecordBatch]]:
-        """What the rules write, some at a time."""
+        """Batches of what the rules write."""
         rules = self.stratum.rules
         has_moved, is_eager = self.now > self.before, any(rule.due.is_eager for rule in rules)
         if not has_moved and not is_eager:

@@ -28,6 +28,7 @@ from tocsin.physical.spark_types import arrow_schema, to_spark
 from tocsin.physical.sql.frames import with_columns
 from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
 from tocsin.physical.streaming.outputs import Output
+from tocsin.physical.streaming.packing import completed
 from tocsin.physical.streaming.rules import LiveRule
 from tocsin.physical.values import TIME_TYPES
 from tocsin.plan.due import due_of
@@ -48,13 +49,7 @@ class Closing:
             found = table.select(list(others)).rename_columns(list(others.values()))
         else:
             found = self.rows(table.select([name for name in table.column_names if name not in others]))
-        columns = [
-            found.column(field.name).cast(field.type)
-            if field.name in found.column_names
-            else pa.nulls(found.num_rows, field.type)
-            for field in self.schema
-        ]
-        return pa.Table.from_arrays(columns, schema=self.schema)
+        return pa.Table.from_arrays(completed(found, self.schema), schema=self.schema)
 
 
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:

@@ -54,7 +54,7 @@ def plan(
     if sliding and query.window_us is not None:
         slide_us = max(1, query.window_us // SLIDES_PER_WINDOW)
         windows = Sliding(query.window_us + slide_us, slide_us)
-    conjuncts = [(each, {one.variable for one in ex.references_in(each)}) for each in conjuncts_of(query)]
+    conjuncts = [(each, {one.variable for one in ex.references_in(each)}) for each in query.conjuncts]
     planners = (_Planner(query, conjuncts, group, rows, windows is not None) for group in groups.values())
     return Plan(tuple(planner.branch(order, prefilter) for planner in planners), windows)
 
@@ -70,12 +70,6 @@ def common_clock(names: Iterable[str]) -> str:
     """
     known = set(names)
     return known.pop() if len(known) == 1 else ""
-
-
-def conjuncts_of(query: alg.Query) -> tuple[ex.Expression, ...]:
-    """The conjuncts of WHERE, which mention positive variables."""
-    condition = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
-    return ex.conjuncts(condition)
 
 
 class _Planner:
@@ -104,7 +98,7 @@ class _Planner:
         self.conjuncts = [
             (one, needs(one, self.bags))
             for conjunct, variables in conjuncts
-            if variables <= self.bags.keys()  # else it speaks of an event that is not there
+            if variables <= self.bags.keys()  # else it concerns an event that is not there
             for one in instances(conjunct, self.bags)
         ]
 

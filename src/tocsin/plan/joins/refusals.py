@@ -12,7 +12,6 @@ from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.plan.constructs import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
-from tocsin.plan.joins.build import conjuncts_of
 from tocsin.plan.joins.copies import copy_name, unrolled
 from tocsin.source import Where
 
@@ -141,7 +140,7 @@ def can_count(query: alg.Query) -> bool:
     without = not query.group_by and query.having is None and query.every_us is None and not query.timeouts
     policies = query.selection is Selection.ANY and query.after_match.skip is Skip.REUSE and query.output is Output.ALL
     asks = query.over_all_matches and bool(query.returns) and counts
-    return is_small and is_plain and asks and without and policies and all(map(_is_single, conjuncts_of(query)))
+    return is_small and is_plain and asks and without and policies and all(map(_is_single, query.conjuncts))
 
 
 def _is_single(conjunct: ex.Expression) -> bool:
