@@ -99,8 +99,8 @@ MUTATIONS = (
     ),
     Mutation(
         "SUM over matches forgets the number of matches",
-        "tuple(one * right[0] + left[0] * other for one, other",
-        "tuple(one + left[0] * other for one, other",
+        "more = plus(before, behind, n[place])",
+        "more = behind",
         ("tests/kernels/test_trends.py",),
     ),
     # --- policies ---

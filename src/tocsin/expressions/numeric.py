@@ -223,32 +223,5 @@ def compensation(total: float, x: float) -> float:
 
 
 HELPERS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        add_overflows,
-        subtract_overflows,
-        multiply_overflows,
-        wrapped_sum,
-        carry,
-        whole_sum,
-        whole_range,
-        remainder_integers,
-        round_integer,
-        round_overflows,
-        equal_doubles,
-        less_double,
-        at_most_double,
-        divide,
-        remainder_doubles,
-        fits_integer,
-        floor_integer,
-        ceil_integer,
-        nearest_integer,
-        square_root,
-        power,
-        sign,
-        larger,
-        smaller,
-        compensation,
-    )
+    name: each for name, each in vars().copy().items() if getattr(each, "__module__", "") == __name__
 }
