@@ -232,15 +232,7 @@ def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:
 
 
 def conjunction(conditions: Iterable[ex.Expression]) -> tuple[ex.Expression, ...] | None:
-    """Conditions that must all be TRUE, each once; None when they cannot.
-
-    Examples
-    --------
-    >>> conjunction([rx.TypeIs("A"), rx.TRUE, rx.TypeIs("A")])
-    (TypeIs(type='A'),)
-    >>> conjunction([rx.TypeIs("A"), rx.TypeIs("B")]) is None
-    True
-    """
+    """Conditions that must all be TRUE, each once; None when they cannot."""
     found = Conjunction().and_(conditions)
     return None if found is None else found.guard
 

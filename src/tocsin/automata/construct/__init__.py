@@ -223,13 +223,7 @@ def automaton(node: alg.Node, *, contiguous: bool = False, reduce: bool = True) 
 
 
 def refusal(node: alg.Node) -> str | None:
-    """Why a pattern has no automaton, or None when it has one.
-
-    Examples
-    --------
-    >>> refusal(alg.All((alg.Event("A", "a"), alg.Event("B", "b"))))
-    'A register automaton cannot recognise AND of parts in any order.'
-    """
+    """Why a pattern has no automaton, or None when it has one."""
     try:
         automaton(node, reduce=False)
     except errors.UnsupportedError as error:

@@ -130,13 +130,7 @@ def _or_none(floors: Integers | None, size: int) -> Integers:
 
 
 def ranks(*keys: Integers) -> Integers:
-    """The rank of each element by several keys, the first key first.
-
-    Examples
-    --------
-    >>> ranks(np.array([7, 3, 7, 7]), np.array([1, 5, 0, 1])).tolist()
-    [2, 0, 1, 2]
-    """
+    """The rank of each element by several keys, the first key first."""
     by = np.lexsort(keys[::-1])
     found = np.empty(len(by), dtype=np.int64)
     found[by] = _starts_of_runs(differs(*(key[by] for key in keys)))

@@ -140,30 +140,14 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
     variables: Array,
     *columns: Array,
 ) -> int:
-    """To the results by label add the paths of all groups.
+    """To the results `o` by label add the paths of all groups; see `extend` for `weights` and `fields`.
 
-    Parameters
-    ----------
-    weights, fields
-        See `extend`.
-    head, width
-        The modulus of every place of a row, then −1/m modulo 2³² and the number 1 for each of the `width` moduli.
-    o
-        The results.
-    follows
-        Whether each event is the very next one after the one before it, and later.
-    most_starts
-        How many starts a block may have.
-    awaits
-        The symbol that each stage awaits.
-    taken, begins
-        For every target its symbol, and whether paths begin with it.
-    skipped, reached
-        For every target the first stage at a cut that its paths may come to, and the number of those they come from.
-    inner, movers
-        For every target the stages of its state, and the stages that move to it.
-    variables
-        For every mover the number of the variable that compares neighbours, or −1.
+    `head` has the modulus of every place of a row, then −1/m modulo 2³² and the number 1 for each of the `width`
+    moduli. `follows` is whether each event is the very next one after the one before it, and later. A block has at most
+    `most_starts` starts. Every stage `awaits` a symbol. For every target, `taken` is its symbol, `begins` whether paths
+    begin with it, `skipped` the first stage at a cut that its paths may come to, `reached` the number of those they
+    come from; `inner` are the stages of its state, `movers` the stages that move to it. For every mover, `variables` is
+    the number of the variable that compares neighbours, or −1.
     """
     size, stages, targets = 1 + len(fields) // 2, len(awaits), len(taken)
     unit = size * width

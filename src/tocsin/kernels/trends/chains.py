@@ -96,24 +96,14 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
 ) -> int:
     """To the results by label add the paths of all groups; the parameters up to `o` are those of `blocks.search`.
 
-    Parameters
-    ----------
-    asks, gives
-        For every compared variable and event: with a tree, an event may follow e that gives a number below what e asks.
-        −1: it follows nobody.
-    lanes
-        How many starts a block has.
-    most
-        How many numbers a block may need; with more the status is TOO_LARGE.
-    peak
-        Becomes the largest number of a start, and the sum of these of all.
-    sources, ends, are_neighbours
-        For every move its states, and whether conditions compare its event with the last one; not from the start.
-    taken, reached, begins, is_later
-        For every target its symbol and state, whether paths begin with it, and whether other paths come there.
-    finals, compared, trees
-        For every state whether it is final, the number of its variable if that one is compared, or else −1, and a
-        number of its own if neighbours lead there, or else −1.
+    For every compared variable and event, with a tree, an event may follow e that `gives` a number below what e `asks`;
+    −1 follows nobody. A block has so many `lanes`, one for each start, and may need `most` numbers; with more the
+    status is TOO_LARGE. `peak` becomes the largest number of a start, and the sum of these of all. Moves, but for those
+    from the start, lead from `sources` to `ends`; `are_neighbours` is whether conditions compare their event with the
+    last one. For every target, `taken` and `reached` are its symbol and state, `begins` is whether paths begin with it,
+    `is_later` whether other paths come there. For every state, `finals` is whether it is final, `compared` the number
+    of its variable if that one is compared, `trees` a number of its own if neighbours lead there; otherwise these are
+    −1.
     """
     size, events, states, targets = 1 + len(fields) // 2, len(ts), len(finals), len(taken)
     unit = size * width

@@ -304,14 +304,7 @@ def _tree(width: int) -> tuple[NDArray[np.uint64], list[list[int]]]:
 
 
 def integers(found: NDArray[np.uint32]) -> list[int]:
-    """Integers from their residues modulo the first primes (Chinese remainder theorem).
-
-    Examples
-    --------
-    >>> numbers = np.array([-5, 2**40 + 1])
-    >>> integers(residues(numbers, np.zeros(2, np.int64), primes(3)))
-    [-5, 1099511627777]
-    """
+    """Integers from their residues modulo the first primes (Chinese remainder theorem)."""
     factors, levels = _tree(found.shape[1])
     scaled = found.astype(np.uint64) * factors % np.array(levels[0], np.uint64)
     whole = levels[-1][0]
