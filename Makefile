@@ -22,6 +22,9 @@ WITH_SPARK = JAVA_HOME="$$($(BIN)/python tools/find_java.py)" || exit 1; \
 	export JAVA_HOME SPARK_LOCAL_IP=127.0.0.1 PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" \
 	PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python";
 
+# Compiled modules are kept: else each of the many processes that tests start would compile all of Tocsin again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test test-fast test-slow test-power check bench docs lock clean
@@ -57,8 +60,8 @@ demo: $(READY) ## find frauds in a bundled stream, on a local Spark; a picture i
 test: $(READY) ## every test but the slow ones
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-fast: $(READY) ## the tests that need no JVM and no compiler
-	@HYPOTHESIS_PROFILE=dev $(PYTEST) -m "not spark and not compiled and not slow" $(PYTEST_ARGS)
+test-fast: $(READY) ## the tests that need no JVM, no compiler and no patience
+	@HYPOTHESIS_PROFILE=fast $(PYTEST) -m "not spark and not compiled and not long and not slow" $(PYTEST_ARGS)
 
 test-slow: $(READY) ## the slow tests: restarts, large data, and properties with many more examples
 	@$(WITH_SPARK) HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow or (hypothesis and not spark)" $(PYTEST_ARGS)

@@ -42,6 +42,8 @@ def session() -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if SparkSession.getActiveSession() is not None:  # all tests of this process would run with its settings
+        raise RuntimeError("Another Spark session is there already: a page that starts one is missing in USES_SPARK.")
     scratch = tempfile.TemporaryDirectory(prefix="tocsin-tests-")
     atexit.register(scratch.cleanup)
     return (

@@ -176,10 +176,10 @@ def engines_of(case: Case, number: int) -> Iterator[tuple[str, bool]]:
         # An automaton is the only way for ACEL, and a second one for SASE+; an aggregate is nobody's first.
         first = strategy not in ("automaton", "aggregate") or (case.language, strategy) == ("acel", "automaton")
         if first or number % 4 == 0:
-            every = {"join": 6, "kernel": 9, "automaton": 8 if case.language == "acel" else 0}.get(strategy, 0)
+            every = {"join": 12, "kernel": 18, "automaton": 16 if case.language == "acel" else 0}.get(strategy, 0)
             yield f"spark {strategy}", every > 0 and number % every == 0
     if is_live(case):
-        yield "stream", number % 30 == 0
+        yield "stream", number % 60 == 0
 
 
 def pairs() -> Iterator[Any]:

@@ -19,8 +19,8 @@ from tests.solving import TIME, Typed, solved
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program
-from tocsin.analysis.acel.translate import translate as translate_formula
-from tocsin.analysis.translate import translate
+from tocsin.analysis.acel import translate as translate_formula
+from tocsin.analysis.sase import translate
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.testing import formulas, strategies

@@ -14,15 +14,15 @@ from tocsin import automata, errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import alternatives
 from tocsin.algebra.programs import map_expressions
-from tocsin.algebra.text import to_text
-from tocsin.analysis.acel.conditions import Conditions
-from tocsin.analysis.holdings import Binder, variable_schemas
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.acel import Conditions
+from tocsin.analysis.bounds import always_before
 from tocsin.analysis.inference import Environment, Inference
-from tocsin.analysis.precedence import always_before
 from tocsin.analysis.schema import bind
 from tocsin.analysis.structure import can_match_empty
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import INTEGER
+from tocsin.analysis.variable_schemas import Binder, variable_schemas
 from tocsin.expressions import interpret
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
@@ -37,8 +37,8 @@ from tocsin.language import expressions as ex
 from tocsin.language.acel.printer import print_condition
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.estimate import Estimate
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.spine import map_nodes
+from tocsin.optimizer.query_parts import map_nodes
+from tocsin.optimizer.rules import optimize
 from tocsin.optimizer.statistics import Statistics
 from tocsin.physical.columns import Compiler
 from tocsin.plan.joins.copies import unrolled

@@ -47,6 +47,7 @@ USES_SPARK = frozenset(
         "README.md",
         "docs/tutorials/first-pattern.md",
         "docs/tutorials/live-stream.md",
+        "docs/explanation/aggregates.md",
         "docs/explanation/streaming.md",
         "examples/account_takeover_spark.py",
         "examples/fraud_rules_spark.py",

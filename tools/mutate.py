@@ -27,6 +27,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
+FORMULAS, LIMITS, MATCHES, TIES = (
+    f"tests/physical/test_{name}.py" for name in ("counted_formulas", "limits", "distinct_matches", "ties")
+)
+FAST = "not spark and not compiled and not long and not slow"
 PASSED, FAILED = 0, 1  # exit codes of pytest; all others mean that the tests did not run
 
 
@@ -76,7 +80,13 @@ MUTATIONS = (
         "tie columns ignored",
         "return replace(node, order=alg.Order.TIES)",
         "return node",
-        ("tests/physical/test_ties.py",),
+        (f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference",),
+    ),
+    Mutation(
+        "tie columns ignored beside an absence",
+        "return replace(bound, order=alg.Order.TIES) if is_neighbour else bound",
+        "return bound",
+        (f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference",),
     ),
     # --- three-valued logic and aggregates ---
     Mutation(
@@ -99,9 +109,59 @@ MUTATIONS = (
     ),
     Mutation(
         "SUM over matches forgets the number of matches",
-        "more = plus(before, behind, n[place])",
-        "more = behind",
+        "before = times(n[one + shift + place], n[other + place], n[place], n[inverse + place])",
+        "before = n[one + shift + place]",
         ("tests/kernels/test_trends.py",),
+    ),
+    # --- formulas: which events a filter compares, which matches are one ---
+    Mutation(
+        "filter inside an iteration compares the events of all copies",
+        "if len(self.neighbours) > before:",
+        "if not node:",
+        (f"{FORMULAS}::test_bag_predicates_count_where_they_stand",),
+    ),
+    Mutation(
+        "filter of a part compares the events of the whole match",
+        "if held != [leaf for leaf in self.leaves if predicate.variable in leaf.names]:",
+        "if not held:",
+        (f"{FORMULAS}::test_bag_predicates_count_where_they_stand",),
+    ),
+    Mutation(
+        "equal values made at two events have one id",
+        "return chain(of_made[numbers].view(np.uint64), digests[made.rows[numbers]]).view(np.int64)",
+        "return of_made[numbers]",
+        (f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value",),
+    ),
+    Mutation(
+        "hidden events at the ends of a match are not part of its id",
+        "    for rows in matches.edges or ():\n        found = chain(found, digests(rows))\n",
+        "",
+        (f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value",),
+    ),
+    Mutation(
+        "equal events of two variables are two",
+        "held += block[: max(numbers.values())]",
+        "held += block",
+        (f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value",),
+    ),
+    # --- limits and options ---
+    Mutation(
+        "limit on matches counts the ways to derived events",
+        "UNLIMITED if is_compared else most, memory, jit)",
+        "most, memory, jit)",
+        (f"{LIMITS}::test_engines_refuse_exactly_when_one_start_has_more_matches_than_allowed",),
+    ),
+    Mutation(
+        "limit on matches counts what loops find",
+        "return not (program.tables or has_product or self._drops or len(program.mains) > 1)",
+        "return True",
+        (f"{LIMITS}::test_engines_refuse_exactly_when_one_start_has_more_matches_than_allowed",),
+    ),
+    Mutation(
+        "option without effect accepted",
+        "and place in option.no_effect:",
+        "and place == option.no_effect:",
+        ("tests/api/test_options.py::test_whatever_is_asked_of_the_local_engine_is_done_or_refused",),
     ),
     # --- policies ---
     Mutation(
@@ -262,7 +322,7 @@ def main() -> int:
 
 def report(chosen: Sequence[Mutation], *, fast: bool) -> int:
     """Print what becomes of each mutation; 1 when one survives."""
-    everything = ["-n", "2", "--dist", "loadfile", "-m", "not spark and not compiled and not slow"] if fast else None
+    everything = ["-n", "2", "--dist", "loadfile", "-m", FAST] if fast else None
     named = everything or sorted({test for each in chosen for test in each.tests})
     if run(named, SOURCE, first_only=False) != PASSED:
         raise BrokenMutationError("The tests fail on the unchanged source: mend that first.")

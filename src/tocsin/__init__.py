@@ -20,8 +20,7 @@ from tocsin.errors import TocsinError, TocsinWarning
 from tocsin.feasibility import Feasibility, feasibility
 from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
-from tocsin.language.monoids import Monoid
-from tocsin.language.registered import function
+from tocsin.language.user_defined import Monoid, function
 from tocsin.optimizer.statistics import Statistics
 from tocsin.rule_api import Rules, rules
 

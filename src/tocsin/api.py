@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis.compile import compiled
-from tocsin.analysis.durations import counting
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.formatting import counting
+from tocsin.analysis.front_ends import compiled
 from tocsin.engines import check_options, matched_locally, prepared
-from tocsin.explain.check import Demands, checked
-from tocsin.explain.plan import network_text, plan_with_inputs, plan_without_inputs
+from tocsin.explain.pattern_report import Demands, checked
+from tocsin.explain.planner import network_text, plan_sections, plan_with_inputs
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
 from tocsin.language.grammars import LONGEST_TEXT
-from tocsin.language.monoids import Monoid, registered
+from tocsin.language.user_defined import Monoid, registered
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
@@ -38,8 +38,7 @@ from tocsin.options import (
     names_of,
     options_in,
 )
-from tocsin.plan.joins.build import common_clock
-from tocsin.plan.prepare import distances_of
+from tocsin.plan.plan import unbound_plan
 from tocsin.plan.strategies import unsupported
 from tocsin.reports import CheckReport, Report, query_html, sections
 
@@ -241,8 +240,8 @@ class Pattern:
         made = prepared(self.query, inputs, options)
         if form == "compact":
             return made.compact(self.query)
-        if made.choice.warning is not None:
-            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.choice.warning), stacklevel=2)
+        if made.plan.warning is not None:
+            python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.plan.warning), stacklevel=2)
         return made.matches()
 
     def enumerate(self, row: Any) -> Iterator[dict[str, Any]]:
@@ -352,7 +351,6 @@ class Pattern:
             Demands(rates, lateness, streaming, max_state, live_keys),
             time=time,
             ties=names_of(tie),
-            clock=self._clock(time),
             type=type,
             time_unit=time_unit,
             warnings=self.warnings,
@@ -415,16 +413,15 @@ class Pattern:
             raise errors.InvalidOptionError(
                 "`mode=` has no effect without `inputs`: it is the mode of Spark's plan.", hint="leave out `mode=`."
             )
-        made = None if inputs is None else prepared(self.query, inputs, options)
         query = ordered_by_ties(self.query) if tie else self.query
-        distances = distances_of(query, self._clock(time)) if made is None else made.distances
         parts = {"Query": self.text.strip("\n"), "Logical plan": to_text(query)}
-        if made is None:
-            parts["Temporal network"] = network_text(distances)
-            parts |= plan_without_inputs(query, time, self._clock(time), strategy, statistics)
+        if inputs is None:
+            plan = unbound_plan(query, options)
+            parts |= {"Temporal network": network_text(plan.rule.network)} | plan_sections(plan, plan.describe)
         else:
+            made = prepared(self.query, inputs, options)
             with counting(made.unit.microseconds):
-                parts |= {"Temporal network": network_text(distances)} | plan_with_inputs(made)
+                parts |= {"Temporal network": network_text(made.distances)} | plan_with_inputs(made)
             # Spark prints its plan and does not give it.
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
@@ -438,8 +435,3 @@ class Pattern:
 
     def _repr_html_(self) -> str:
         return query_html(self.text)
-
-    def _clock(self, time: str | Mapping[str, str]) -> str:
-        if isinstance(time, str):
-            return time
-        return common_clock(time[name] for name in alg.event_types(self.query.pattern) if name in time)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, assert_never
 
 from tocsin.gaps import Gaps
-from tocsin.source import Place, Where
+from tocsin.source import CallSite, Place, Where
 
 SHOWN_AT_ONCE = 5
 LISTED_AT_ONCE = 100
@@ -32,8 +33,6 @@ MOST_NAMES = 60
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like a mistyped one, if any is like it at all.
 
-    Examples
-    --------
     >>> nearest("acount", ["account", "amount"])
     'account'
     >>> nearest("qqq", ["account"]) is None
@@ -54,7 +53,7 @@ class Advice:
     more: str = ""
 
     def __add__(self, more: str) -> Advice:
-        """The same advice, and what else there is to say."""
+        """The advice with a further sentence."""
         return replace(self, more=self.more + more)
 
     def __str__(self) -> str:
@@ -75,8 +74,6 @@ def did_you_mean(name: str, known: Iterable[str], owner: str) -> Advice:
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
     """A text cut in its middle, so that it can be read.
 
-    Examples
-    --------
     >>> shortened("the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' is too long", 30)
     "the string 'xxxxxxxx … s too long"
     """
@@ -115,11 +112,16 @@ class TocsinError(Exception):
         A second place that matters, with the words that introduce it (`("first named", place)`).
     hint
         What to do about it.
-    restriction
-        Which restriction of a program of rules is violated: its number, a colon and its sentence.
+    violates
+        The number of the restriction of programs of rules that is violated.
     """
 
-    condition: ClassVar[str | None] = None
+    condition: ClassVar[str | None] = None  # None in families, which are never raised
+
+    def __init_subclass__(cls) -> None:
+        """Name the condition after the class: that of `UnknownVariableError` is UNKNOWN_VARIABLE."""
+        if "condition" not in vars(cls):
+            cls.condition = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).upper()
 
     def __init__(
         self,
@@ -128,7 +130,7 @@ class TocsinError(Exception):
         where: Where = None,
         also: tuple[str, Where] | None = None,
         hint: str | Advice | None = None,
-        restriction: str | None = None,
+        violates: str | None = None,
     ) -> None:
         message = shortened(message)
         super().__init__(message)
@@ -136,11 +138,16 @@ class TocsinError(Exception):
         self.where = where
         self.also = also
         self._hint = hint
-        self.restriction = restriction
+        self.violates = violates
+
+    @property
+    def restriction(self) -> str | None:
+        """The restriction that is violated: its number, a colon and its sentence."""
+        return None if self.violates is None else f"{self.violates}: {RESTRICTIONS[self.violates]}"
 
     @property
     def hint(self) -> str | None:
-        """What to do about it."""
+        """The advice."""
         return None if self._hint is None else shortened(str(self._hint))
 
     @hint.setter
@@ -157,9 +164,9 @@ class TocsinError(Exception):
         return (f"{words} " if words else "", place)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same report for tools: condition, message, place, hint."""
+        """The report for tools: condition, message, place, hint."""
         place = self.where if isinstance(self.where, Place) else None
-        violated = {} if self.restriction is None else {"restriction": self.restriction.partition(":")[0]}
+        violated = {} if self.violates is None else {"restriction": self.violates}
         return violated | {
             "condition": self.condition,
             "message": self.message,
@@ -184,11 +191,11 @@ class QuerySyntaxError(TocsinError, ValueError):
 class TextTooLongError(QuerySyntaxError):
     """A text with more characters than `max_text` allows, or one that grows too large when it is written out."""
 
-    condition = "TEXT_TOO_LONG"
-
 
 class QueryBindingError(TocsinError, ValueError):
     """The text is well formed, but its names, types or clauses do not fit together."""
+
+    condition: ClassVar[str | None] = None
 
 
 class UnsupportedError(TocsinError, NotImplementedError):
@@ -211,28 +218,26 @@ class UnsupportedError(TocsinError, NotImplementedError):
 class OptionRefusedError(UnsupportedError):
     """A valid query that runs, but not with the strategy or form that was asked for; nothing was run."""
 
-    condition = "OPTION_REFUSED"
-
 
 class PlanError(TocsinError, ValueError):
     """A valid query that cannot be planned on the inputs given."""
+
+    condition: ClassVar[str | None] = None
 
 
 class MatchError(TocsinError, RuntimeError):
     """Something failed while events were read, matched or written."""
 
+    condition: ClassVar[str | None] = None
+
 
 class InternalError(TocsinError, RuntimeError):
     """A fault of Tocsin's own; please report it with the query."""
-
-    condition = "INTERNAL"
 
 
 def unknown_node(node: object, layer: str) -> InternalError:
     """The error of a layer that has no case for the class of a node: a new operator, added elsewhere first.
 
-    Examples
-    --------
     >>> print(unknown_node(object(), "The optimizer"))
     [INTERNAL] The optimizer has no case for `object`.
     """
@@ -260,6 +265,40 @@ class QueryErrors(QueryBindingError):
         return super().to_dict() | {"errors": [error.to_dict() for error in self.errors[:LISTED_AT_ONCE]]}
 
 
+class Problems(list[TocsinError]):
+    """Errors found so far, which `raise_all` reports together."""
+
+    def add(
+        self,
+        kind: type[TocsinError],
+        message: str,
+        *,
+        where: Where = None,
+        also: tuple[str, Where] | None = None,
+        hint: str | Advice | None = None,
+        violates: str | None = None,
+    ) -> None:
+        """Note an error of a kind."""
+        self.append(kind(message, where=where, also=also, hint=hint, violates=violates))
+
+    def in_order(self) -> Problems:
+        """Each problem once, by its place in the text; those without a place come last."""
+
+        def key(problem: TocsinError) -> tuple[int, str, int]:
+            match problem.where:
+                case Place() as place:
+                    return 0, "", place.start
+                case CallSite() as site:
+                    return 1, site.file, site.line
+                case None:
+                    return 2, "", 0
+                case _:
+                    assert_never(problem.where)
+
+        distinct = {(problem.condition, problem.message, problem.where): problem for problem in self}
+        return Problems(sorted(distinct.values(), key=key))
+
+
 @contextlib.contextmanager
 def collecting(problems: list[TocsinError]) -> Iterator[None]:
     """Put errors into a list instead of raising them, so that `raise_all` reports them together."""
@@ -285,67 +324,45 @@ def raise_all(errors: Sequence[TocsinError]) -> None:
 class UnknownVariableError(QueryBindingError):
     """A condition names a variable the pattern does not have."""
 
-    condition = "UNKNOWN_VARIABLE"
-
 
 class DuplicateVariableError(QueryBindingError):
     """One name for two elements of a SEQ or AND (R35)."""
-
-    condition = "DUPLICATE_VARIABLE"
 
 
 class UnknownAttributeError(QueryBindingError):
     """An event type has no such attribute."""
 
-    condition = "UNKNOWN_ATTRIBUTE"
-
 
 class UnknownEventTypeError(QueryBindingError):
     """No input carries this event type."""
-
-    condition = "UNKNOWN_EVENT_TYPE"
 
 
 class AmbiguousReferenceError(QueryBindingError):
     """A bare name where `variable.attribute` is needed."""
 
-    condition = "AMBIGUOUS_REFERENCE"
-
 
 class UnknownFunctionError(QueryBindingError):
     """There is no such function."""
-
-    condition = "UNKNOWN_FUNCTION"
 
 
 class WrongArgumentsError(QueryBindingError):
     """A function or aggregate got the wrong number or kind of arguments."""
 
-    condition = "WRONG_ARGUMENTS"
-
 
 class TypeMismatchError(QueryBindingError, TypeError):
     """Two values that cannot be compared or computed with (R39)."""
-
-    condition = "TYPE_MISMATCH"
 
 
 class LiteralOutOfRangeError(QueryBindingError):
     """A number or an interval that 64 bits do not hold."""
 
-    condition = "LITERAL_OUT_OF_RANGE"
-
 
 class ReservedNameError(QueryBindingError):
     """A name that Tocsin keeps for its own columns."""
 
-    condition = "RESERVED_NAME"
-
 
 class DuplicateColumnError(QueryBindingError):
     """Two RETURN columns of one name."""
-
-    condition = "DUPLICATE_COLUMN"
 
 
 # --- pattern --------------------------------------------------------------------------------------
@@ -354,148 +371,121 @@ class DuplicateColumnError(QueryBindingError):
 class NegationNotAllowedError(QueryBindingError):
     """NOT outside a SEQ, of a composite, alone, or at the edge inside an iteration (R36)."""
 
-    condition = "NEGATION_NOT_ALLOWED"
-
 
 class UnboundedAbsenceError(QueryBindingError):
     """An absence at the edge of a SEQ and no WITHIN to close it (R9)."""
-
-    condition = "UNBOUNDED_ABSENCE"
 
 
 class TwoNegatedVariablesError(QueryBindingError):
     """One condition relates two absent events (R10)."""
 
-    condition = "TWO_NEGATED_VARIABLES"
-
 
 class NegatedVariableInReturnError(QueryBindingError):
     """RETURN, GROUP BY or HAVING names an event that is not there (R10)."""
-
-    condition = "NEGATED_VARIABLE_IN_RETURN"
 
 
 class EmptyPatternError(QueryBindingError):
     """A pattern that binds no event."""
 
-    condition = "EMPTY_PATTERN"
-
 
 class InvalidQuantifierError(QueryBindingError):
     """Bounds of an iteration that no number satisfies."""
-
-    condition = "INVALID_QUANTIFIER"
 
 
 class InvalidWindowError(QueryBindingError):
     """A window that is not longer than nothing (R37)."""
 
-    condition = "INVALID_WINDOW"
-
 
 class ContradictoryDistancesError(QueryBindingError):
     """Distances that no events can keep."""
-
-    condition = "CONTRADICTORY_DISTANCES"
 
 
 class UnboundedPatternError(QueryBindingError):
     """Two variables may lie arbitrarily far apart: refused on a stream (R37)."""
 
-    condition = "UNBOUNDED_PATTERN"
-
 
 # --- rules ----------------------------------------------------------------------------------------
+
+# What makes a program of rules run in bounded memory, by the numbers of `docs/reference/rules.md`.
+RESTRICTIONS = {
+    "S1": "whatever a program names is declared, and declared once.",
+    "S2": "the first pattern of a rule asks for an event, not for an absence.",
+    "S3": "an absent event is known in its own pattern and its own distances, and nowhere else.",
+    "S4": "a condition stands in the pattern of the last variable that it speaks of.",
+    "S5": "an absence and a gathering have a closed window around an event of the match.",
+    "S6": "a distance has the prefix of its variable: `no`, `all` or none.",
+    "S7": "any two events of a match lie within a known distance of each other.",
+    "S8": "a distance has two finite ends, with units.",
+    "S9": "no event causes, directly or by other rules, an event of its own type.",
+    "S10": "functions are pure: same arguments, same result, in constant time, without any effect.",
+    "S11": "the attributes of an event are values, or arrays of a fixed length, never events.",
+    "S12": "an emitted event has every attribute of its template, of the right type.",
+    "S13": "as time goes on, the time of emitted events never goes back.",
+    "S14": "every type of events that comes from outside has a largest rate.",
+    "S15": "values are compared and computed with values of their kind.",
+    "S16": "some events can keep all distances of a rule.",
+    "S17": "every type of events that a rule reads comes from an input or from another rule.",
+}
 
 
 class DuplicateNameError(QueryBindingError):
     """Two templates, patterns, rules or attributes of one name."""
 
-    condition = "DUPLICATE_NAME"
-
 
 class UnknownModuleError(QueryBindingError):
     """A program uses a module that is not there."""
-
-    condition = "UNKNOWN_MODULE"
 
 
 class LaterVariableError(QueryBindingError):
     """A condition speaks of a variable whose pattern follows only later."""
 
-    condition = "LATER_VARIABLE"
-
 
 class NegatedVariableUsedError(QueryBindingError):
     """An absent event is used outside the pattern that says it is absent."""
-
-    condition = "NEGATED_VARIABLE_USED"
 
 
 class MisplacedPrefixError(QueryBindingError):
     """A distance with `no` or `all` that its variable does not have, or without one that it has."""
 
-    condition = "MISPLACED_PREFIX"
-
 
 class RecursiveDefinitionError(QueryBindingError):
     """A named pattern that is made of itself."""
-
-    condition = "RECURSIVE_DEFINITION"
 
 
 class UnstratifiedError(QueryBindingError):
     """Events that cause events of their own type, directly or by other rules."""
 
-    condition = "UNSTRATIFIED"
-
 
 class ImpureFunctionError(QueryBindingError):
     """A function that does not promise to be pure."""
-
-    condition = "IMPURE_FUNCTION"
 
 
 class EventAsAttributeError(QueryBindingError):
     """An attribute that would hold an event."""
 
-    condition = "EVENT_AS_ATTRIBUTE"
-
 
 class IncompleteEmitError(QueryBindingError):
     """An emitted event without all its attributes, or with more than an array of it holds."""
-
-    condition = "INCOMPLETE_EMIT"
 
 
 class NonMonotoneTimeError(QueryBindingError):
     """The time of an emitted event may go back when time goes on."""
 
-    condition = "NON_MONOTONE_TIME"
-
 
 class MissingRateError(QueryBindingError):
     """A type of events without a largest rate, where the size of the state is to be guaranteed."""
-
-    condition = "MISSING_RATE"
 
 
 class StateTooLargeError(QueryBindingError):
     """A live query could keep more than it is allowed to."""
 
-    condition = "STATE_TOO_LARGE"
-
 
 class StateUnknownError(QueryBindingError):
     """A limit is set to what a live query keeps, and how much that is does not follow from what is declared."""
 
-    condition = "STATE_UNKNOWN"
-
 
 class UnknownRuleError(QueryBindingError):
     """A program has no rule of that name, or emits no such events."""
-
-    condition = "UNKNOWN_RULE"
 
 
 # --- conditions and clauses -----------------------------------------------------------------------
@@ -504,61 +494,41 @@ class UnknownRuleError(QueryBindingError):
 class NextOfSingleError(QueryBindingError):
     """NEXT(v) of a variable that is not iterated (R15)."""
 
-    condition = "NEXT_OF_SINGLE"
-
 
 class InvalidIndexError(QueryBindingError):
     """An index below 1, or a running index on a variable that is not iterated."""
-
-    condition = "INVALID_INDEX"
 
 
 class MisplacedPartitionError(QueryBindingError):
     """`[attr]` below OR, NOT or inside an expression."""
 
-    condition = "MISPLACED_PARTITION"
-
 
 class MisplacedBagPredicateError(QueryBindingError):
     """`same`, `increasing` or `decreasing` below OR, NOT or inside an expression (R27)."""
-
-    condition = "MISPLACED_BAG_PREDICATE"
 
 
 class AggregateNotAllowedError(QueryBindingError):
     """An aggregate where none can stand, such as inside another."""
 
-    condition = "AGGREGATE_NOT_ALLOWED"
-
 
 class AmbiguousGroupKeyError(QueryBindingError):
     """GROUP BY an iterated variable without an index (R40)."""
-
-    condition = "AMBIGUOUS_GROUP_KEY"
 
 
 class NotGroupedError(QueryBindingError):
     """A RETURN column that is neither aggregated nor a group key."""
 
-    condition = "NOT_GROUPED"
-
 
 class IteratedInReturnError(QueryBindingError):
     """Arithmetic on an iterated variable in RETURN: many values where one is needed."""
-
-    condition = "ITERATED_IN_RETURN"
 
 
 class ConflictingClausesError(QueryBindingError):
     """Two clauses that cannot stand together."""
 
-    condition = "CONFLICTING_CLAUSES"
-
 
 class TimeoutsNotAllowedError(QueryBindingError):
     """WITH TIMEOUTS on a pattern that has none (SEMANTICS §6)."""
-
-    condition = "TIMEOUTS_NOT_ALLOWED"
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -567,62 +537,42 @@ class TimeoutsNotAllowedError(QueryBindingError):
 class InvalidInputError(PlanError, TypeError):
     """`inputs` is neither a DataFrame nor a mapping from event type to DataFrame."""
 
-    condition = "INVALID_INPUT"
-
 
 class MissingColumnError(PlanError):
     """The time, type, tie or key column is not there."""
-
-    condition = "MISSING_COLUMN"
 
 
 class DuplicateInputColumnError(PlanError):
     """Two columns of an input have one name."""
 
-    condition = "DUPLICATE_INPUT_COLUMN"
-
 
 class TimeTypeError(PlanError, TypeError):
     """The time column is neither a timestamp nor an integer, or differs between inputs."""
-
-    condition = "TIME_TYPE"
 
 
 class InvalidOptionError(PlanError):
     """An option with a value it cannot have."""
 
-    condition = "INVALID_OPTION"
-
 
 class InputNotReadableError(MatchError):
     """A file cannot be read as events."""
-
-    condition = "INPUT_NOT_READABLE"
 
 
 class OutputNotWritableError(MatchError):
     """The results cannot be written where they should go."""
 
-    condition = "OUTPUT_NOT_WRITABLE"
-
 
 class MatchFailedError(MatchError):
     """A Spark job failed for a reason that is neither the input's nor the output's."""
-
-    condition = "MATCH_FAILED"
 
 
 class NumberTooLargeError(MatchError):
     """An aggregate of integers, of one match or of all, does not fit into 64 bits (SEMANTICS §9)."""
 
-    condition = "NUMBER_TOO_LARGE"
-
     @classmethod
     def of_match(cls, function: str) -> NumberTooLargeError:
         """An aggregate over the events of one match does not fit.
 
-        Examples
-        --------
         >>> print(NumberTooLargeError.of_match("sum"))
         [NUMBER_TOO_LARGE] SUM over the events of a match is beyond 64 bits.
         Hint: add up doubles instead: `SUM(b.x * 1.0)`.
@@ -638,19 +588,13 @@ class NumberTooLargeError(MatchError):
 class TooManyMatchesError(MatchError):
     """A pattern has so many matches that no machine could list them."""
 
-    condition = "TOO_MANY_MATCHES"
-
 
 class TooMuchSearchError(MatchError):
     """A search took more steps than it may, however many matches there are."""
 
-    condition = "TOO_MUCH_SEARCH"
-
 
 class TooMuchMemoryError(MatchError):
-    """What a task found takes more memory than it may."""
-
-    condition = "TOO_MUCH_MEMORY"
+    """The matches of a task take more memory than they may."""
 
 
 class UserFunctionError(MatchError):
@@ -662,25 +606,17 @@ class UserFunctionError(MatchError):
 class StateGrowsError(MatchError):
     """The state of a user's function grows with the number of events, and has become larger than it may."""
 
-    condition = "STATE_GROWS"
-
 
 class StateMismatchError(MatchError):
     """The state in a checkpoint was written by another query or another release, or is damaged."""
-
-    condition = "STATE_MISMATCH"
 
 
 class LateEventsError(MatchError):
     """Events came too late, and the stream was to stop then."""
 
-    condition = "LATE_EVENTS"
-
 
 class NotTimeClusteredError(MatchError):
     """Input that was said to lie in order of time does not."""
-
-    condition = "NOT_TIME_CLUSTERED"
 
 
 # --- environment ----------------------------------------------------------------------------------
@@ -689,19 +625,13 @@ class NotTimeClusteredError(MatchError):
 class MissingExtraError(TocsinError, ImportError):
     """A package that only part of Tocsin needs is not installed."""
 
-    condition = "MISSING_EXTRA"
-
 
 class JavaNotFoundError(TocsinError, RuntimeError):
     """Spark cannot start: there is no Java, or it is too old."""
 
-    condition = "JAVA_NOT_FOUND"
-
 
 class SparkNotStartedError(TocsinError, RuntimeError):
     """There is a Java, but no Spark session came up on it."""
-
-    condition = "SPARK_NOT_STARTED"
 
 
 # --- warnings -------------------------------------------------------------------------------------
@@ -733,5 +663,9 @@ class TocsinWarning(UserWarning):
         self.hint = hint
 
     def __str__(self) -> str:
-        """The same shape as an error's report."""
+        """A report in the shape of an error's."""
         return _report(self.condition, self.message, [("", self.where)], self.hint)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The warning for tools."""
+        return {"condition": self.condition, "message": self.message, "hint": self.hint}

@@ -12,21 +12,11 @@ from enum import Enum
 
 @dataclass(frozen=True)
 class Gap:
-    """One thing that does not run.
+    """One thing that does not run."""
 
-    Attributes
-    ----------
-    what
-        The construct, as the docs name it.
-    engines
-        The engines that refuse it.
-    instead
-        What to do.
-    """
-
-    what: str
-    engines: tuple[str, ...]
-    instead: str
+    what: str  # the construct, as the docs name it
+    engines: tuple[str, ...]  # the engines that refuse it
+    instead: str  # what to do
 
     @property
     def hint(self) -> str:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tocsin.analysis.durations import table
+from tocsin.analysis.formatting import table
 from tocsin.analysis.keys import Keys
 from tocsin.analysis.lifetimes import Lifetimes
 from tocsin.analysis.sizes import SizeReport
@@ -146,8 +146,5 @@ class CheckReport:
             "sizes": None if self.sizes is None else self.sizes.to_dict(),
             "runs_on_spark": self.refusal is None,
             "refusal": self.refusal,
-            "warnings": [
-                {"condition": warning.condition, "message": warning.message, "hint": warning.hint}
-                for warning in self.warnings
-            ],
+            "warnings": [warning.to_dict() for warning in self.warnings],
         }

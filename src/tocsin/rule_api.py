@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program
-from tocsin.analysis.rules.calls import Registry
+from tocsin.analysis.rules.scopes import Registry
 from tocsin.analysis.rules.translate import translate
 from tocsin.engines import check_options, program_asked
-from tocsin.explain.rules import RulesReport, checked_program, program_parts, rates_of
+from tocsin.explain.rule_report import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
-from tocsin.language.registered import Function, functions_of, tables_of
+from tocsin.language.user_defined import Function, functions_of, tables_of
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, expected_explosion
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (

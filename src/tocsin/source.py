@@ -23,8 +23,6 @@ class Source:
     def line_and_column(self, offset: int) -> tuple[int, int]:
         r"""Line and column of an offset, both counted from 1.
 
-        Examples
-        --------
         >>> Source("PATTERN A a\nWHERE a.x > 1").line_and_column(18)
         (2, 7)
         """
@@ -62,8 +60,6 @@ class Place:
     def excerpt(self) -> list[str]:
         r"""The line of the place, and carets under the range.
 
-        Examples
-        --------
         >>> print(*Place(Source("WHERE b.acount = 1"), 8, 14).excerpt(), sep="\n")
         1 | WHERE b.acount = 1
                     ^^^^^^

@@ -45,9 +45,9 @@ class Life:
         asked, far = OPERATORS[operator], FAR * self.unit
         with settings(spark, store=self.store, partitions=2):
             folder = Folder(spark, path, SCHEMA)
-            for begin in range(0, len(self.arriving), 15):
-                folder.add([row._asdict() for row in self.arriving[begin : begin + 15]])
-                if begin + 15 >= len(self.arriving):  # an event that ends all windows, and a row without a time
+            for begin in range(0, len(self.arriving), 20):
+                folder.add([row._asdict() for row in self.arriving[begin : begin + 20]])
+                if begin + 20 >= len(self.arriving):  # an event that ends all windows, and a row without a time
                     folder.add([{"ts": far, "k": "end", "x": 0}, {"k": "p", "x": 0}])
                 results = asked.run(folder.read(), self.key, shape, construction=construction, watermark=self.delay)
                 query = folder.run(results)  # a new query each time, on the checkpoint of the last
@@ -151,7 +151,7 @@ def shapes(draw: st.DrawFn) -> Shape:
 
 @pytest.mark.timeout(600)
 def test_random_tables_and_streams(spark: SparkSession, tmp_path: Path) -> None:
-    ran = run_random(spark, tmp_path, 6)
+    ran = run_random(spark, tmp_path, 4)
     assert ran["results"] > 0
 
 

@@ -24,8 +24,8 @@ from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows, slices
-from tocsin.physical.sliced.layout import BITS
-from tocsin.physical.streaming.state import RowStore, State
+from tocsin.physical.streaming.store import RowStore, State
+from tocsin.plan.layout import BITS
 
 FAR = 10_000  # ends all windows
 NAMES = ("ts", "k", "x")

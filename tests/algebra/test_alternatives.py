@@ -8,7 +8,7 @@ from tests.fitting import cases
 from tocsin import reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import TooManyAlternativesError, alternatives
-from tocsin.analysis.translate import translate
+from tocsin.analysis.sase import translate
 from tocsin.language import ast
 from tocsin.testing.strategies import Features
 

@@ -14,9 +14,9 @@ from tests.fitting import cases
 import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.sase import translate
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import Network, network
-from tocsin.analysis.translate import translate
 from tocsin.language import ast
 from tocsin.testing.cases import Case, load_cases
 from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, queries

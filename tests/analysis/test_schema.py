@@ -8,8 +8,8 @@ from tests.analysis.patterns import either, event, query, sequence
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
+from tocsin.analysis.sase import translate
 from tocsin.analysis.schema import BoundQuery, bind
-from tocsin.analysis.translate import translate
 from tocsin.language import expressions as ex
 from tocsin.language.sase.parser import parse
 from tocsin.source import CallSite

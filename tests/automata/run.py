@@ -22,7 +22,7 @@ from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEve
 from tocsin.expressions.interpret import Bags
 from tocsin.kernels.runs import objects
 from tocsin.kernels.runs.objects import Evaluate, bags_of, compiled, identity
-from tocsin.language.monoids import Monoids
+from tocsin.language.user_defined import Monoids
 
 
 @dataclass(frozen=True)

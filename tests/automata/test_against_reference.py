@@ -27,7 +27,7 @@ from tests.kernels.expression_strategies import BAGS, CONJUNCTS, OBJECT_CONJUNCT
 
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.translate import translate
+from tocsin.analysis.sase import translate
 from tocsin.automata.construct import CONSTRUCTIONS
 from tocsin.language import ast
 from tocsin.language import expressions as ex

@@ -14,7 +14,7 @@ from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.errors import NumberTooLargeError
 from tocsin.language import expressions as ex
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 from tocsin.reference.aggregates import fold
 
 PRODUCT = Monoid(zero=1, combine=lambda x, y: x * y)

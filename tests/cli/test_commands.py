@@ -20,9 +20,9 @@ from typer.testing import CliRunner, Result
 from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, session
 from tocsin.cli.app import app
+from tocsin.cli.arguments import FLAGS, OF_PYTHON
 from tocsin.cli.check import read_schema
 from tocsin.cli.demo import coloured
-from tocsin.cli.options import FLAGS, OF_PYTHON
 from tocsin.errors import JavaNotFoundError
 from tocsin.options import BATCH, OPTIONS
 

@@ -6,6 +6,7 @@ import pytest
 from tests.hostile.child import compiled
 from tests.hostile.mutations import mutated
 
+pytestmark = pytest.mark.long
 LANGUAGES = ("sase", "acel", "parte")
 # 3 languages × 27 parts × 2,500 texts: 202,500.
 PARTS, TEXTS = 27, 2_500

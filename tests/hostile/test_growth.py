@@ -18,6 +18,7 @@ import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.errors import TocsinWarning
 
+pytestmark = pytest.mark.long
 S = 1_000_000
 # `make test` compares queries a third as large, which counting lines shows as well; tracing every line takes its time.
 THIRD_AND_WHOLE = pytest.mark.parametrize("part", [3, pytest.param(1, marks=pytest.mark.slow)])

@@ -51,6 +51,7 @@ LARGE = {
 QUICK = ("an OR of 10,000 types", "2,000 strata", "up to 1,500 copies")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in LARGE]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.hostile.child import Text, compiled
 
+pytestmark = pytest.mark.long
 HUGE = "99999999999999999999"
 TEMPLATE = "template A { x : Integer }\n"
 

@@ -11,6 +11,7 @@ import tocsin
 from tocsin.errors import InvalidOptionError, QueryErrors, TextTooLongError
 from tocsin.language.grammars import LONGEST_TEXT
 
+pytestmark = pytest.mark.long
 BEGINNINGS = {"sase": "PATTERN A a WHERE a.x = ", "acel": "A FILTER A[x = ", "parte": "rule R where a : A { x = "}
 OPENINGS = ["", "/*", "'", '"', "`", "--", "#", "/* '", "'' '", "`` `"]
 REPEATED = ["\n", "x", "''", '""', "``", "*", "/*", "*/", "\n--", "'\n", " \n", "'\"", "- "]

@@ -30,10 +30,11 @@ from tocsin.kernels.runs import functions
 from tocsin.kernels.runs import kernel as runs_kernel
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.language import ast
+from tocsin.physical.arrow_scan import ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.local import events_of
-from tocsin.physical.sliced.plain import shipped
 from tocsin.physical.sliced.rows import rows_of as rows_of_table
+from tocsin.plan.manifest import Reader
 from tocsin.plan.strategies import AGGREGATE, KERNEL
 from tocsin.reference.stream import Event
 from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
@@ -143,8 +144,8 @@ def task_of(query: alg.Query, rows: Streams) -> tuple[Kernel, Rows]:
     events = events_of(named, {kind: pa.Table.from_pylist(own, SCHEMA) for kind, own in rows.items()}, "ts", "")
     bound = bind(query, {group.type or "": types_in(group.table.schema) for group in events if group.type in named})
     made = kernel(bound)
-    table, layout = shipped(made, events, {}, ties=(), id=None)
-    return made, rows_of_table(table, made, layout, None)
+    manifest, table = ship([Reader(made, {})], events, named=named)
+    return made, rows_of_table(table, made, manifest.layouts[0], None)
 
 
 def listed(made: Kernel, rows: Rows, windows: Windows | None = None) -> list[Any]:

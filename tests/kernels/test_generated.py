@@ -186,6 +186,7 @@ def texts() -> str:
     return digest.hexdigest()
 
 
+@pytest.mark.long
 def test_the_text_is_the_same_in_every_process() -> None:
     script = "from tests.kernels.test_generated import texts; print(texts())"
     for seed in ("1", "2"):

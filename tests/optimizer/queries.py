@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.translate import translate
+from tocsin.analysis.sase import translate
 from tocsin.language import expressions as ex
-from tocsin.optimizer.spine import map_nodes
+from tocsin.optimizer.query_parts import map_nodes
 from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, queries
 
 SCHEMAS = {name: Schema.of(name, ATTRIBUTES) for name in TYPES}

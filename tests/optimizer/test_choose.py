@@ -8,11 +8,11 @@ import pytest
 
 import tocsin
 from tocsin.analysis.temporal import network
+from tocsin.explain.planner import choice_text, planner_sections, rules_text, statistics_text
 from tocsin.optimizer.choose import Choice, choose, longest_span_us
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.slices import slice_width_us
+from tocsin.optimizer.cost import slice_width_us
+from tocsin.optimizer.rules import optimize
 from tocsin.optimizer.statistics import Statistics
-from tocsin.optimizer.text import choice_text, planner_sections, rules_text, statistics_text
 
 SECOND = 1_000_000
 ALL = [("join", None), ("kernel", None), ("clustered", None)]

@@ -11,8 +11,8 @@ import pytest
 import tocsin
 from tocsin import reference
 from tocsin.analysis.temporal import network
+from tocsin.optimizer.cost import join_order
 from tocsin.optimizer.estimate import Estimate, bags_of
-from tocsin.optimizer.order import join_order
 from tocsin.optimizer.statistics import Statistics
 
 SECOND = 1_000_000

@@ -12,12 +12,12 @@ from tests.optimizer.queries import Streams
 import tocsin
 from tocsin import reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.translate import translate
+from tocsin.analysis.sase import translate
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.nulls import never_null
-from tocsin.optimizer.spine import map_nodes
+from tocsin.optimizer.query_parts import map_nodes
+from tocsin.optimizer.truth import never_null
 from tocsin.testing.compare import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING
 

@@ -16,15 +16,12 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.constants import folded
-from tocsin.optimizer.dead import dead_variables
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import RULES, Facts
+from tocsin.optimizer.rules import RULES, Facts, optimize
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
-from tocsin.optimizer.spine import where_of
+from tocsin.optimizer.truth import folded
 from tocsin.testing.compare import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 
@@ -93,14 +90,6 @@ def test_all_rules_together_change_no_time_out(query: alg.Query, stream: Streams
     assert_same_result(optimize(query, Facts(SCHEMAS)).query, query, stream)
 
 
-@EXAMPLES
-@given(**drawn_for(constant_queries(EVERYTHING), named=("query", "stream")))
-def test_a_dead_variable_is_bound_in_no_match(query: alg.Query, stream: Streams) -> None:
-    shown = replace(query, returns=(), group_by=(), having=None, over_all_matches=False)
-    rows = reference.evaluate(shown, stream)
-    assert all(row[name] is None for row in rows for name in dead_variables(query))
-
-
 @given(constant_queries(EVERYTHING))
 def test_rules_come_to_rest(query: alg.Query) -> None:
     done = optimize(query, Facts(SCHEMAS)).query
@@ -120,13 +109,12 @@ def test_a_condition_that_always_holds_goes_and_its_filter_with_it() -> None:
 
 
 def test_a_condition_that_never_holds_becomes_false_when_its_variables_are_always_bound() -> None:
-    assert where_of(fold_constants(query_of("PATTERN SEQ(A a, B b) WHERE a.x = NULL"))) == (ex.Literal(False),)
+    assert fold_constants(query_of("PATTERN SEQ(A a, B b) WHERE a.x = NULL")).conjuncts == (ex.Literal(False),)
 
 
 def test_a_condition_that_never_holds_stays_when_its_variable_may_be_unbound() -> None:
     query = query_of("PATTERN OR(A a, B b) WHERE b.x = NULL")
     assert fold_constants(query) == query
-    assert dead_variables(query) == {"b"}
 
 
 def test_a_condition_that_never_holds_stays_where_a_time_out_may_lack_its_variable() -> None:
@@ -160,20 +148,12 @@ def test_an_absence_stays_under_contiguity_which_counts_its_events() -> None:
     assert drop_idle_absences(query) == query
 
 
-def test_a_query_that_nothing_can_match_binds_no_variable() -> None:
-    assert dead_variables(query_of("PATTERN SEQ(A a, B? b) WHERE a.x < NULL")) == {"a", "b"}
-
-
-def test_of_two_optional_variables_each_may_be_bound_without_the_other() -> None:
-    assert dead_variables(query_of("PATTERN SEQ(A a, B? b, C? c) WHERE b.x + c.x = NULL")) == set()
-
-
 K = {name: ex.Attribute(name, ("k",)) for name in "abcd"}
 
 
 def test_a_chain_through_a_later_variable_is_closed() -> None:
     query = query_of("PATTERN SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k")
-    assert ex.Comparison("=", K["a"], K["b"]) in where_of(share_keys(query, Facts(SCHEMAS)))
+    assert ex.Comparison("=", K["a"], K["b"]) in share_keys(query, Facts(SCHEMAS)).conjuncts
 
 
 @pytest.mark.parametrize(
@@ -213,7 +193,7 @@ def test_without_schemas_no_equality_is_trusted_to_carry_over() -> None:
 def test_what_all_variables_have_in_common_becomes_a_partition(text: str, left: str) -> None:
     query = partition_by_keys(query_of(text), Facts(SCHEMAS))
     assert "k" in query.partition.same
-    assert " AND ".join(print_expression(conjunct) for conjunct in where_of(query)) == left
+    assert " AND ".join(print_expression(conjunct) for conjunct in query.conjuncts) == left
 
 
 @pytest.mark.parametrize(

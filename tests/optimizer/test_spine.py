@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.rules.test_engines import compiled
 
 from tocsin.algebra import nodes as alg
-from tocsin.optimizer.spine import map_nodes
+from tocsin.optimizer.query_parts import map_nodes
 
 
 def test_a_change_reaches_what_stands_below_gatherings() -> None:

@@ -106,7 +106,7 @@ def with_bag_predicates(draw: st.DrawFn) -> str:
         return ast.Filter(part, ex.BagPredicate(draw(st.sampled_from(ex.BagOrder)), name, ("x",)))
 
     def grown(depth: int) -> ast.Formula:
-        kinds = ("event", "repeat", "copies", "filter", "filter", "filter", "bind", "sequence", "or")
+        kinds = [*["copies", "filter"] * 2, *["some"] * 3, "event", "repeat", "bind", "sequence", "or"]
         match draw(st.sampled_from(kinds)) if depth else "event":
             case "event":
                 return ast.Event(draw(st.sampled_from("AAAB")))
@@ -118,14 +118,17 @@ def with_bag_predicates(draw: st.DrawFn) -> str:
                 return filtered(grown(depth - 1))
             case "copies":  # each compares its own events
                 return ast.Repeat(filtered(ast.Repeat(grown(depth - 2 if depth > 1 else 0))))
+            case "some":  # it compares not all that its variable holds
+                some = filtered(ast.Repeat(ast.Event("A")))
+                return ast.joined(ast.Sequence, *draw(st.permutations((some, grown(0)))))
             case "sequence":
                 return ast.joined(ast.Sequence, grown(depth - 1), grown(depth - 1))
         return ast.joined(ast.Any, grown(depth - 1), grown(depth - 1))
 
-    return f"{print_query(ast.Query(grown(4)))} RETURN COUNT(*) AS n"
+    return f"{print_query(ast.Query(grown(draw(st.sampled_from((1, 1, 4))))))} RETURN COUNT(*) AS n"
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
 @given(**drawn_for(with_bag_predicates(), lambda text: acel(text).query, max_events=6, named=("text", "rows")))
 def test_bag_predicates_count_where_they_stand(text: str, rows: Streams) -> None:
     pattern = acel(text)

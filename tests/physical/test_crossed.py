@@ -16,7 +16,7 @@ from tests.rules.support import compiled
 
 import tocsin
 from tocsin.analysis.attributes import Schema
-from tocsin.optimizer.crossed import crossed_keys, is_connected
+from tocsin.optimizer.routes import crossed_keys, is_connected
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.plan.prepare import bounded

@@ -189,7 +189,7 @@ FEW = {
 }
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=120, suppress_health_check=list(HealthCheck), deadline=None)
 @given(engine=st.sampled_from(ENGINES), **FEW)
 def test_events_that_are_made_tell_matches_apart_by_value(
     formula: ast.Formula, rows: Streams, key: str | None, engine: str
@@ -207,7 +207,7 @@ def test_events_that_are_made_tell_matches_apart_on_all_engines(
     check_events_that_are_made(formula, rows, key, ENGINES)
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
 @given(**cases(LANGUAGE, max_events=7))
 def test_matches_of_sase_have_ids_of_their_own_on_every_engine(query: sase.Query, rows: Streams) -> None:
     pattern = compiled(query, "sase")

@@ -248,14 +248,16 @@ def test_tied_events_are_ordered_by_their_values(light: SparkSession) -> None:
 
 def test_a_fault_in_a_task_names_the_query_and_the_times(light: SparkSession) -> None:
     class Broken:
+        query = compiled("PATTERN A a").query
+
         def find(self, rows: Any, **options: Any) -> Any:
             raise ZeroDivisionError("no")
 
-    from tocsin.physical.sliced.layout import BITS, TIME, Layout, Packing
     from tocsin.physical.sliced.worker import Member, task_of
+    from tocsin.plan.layout import BITS, TIME, Layout, Packing
 
-    task = task_of(Member(Broken(), Layout(Packing(1)), text="PATTERN A a"))  # type: ignore[arg-type]
-    with pytest.raises(errors.MatchFailedError, match=r"(?s)1 rows of the times 7 to 7 µs.*PATTERN A a") as raised:
+    task = task_of(Member(Broken(), Layout(Packing(1))))  # type: ignore[arg-type]
+    with pytest.raises(errors.MatchFailedError, match=r"(?s)1 rows of the times 7 to 7 µs.*A a") as raised:
         list(task.run(pa.table({BITS: [5], TIME: [7]})))
     assert raised.value.__cause__ is not None
 

@@ -17,8 +17,8 @@ from tests.tied import SCHEMA, tied_queries
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.tree_text import to_text
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical import local
@@ -61,7 +61,7 @@ def check(case: Tied, strategy: str) -> int:
     return len(expected)
 
 
-@settings(max_examples=80)
+@settings(max_examples=200)
 @given(
     case=st.one_of(tied_queries(LANGUAGE), tied_queries(TIMEOUTS)),
     strategy=st.sampled_from(["auto", "auto", "automaton", "aggregate"]),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
 from pyspark.sql import SparkSession
 from syrupy.assertion import SnapshotAssertion
 
@@ -14,15 +16,17 @@ import tocsin
 from tocsin import options, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
-from tocsin.errors import OptionRefusedError, UnsupportedError
+from tocsin.errors import OptionRefusedError, TocsinWarning, UnsupportedError
 from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.plan import strategies
 from tocsin.plan.constructs import ON_SPARK
-from tocsin.plan.plan import Plan
+from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies.strategy import Strategy
 from tocsin.testing.compare import assert_same_rows
+from tocsin.testing.strategies import queries
 
 SCHEMA = {"ts": "timestamp", "k": "bigint", "x": "decimal(10,2)"}
 TEXTS = {
@@ -54,6 +58,16 @@ def test_plans_are_equal_when_they_run_the_same() -> None:
     assert planned(text) != planned(text, strategy="aggregate")
     assert planned(text) != planned(text.replace("1 MINUTE", "2 MINUTES"))
     assert len({planned(text), planned(text)}) == 1
+
+
+@given(queries())
+def test_the_strategy_is_the_one_that_is_chosen(query: ast.Query) -> None:
+    """Also where nothing is weighed before somebody asks for the reason."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TocsinWarning)
+        plan = unbound_plan(tocsin.pattern(query).query, Options())
+    assume(strategies.unsupported(plan.query) is None)
+    assert plan.strategy is strategies.STRATEGIES[plan.choice.strategy or "kernel"]
 
 
 @pytest.mark.parametrize("strategy", ["join", "sliding-window", "kernel", "automaton", "aggregate", "clustered"])

@@ -12,7 +12,7 @@ from tests.fitting import cases, queries_with_streams
 
 from tocsin import reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.translate import translate
+from tocsin.analysis.sase import translate
 from tocsin.language import ast
 from tocsin.testing.compare import assert_same_rows, frozen
 from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, queries, streams

@@ -13,8 +13,7 @@ from tests.rules.support import ABC, S, compiled
 
 import tocsin
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.rules.multiplicity import in_text_order, join_stores
-from tocsin.analysis.rules.rates import reads_of
+from tocsin.analysis.rules.arrivals import in_text_order, join_stores, reads_of
 from tocsin.analysis.temporal import network
 
 

@@ -22,12 +22,11 @@ from tests.rules.test_scenarios import CORRECTED, A, B, ids, never_otherwise
 import tocsin
 from tocsin import errors
 from tocsin.analysis.attributes import Schema
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Facts
+from tocsin.optimizer.rules import Facts, optimize
 from tocsin.physical import local
 from tocsin.physical.arrow_types import types_in
-from tocsin.physical.programs.claims import refusals
 from tocsin.plan.prepare import bounded
+from tocsin.plan.programs import refusals
 from tocsin.reference import evaluate, events
 from tocsin.testing.cases import Case
 from tocsin.testing.streams import Streams

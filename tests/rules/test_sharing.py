@@ -23,7 +23,7 @@ from tocsin.kernels import run
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.model import Rows
 from tocsin.kernels.shared import SharedLoops, common
-from tocsin.optimizer.prefixes import Prefix, prefixes
+from tocsin.optimizer.shared_prefixes import Prefix, prefixes
 from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate
 from tocsin.testing.streams import Streams

@@ -15,8 +15,8 @@ from tests.streaming.queries import settings
 
 from tocsin import errors
 from tocsin.algebra.nodes import Query, event_types
-from tocsin.analysis.compile import LANGUAGES
-from tocsin.explain.check import problems_with_schemas
+from tocsin.analysis.front_ends import LANGUAGES
+from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.testing.cases import Case
 
 REFUSED = [case for case in CASES if case.error is not None]

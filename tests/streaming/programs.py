@@ -9,18 +9,17 @@ import pyarrow as pa
 from tests.streaming.support import LAST, OPENED, PLAN
 
 import tocsin
-from tocsin.analysis.attributes import attributes_of
-from tocsin.analysis.holdings import variable_schemas
 from tocsin.engines import program_run
-from tocsin.kernels.shared import flagging
 from tocsin.options import Options
+from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import schemas_of, types_in
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced.places import RULE
-from tocsin.physical.sliced.plain import Events, shipped_together
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.program_plan import Asked, Plan
-from tocsin.physical.streaming.state import State
+from tocsin.physical.streaming.store import State
+from tocsin.plan import layout as names
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import attributes_by_variable
 
 
 class LiveProgram:
@@ -54,26 +53,20 @@ class LiveProgram:
         schemas = {name: run.read(name).schema for name in asked.reads}
         plan = Plan(asked, {name: types_in(schema) for name, schema in schemas.items()})
         given = {name: tables[name] if name in tables else schema.empty_table() for name, schema in schemas.items()}
-        needs = []
+        readers = []
         for number, kernel in enumerate(plan.kernels):
-            held = variable_schemas(kernel.query.pattern, schemas_of(schemas))
-            needs.append(plan.needs(number, {name: attributes_of(held[name]) for name in kernel.query.variables}))
-        self.table, layouts = shipped_together(
-            flagging(plan.sources, plan.kernels),
-            plan.kernels,
-            [
-                Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts")
-                for name, table in given.items()
-            ],
-            needs,
-            [None] * len(needs),
-            by_values=True,
-        )
+            attributes = attributes_by_variable(kernel.query, schemas_of(schemas))
+            readers.append(Reader(kernel, plan.needs(number, attributes)))
+        events = [
+            Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts") for name, table in given.items()
+        ]
+        manifest, self.table = ship(readers, events, named=schemas, sources=plan.sources)
+        layouts = manifest.layouts
         places = [tuple(range(len(layout.gathered))) for layout in layouts]
         result = None if template is None else run.events(template).schema
         self.rules = [rule.name for rule in needed]
-        self.step = plan.step(layouts, needs, places, schemas, (lateness_us,), result=result)
-        self.ts = integers(array_of(self.table, names.TIME))
+        self.step = plan.step(manifest, places, schemas, (lateness_us,), result=result)
+        self.ts = integers(array_of(self.table, manifest.time))
         self.state = State.begin(1)
         self.found: dict[str, list[str]] = {name: [] for name in (shown if template is None else ())}
         self.events: list[dict[str, Any]] = []

@@ -21,23 +21,21 @@ from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend import trend
-from tocsin.optimizer.pipeline import optimize
-from tocsin.optimizer.rules import Facts
+from tocsin.optimizer.rules import Facts, optimize
+from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import named
-from tocsin.physical.counted import answered
-from tocsin.physical.results import Result, grouped
-from tocsin.physical.sliced import layout as names
+from tocsin.physical.results import Result, answered, grouped
 from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.needs import needed
-from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
-from tocsin.physical.streaming.state import RowStore, State
 from tocsin.physical.streaming.step import Step
-from tocsin.physical.streaming.store import RowRetention
+from tocsin.physical.streaming.store import RowRetention, RowStore, State
+from tocsin.plan import layout as names
 from tocsin.plan.due import due_of
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import needed
 from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND
 
 LAST = 2**62
@@ -89,9 +87,10 @@ class Live:
             self.needs = needed(query, {name: attributes_of(self.bound.held[name]) for name in query.variables})
             if query.over_all_matches:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}
-        self.table, layout = shipped(self.kernel, events, self.needs, ties=ties, id=None)
-        if query.over_all_matches or compacting:
-            layout = replace(layout, digests=())
+        with_digests = not query.over_all_matches and not compacting
+        reader = Reader(self.kernel, self.needs, ties=tuple(ties), with_digests=with_digests)
+        manifest, self.table = ship([reader], events, named=named)
+        (layout,) = manifest.layouts
         due = due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None)
         rule = live_rule(self.kernel, layout, due)
         if self.trend is not None:

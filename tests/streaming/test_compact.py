@@ -72,7 +72,10 @@ def run(folder: Folder, pattern: tocsin.Pattern, **options: Any) -> list[dict[st
     return observed(folder.run(pattern.match(folder.read(), form="compact", lateness="3 us", **options)))
 
 
-@pytest.mark.parametrize(("text", "store"), [(TEXTS[0], "rocksdb"), (TEXTS[1], "default"), (TEXTS[2], "rocksdb")])
+@pytest.mark.parametrize(
+    ("text", "store"),
+    [(TEXTS[0], "rocksdb"), pytest.param(TEXTS[1], "default", marks=pytest.mark.slow), (TEXTS[2], "rocksdb")],
+)
 def test_spark_gives_them_over_a_restart(spark: SparkSession, tmp_path: Path, text: str, store: str) -> None:
     pattern = acel(text)
     chance = random.Random(text)

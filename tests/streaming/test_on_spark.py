@@ -17,7 +17,7 @@ from tests.streaming.support import arrivals
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.physical.streaming.shards import labels
+from tocsin.physical.streaming.packing import labels
 from tocsin.testing import assert_same_rows
 
 
@@ -53,7 +53,7 @@ def assert_as_the_batch(
     """What a stream gives of these rows, in any order and any cut and with a restart half way: all that a batch has."""
     chance = random.Random(pattern.text)
     order = arrivals([row["ts"] for row in rows], 3, chance)
-    ends = sorted(chance.sample(range(1, len(rows)), 3))  # each is a micro-batch; steps without Spark are cut anywhere
+    ends = sorted(chance.sample(range(1, len(rows)), 2))  # each is a micro-batch; steps without Spark are cut anywhere
     batches = [[rows[place] for place in order[begin:end]] for begin, end in pairwise([0, *ends, len(rows)])]
     half = len(batches) // 2
     for part in (batches[:half], [*batches[half:], [{"type": "clock", "ts": FAR}]]):
@@ -73,9 +73,9 @@ def assert_as_the_batch(
     [
         (texts.ANY[1], "default", 2),
         (texts.ABSENT[3], "rocksdb", 1),
-        (texts.SELECTED[2], "default", 2),
+        pytest.param(texts.SELECTED[2], "default", 2, marks=pytest.mark.slow),
         (texts.SKIPPING[4], "rocksdb", 2),
-        (texts.TIMED[1], "default", 2),
+        pytest.param(texts.TIMED[1], "default", 2, marks=pytest.mark.slow),
         (texts.TIMED[3] + " RETURN a, b.x, COUNT(b) AS n", "rocksdb", 1),
     ],
 )

@@ -10,15 +10,15 @@ import pytest
 from tests.streaming.support import PLAN, Live
 
 import tocsin
-from tocsin.physical.sliced.layout import FIRST_HALF
 from tocsin.physical.streaming import frames, packing
 from tocsin.physical.streaming.clocks import to_bytes
 from tocsin.physical.streaming.frames import StreamSettings
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
 from tocsin.physical.streaming.packing import Unpacking
-from tocsin.physical.streaming.state import rows_to_bytes
 from tocsin.physical.streaming.step import Outcome
+from tocsin.physical.streaming.store import rows_to_bytes
+from tocsin.plan.layout import FIRST_HALF
 
 
 class Group:

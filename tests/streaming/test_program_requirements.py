@@ -23,7 +23,7 @@ from tests.streaming.test_programs import fed, ids
 import tocsin
 from tocsin import reference
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.rules.state import most_events
+from tocsin.analysis.rules.program_state import most_events
 from tocsin.testing.streams import SECOND, SEEDS, Streams
 
 E = "template E { x : Integer } template F { x : Integer }\n"

@@ -88,7 +88,7 @@ def given(frame: DataFrame, *, by_type: bool) -> DataFrame | dict[str, DataFrame
     [
         (KEYED, "rocksdb", 2, False, None, "auto"),
         (LOOSE, "default", 1, True, None, "auto"),
-        (LOOSE, "rocksdb", 2, False, "x", "auto"),
+        pytest.param(LOOSE, "rocksdb", 2, False, "x", "auto", marks=pytest.mark.slow),
         (KEYED, "default", 2, False, None, "aggregate"),
     ],
     ids=["keyed", "loose", "with_id", "aggregate"],
@@ -314,7 +314,7 @@ ASKING = f"""{TEMPLATES}
 """
 
 
-@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("split", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_tables_that_are_dataframes_are_joined_to_the_events(spark: SparkSession, tmp_path: Path, split: bool) -> None:
     """NULLs of events and of the table are UNKNOWN, as in the batch; a stream is no table."""
     rows = busy(random.Random(3), 60, "AABBE")

@@ -19,7 +19,7 @@ from tocsin.acer.model import Machine
 from tocsin.acer.payload import annotated_schema
 from tocsin.acer.plan import Live, Operator, Source, source
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
-from tocsin.analysis.limits import parse_limit
+from tocsin.analysis.state_limits import parse_limit
 from tocsin.options import microseconds
 
 if TYPE_CHECKING:

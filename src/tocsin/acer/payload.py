@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddic
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.analysis.variables import RESERVED_PREFIX
+from tocsin.analysis.names import RESERVED_PREFIX
 
 EXAMPLE = 'write `schema="low double, high double"`'
 

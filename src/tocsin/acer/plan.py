@@ -22,8 +22,7 @@ from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
-from tocsin.physical.sliced import layout
-from tocsin.physical.sliced.events import Shipment
+from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import slice_of
 from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.spark_types import arrow_type
@@ -34,6 +33,7 @@ from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.physical.values import Kind
+from tocsin.plan import layout
 
 EVENTS = "events"  # what messages call the input
 REVISION = "revision"

@@ -14,9 +14,9 @@ from tocsin.acer.columns import FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgo
 from tocsin.acer.functions import shown
 from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.acer.stored import dumped, loaded
-from tocsin.physical.sliced.layout import BITS
-from tocsin.physical.streaming.state import RowStore, unusable
 from tocsin.physical.streaming.step import Outcome, Report
+from tocsin.physical.streaming.store import RowStore, unusable
+from tocsin.plan.layout import BITS
 
 
 class Remembered(NamedTuple):

@@ -19,24 +19,13 @@ MOST_ALTERNATIVES = 256
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to satisfy a pattern.
+    """One way to satisfy a pattern."""
 
-    Attributes
-    ----------
-    types
-        The bound variables and their event types, in order of appearance.
-    before
-        Pairs `(x, y)`: every event of x is strictly before every event of y.
-    iterated
-        Variables that may hold several events.
-    around
-        The absences that guard this alternative, and what is gathered around it.
-    """
-
-    types: tuple[tuple[str, str | None], ...] = ()
+    types: tuple[tuple[str, str | None], ...] = ()  # the bound variables and their event types, in order of appearance
+    # Pairs `(x, y)`: every event of x is strictly before every event of y.
     before: frozenset[tuple[str, str]] = frozenset()
-    iterated: frozenset[str] = frozenset()
-    around: tuple[alg.Around, ...] = ()
+    iterated: frozenset[str] = frozenset()  # variables that may hold several events
+    around: tuple[alg.Around, ...] = ()  # the absences that guard this alternative, and what is gathered around it
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -86,19 +75,8 @@ class SharedVariablesError(NoAlternativesError):
 def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
     """All ways to satisfy a SASE+ or rule pattern, each once.
 
-    Examples
-    --------
-    >>> from tocsin.algebra.nodes import Any, Event, Sequence
-    >>> node = Sequence((Event("A", "a"), Any((Event("B", "b"), Event("C", "c")))))
-    >>> [sorted(found.before) for found in alternatives(node)]
-    [[('a', 'b')], [('a', 'c')]]
-
-    Raises
-    ------
-    TooManyAlternativesError
-        When there are more than `MOST_ALTERNATIVES`.
-    SharedVariablesError
-        When the pattern has operators that only ACEL writes.
+    Raises `TooManyAlternativesError` when there are more than `MOST_ALTERNATIVES`. Raises `SharedVariablesError` when
+    the pattern has operators that only ACEL writes.
     """
     if is_of_acel(node):
         raise SharedVariablesError

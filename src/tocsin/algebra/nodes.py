@@ -1,4 +1,4 @@
-"""The algebra as others import it, `from tocsin.algebra import nodes as alg`: patterns, and the query around them."""
+"""The algebra as others import it, `from tocsin.algebra import nodes as alg`: patterns, their variables, queries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tocsin import errors
 from tocsin.algebra.patterns import (
     Absent,
     Adjacent,
@@ -34,9 +35,8 @@ from tocsin.algebra.patterns import (
     Whole,
     Within,
 )
-from tocsin.algebra.variables import Kind, events_held, exposed, variables_of
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
-from tocsin.language.expressions import Expression
+from tocsin.language.expressions import Expression, conjuncts
 from tocsin.source import Where
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "exposed",
     "gatherings_in",
     "negated_variables",
+    "outermost",
     "variables_of",
 ]
 
@@ -156,10 +157,23 @@ class Query:
         """Whether a policy compares matches with others, or with what else could have been bound."""
         return self.selection is not Selection.ANY or self.ranks_matches
 
+    @property
+    def conjuncts(self) -> tuple[Expression, ...]:
+        """The conjuncts of WHERE: those at the top, which hold for the whole match."""
+        filters = (node.condition for node in outermost(self.pattern) if isinstance(node, Filter))
+        return tuple(conjunct for condition in filters for conjunct in conjuncts(condition))
+
     @cached_property
     def variables(self) -> dict[str, Kind]:
         """The positive variables in order of appearance, and what each can hold."""
         return variables_of(self.pattern)
+
+
+def outermost(node: Node) -> Iterator[Node]:
+    """The nodes at the top whose conditions and windows hold for the whole match."""
+    while isinstance(node, Filter | Within | Around | Emit):
+        yield node
+        node = node.part
 
 
 def around_in(node: Node) -> Iterator[Around]:
@@ -203,3 +217,167 @@ def event_types(node: Node) -> tuple[str, ...]:
     """Every event type a pattern names, negated ones included, in order of appearance."""
     named = [inner.type for inner in node.walk() if isinstance(inner, Event | NextOf | Around)]
     return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+# --- variables ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The contents of a variable: events of these types; one, or a bag; always, or perhaps none."""
+
+    types: tuple[str | None, ...]
+    iterated: bool
+    optional: bool
+
+
+Kinds = dict[str, Kind]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The contents of the variables of a pattern, and how many different events together: `most` None is no limit."""
+
+    kinds: Kinds
+    least: int
+    most: int | None
+
+
+def variables_of(node: Node) -> Kinds:
+    """The positive variables of a pattern in order of appearance.
+
+    >>> a, b = Event("A", "a"), Repeat(Event("B", "b"), 0, None)
+    >>> variables_of(Sequence((a, b)))["b"]
+    Kind(types=('B',), iterated=True, optional=True)
+    """
+    return _held(node).kinds
+
+
+def exposed(node: Node) -> Node:
+    """The pattern with what PROJECT leaves out and NEXT skips: its variables hold every event of a match's interval.
+
+    It is there for time and memory: what is left out must be known all the same, and a match may begin with what NEXT
+    skips (R22). Parts of AND that are found together become branches, since a name may hide other events in each.
+
+    >>> a, b = Event("A", "a"), Event("B", "b")
+    >>> list(variables_of(exposed(Project(Sequence((a, b)), (("a", None),)))))
+    ['a', 'b']
+    """
+    if not any(isinstance(inner, Project | NextOf) for inner in node.walk()):
+        return node
+    match node:
+        case NextOf():
+            skipped = Repeat(Event(None, f"before NEXT {node.variable}", where=node.where), 0, None, Order.POSITION)
+            return Sequence((skipped, Event(node.type, node.variable, where=node.where)), Order.POSITION)
+        case Project():
+            return exposed(node.part)
+        case Both():
+            return Any(tuple(map(exposed, node.parts)), where=node.where)
+        case _:
+            return node.rebuilt(exposed)
+
+
+def events_held(node: Node) -> tuple[int, int | None]:
+    """The least and the largest number of different events that the variables of a match hold; None is no limit.
+
+    What is not known exactly is given as wider than it is.
+
+    >>> a, b = Event("A", "A"), Event("B", "B")
+    >>> events_held(Bind(Any((a, b)), "x")), events_held(Adjacent((a, b)))
+    ((1, 1), (2, 2))
+    >>> events_held(Derive(Repeat(a, 1, None), "y", ()))
+    (2, None)
+    """
+    held = _held(node)
+    return held.least, held.most
+
+
+def _held(node: Node) -> Holding:
+    match node:
+        case Event() | NextOf():
+            return Holding({node.variable: Kind((node.type,), iterated=False, optional=False)}, 1, 1)
+        case Emit():
+            return Holding({node.type: Kind((node.type,), iterated=False, optional=False)}, 1, 1)
+        case Any():
+            return _one_of([_held(part) for part in node.parts])
+        case Both():
+            parts = [_held(part) for part in node.parts]
+            limits = [part.most for part in parts if part.most is not None]
+            return Holding(parts[0].kinds, max(part.least for part in parts), min(limits, default=None))
+        case Sequence() | Adjacent() | All():
+            return _together([_held(part) for part in node.parts], may_share=isinstance(node, All))
+        case Repeat(least=least, most=most):
+            return _repeated(_held(node.part), least, most)
+        case RepeatAdjacent():
+            return _repeated(_held(node.part), 1, None)
+        case Gather():
+            inner = _held(node.part)
+            gathered = Kind((node.type,), iterated=True, optional=True)
+            return Holding(inner.kinds | {node.variable: gathered}, inner.least, None)
+        case Bind():
+            inner = _held(node.part)
+            types = tuple(dict.fromkeys(t for kind in inner.kinds.values() for t in kind.types))
+            named = Kind(types, iterated=inner.most != 1, optional=inner.least == 0)
+            return Holding(inner.kinds | {node.variable: named}, inner.least, inner.most)
+        case Derive():
+            inner = _held(node.part)
+            derived = Kind((None,), iterated=False, optional=False)
+            before = inner.kinds.get(node.variable)
+            kinds = inner.kinds | {node.variable: derived if before is None else _bag_union(before, derived)}
+            return Holding(kinds, inner.least + 1, None if inner.most is None else inner.most + 1)
+        case Project():
+            return _projected(node, _held(node.part))
+        case Absent() | Filter() | Within():
+            return _held(node.part)
+        case _:
+            raise errors.unknown_node(node, "The list of variables")
+
+
+def _one_of(parts: list[Holding]) -> Holding:
+    named: dict[str, list[Kind]] = {}
+    for part in parts:
+        for name, kind in part.kinds.items():
+            named.setdefault(name, []).append(kind)
+    kinds = {name: _merged(present, len(parts)) for name, present in named.items()}
+    limits = [part.most for part in parts if part.most is not None]
+    return Holding(kinds, min(part.least for part in parts), max(limits) if len(limits) == len(parts) else None)
+
+
+def _together(parts: list[Holding], *, may_share: bool) -> Holding:
+    kinds: Kinds = {}
+    for part in parts:
+        for name, kind in part.kinds.items():
+            # A name twice in a sequence is a bag union (ACEL, R35); SASE+ has refused it before.
+            kinds[name] = kind if name not in kinds else _bag_union(kinds[name], kind)
+    least = max(part.least for part in parts) if may_share else sum(part.least for part in parts)
+    limits = [part.most for part in parts if part.most is not None]
+    return Holding(kinds, least, sum(limits) if len(limits) == len(parts) else None)
+
+
+def _repeated(copy: Holding, least: int, most: int | None) -> Holding:
+    kinds = {
+        name: Kind(kind.types, kind.iterated or most != 1, kind.optional or least == 0)
+        for name, kind in copy.kinds.items()
+    }
+    return Holding(kinds, copy.least * least, None if copy.most is None or most is None else copy.most * most)
+
+
+def _projected(node: Project, whole: Holding) -> Holding:
+    kinds = {name: whole.kinds[name] for name, _ in node.kept if name in whole.kinds}
+    # Variables may share events, and a trimmed event is another than the whole one.
+    is_trimmed = any(attributes is not None for _, attributes in node.kept)
+    most = whole.most * len(kinds) if is_trimmed and whole.most is not None else whole.most
+    return Holding(kinds, int(any(not kind.optional for kind in kinds.values())), most)
+
+
+def _merged(present: list[Kind], branches: int) -> Kind:
+    return Kind(
+        tuple(dict.fromkeys(t for kind in present for t in kind.types)),
+        iterated=any(kind.iterated for kind in present),
+        optional=len(present) < branches or any(kind.optional for kind in present),
+    )
+
+
+def _bag_union(one: Kind, other: Kind) -> Kind:
+    types = tuple(dict.fromkeys(one.types + other.types))
+    return Kind(types, iterated=True, optional=one.optional and other.optional)

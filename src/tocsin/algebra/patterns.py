@@ -35,7 +35,7 @@ from enum import Enum
 from typing import Self
 
 from tocsin.language.expressions import Expression
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 from tocsin.source import Where
 
 
@@ -70,7 +70,7 @@ class Event(Node):
 
 
 class Order(Enum):
-    """What strictly increases along a sequence: time stamps, ACEL's positions (R7), or time and tie columns (R41)."""
+    """The increasing value along a sequence: time stamp, ACEL's position (R7), or time and tie columns (R41)."""
 
     TIME = "time"
     TIES = "time and tie columns"

@@ -42,23 +42,28 @@ class Template:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: what it matches, and the events it makes of each match.
-
-    Attributes
-    ----------
-    query
-        The pattern; its result is visible as any other's.
-    emits
-        Over the pattern of the query, one for each `emit`.
-    stratum
-        A rule reads only what rules of lower strata emit, and what comes from outside.
-    """
+    """A rule: what it matches, and the events it makes of each match."""
 
     name: str
-    query: alg.Query
-    emits: tuple[alg.Emit, ...] = ()
-    stratum: int = 0
+    query: alg.Query  # the pattern; its result is visible as any other's
+    emits: tuple[alg.Emit, ...] = ()  # over the pattern of the query, one for each `emit`
+    stratum: int = 0  # a rule reads only what rules of lower strata emit, and what comes from outside
     where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def changed(self, query: alg.Query, change: Callable[[ex.Expression], ex.Expression]) -> Rule:
+        """The rule over another query, with `change` applied to the expressions of its emissions."""
+
+        def emission(emit: alg.Emit) -> alg.Emit:
+            values = tuple((name, change(value)) for name, value in emit.values)
+            return replace(emit, part=query.pattern, at=change(emit.at), values=values)
+
+        return replace(self, query=query, emits=tuple(map(emission, self.emits)))
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The event type of each variable, absent and gathered ones too."""
+        types = {name: kind.types[0] or "" for name, kind in self.query.variables.items()}
+        return types | {each.variable: each.type for each in alg.around_in(self.query.pattern)}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -69,18 +74,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Program:
-    """Templates and rules.
+    """Templates and rules."""
 
-    Attributes
-    ----------
-    rules
-        In the order of the text.
-    templates
-        By name.
-    """
-
-    rules: tuple[Rule, ...]
-    templates: Mapping[str, Template] = field(default_factory=dict)
+    rules: tuple[Rule, ...]  # in the order of the text
+    templates: Mapping[str, Template] = field(default_factory=dict)  # by name
 
     def rule(self, name: str) -> Rule | None:
         """The rule of a name."""
@@ -120,26 +117,16 @@ class Program:
 
 
 def _timed(rule: Rule, time: str | Mapping[str, str]) -> Rule:
-    kinds = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
-    kinds |= {each.variable: each.type for each in alg.around_in(rule.query.pattern)}
+    types = rule.types
 
     def change(node: ex.Expression) -> ex.Expression:
         if not isinstance(node, ex.Attribute) or node.path != (TIMESTAMP,):
             return node
-        column = time if isinstance(time, str) else time.get(kinds.get(node.variable, ""), TIMESTAMP)
+        column = time if isinstance(time, str) else time.get(types.get(node.variable, ""), TIMESTAMP)
         return replace(node, path=(column,))
 
     pattern = map_expressions(rule.query.pattern, lambda each: each.transform(change))
-    emits = tuple(
-        replace(
-            emit,
-            part=pattern,
-            at=emit.at.transform(change),
-            values=tuple((name, value.transform(change)) for name, value in emit.values),
-        )
-        for emit in rule.emits
-    )
-    return replace(rule, query=replace(rule.query, pattern=pattern), emits=emits)
+    return rule.changed(replace(rule.query, pattern=pattern), lambda each: each.transform(change))
 
 
 def map_expressions(node: alg.Node, change: Callable[[ex.Expression], ex.Expression]) -> alg.Node:
@@ -172,5 +159,5 @@ def emitting(rule: Rule, emit: alg.Emit) -> alg.Query:
 
 
 def emitted_column(place: int) -> str:
-    """What `emitting` calls the time (0) and the attributes of an event: none of them meets `start` or `end`."""
+    """The column of `emitting` for the time (0) or an attribute of an event: none of them meets `start` or `end`."""
     return f"__tocsin_e{place}"

@@ -11,15 +11,6 @@ def ordered_by_ties(query: alg.Query) -> alg.Query:
     """Compare tie columns wherever a query compares the times of two events to see which comes first.
 
     Windows and distances stay as they are: they measure time alone.
-
-    Examples
-    --------
-    >>> pair = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))
-    >>> ordered_by_ties(alg.Query(alg.Within(pair, 10))).core.order
-    <Order.TIES: 'time and tie columns'>
-    >>> both = alg.Query(alg.All((alg.Event("A", "a"), alg.Event("B", "b"))))
-    >>> ordered_by_ties(both) == both
-    True
     """
     return replace(query, pattern=_ordered(query.pattern))
 

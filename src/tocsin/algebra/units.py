@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.programs import Program, Rule
+from tocsin.algebra.programs import Program
 from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -52,13 +52,6 @@ class Unit:
     def ticks(self, us: int) -> int:
         """A duration in microseconds as ticks.
 
-        Raises
-        ------
-        InvalidOptionError
-            When it is no whole number of ticks, or more than 64 bits hold.
-
-        Examples
-        --------
         >>> Unit("ms").ticks(600_000_000), Unit("ns").ticks(-5), Unit("us").ticks(7)
         (600000, -5000, 7)
         """
@@ -92,20 +85,9 @@ class Unit:
         """A program over times of this unit."""
         if self.name == "us":
             return program
-        return replace(program, rules=tuple(map(self._rule, program.rules)))
-
-    def _rule(self, rule: Rule) -> Rule:
-        query = self.query(rule.query)
-        emits = tuple(
-            replace(
-                emit,
-                part=query.pattern,
-                at=self.expression(emit.at),
-                values=tuple((name, self.expression(value)) for name, value in emit.values),
-            )
-            for emit in rule.emits
+        return replace(
+            program, rules=tuple(rule.changed(self.query(rule.query), self.expression) for rule in program.rules)
         )
-        return replace(rule, query=query, emits=emits)
 
     def _node(self, node: alg.Node) -> alg.Node:
         match node:

@@ -14,24 +14,13 @@ from tocsin.source import Place, Where
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of one kind of event.
+    """The attributes of one kind of event."""
 
-    Attributes
-    ----------
-    type
-        The event type; of an event that AGG makes, its variable.
-    attributes
-        The type of each attribute; NULL for one that PROJECT names and the event does not have.
-    owner
-        Other words for what has them, such as a derived event.
-    is_derived
-        Whether AGG makes such events.
-    """
-
-    type: str
+    type: str  # the event type; of an event that AGG makes, its variable
+    # The type of each attribute; NULL for one that PROJECT names and the event does not have.
     attributes: Mapping[str, DataType]
-    owner: str | None = None
-    is_derived: bool = False
+    owner: str | None = None  # other words for what has them, such as a derived event
+    is_derived: bool = False  # whether AGG makes such events
 
     @classmethod
     def of(cls, event_type: str, attributes: Mapping[str, str | DataType]) -> Schema:
@@ -61,15 +50,8 @@ class Schema:
     def lookup(self, path: tuple[str, ...], where: Where = None) -> DataType:
         """The type of an attribute, or of a field within one.
 
-        Examples
-        --------
         >>> print(Schema.of("Ride", {"place": "struct<lat:double>"}).lookup(("place", "lat")))
         double
-
-        Raises
-        ------
-        UnknownAttributeError
-            With the nearest name there is.
         """
         owner, known, found = self.owner or f"Event type `{self.type}`", dict(self.attributes), types.NULL
         shown = "it has" if self.owner else f"`{self.type}` has"
@@ -101,13 +83,7 @@ def types_with(schemas: Iterable[Schema], attribute: str) -> list[str]:
 
 
 def column_types(variable: str, schemas: Iterable[Schema], attributes: Iterable[str]) -> dict[str, DataType]:
-    """The exact types of some attributes of a variable.
-
-    Raises
-    ------
-    TypeMismatchError
-        When one column cannot hold an attribute of several kinds of events.
-    """
+    """The exact types of some attributes of a variable."""
     known = tuple(schemas)
     found: dict[str, DataType] = {}
     for name in attributes:

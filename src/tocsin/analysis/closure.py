@@ -30,6 +30,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
+from tocsin import errors
+from tocsin.algebra.alternatives import Alternative
+from tocsin.analysis.formatting import format_us
 from tocsin.source import Where
 
 
@@ -55,21 +58,9 @@ class Edge:
 class Upper:
     """The tightest bounds that follow from edges without a negative cycle.
 
-    Parameters
-    ----------
-    variables
-        The nodes.
-    edges
-        The constraints between them.
-    iterated
-        Variables that hold several events.
-    sure
-        The nodes paths may run through; all of them by default.
-    most_us
-        The largest distance that the window leaves between any two events; None without a window.
+    `iterated` variables hold several events; paths run through `sure` variables only; `most_us` is the largest distance
+    that the window leaves between any two events.
 
-    Examples
-    --------
     >>> upper = Upper("abc", [Edge("a", "b", 5), Edge("b", "c", 10), Edge("c", "a", -2)])
     >>> upper.get("a", "c"), upper.get("c", "b"), upper.get("b", "a")
     (15, 3, 8)
@@ -189,8 +180,6 @@ def without_implied(before: Iterable[tuple[str, str]], through: Set[str]) -> lis
     A sequence of n variables orders n² pairs of them, and n − 1 suffice. The last pairs of a sequence come first:
     Bellman and Ford need one pass over edges in this order.
 
-    Examples
-    --------
     >>> without_implied([("a", "b"), ("b", "c"), ("a", "c")], frozenset("abc"))
     [('b', 'c'), ('a', 'b')]
     >>> without_implied([("a", "b"), ("b", "c"), ("a", "c")], frozenset("ac"))
@@ -247,8 +236,6 @@ def negative_cycle(variables: Sequence[str], edges: Sequence[Edge], window: Edge
 
     `window` is an edge that holds between any two variables, whatever its ends are.
 
-    Examples
-    --------
     >>> [edge.most_us for edge in negative_cycle("ab", [Edge("a", "b", 5), Edge("b", "a", -10)])]
     [5, -10]
     >>> [edge.most_us for edge in negative_cycle("ab", [Edge("b", "a", -10)], Edge("", "", 5))]
@@ -275,3 +262,62 @@ def negative_cycle(variables: Sequence[str], edges: Sequence[Edge], window: Edge
         else:
             cycle.append(edge)
     return tuple(reversed(cycle))
+
+
+# --- bounds that contradict each other ------------------------------------------------------------
+
+
+def contradiction(cycle: tuple[Edge, ...], where: Where) -> errors.ContradictoryDistancesError:
+    """The error for a pattern none of whose alternatives any events can satisfy."""
+    edge, sentence = _explain(cycle)
+    one, two = sorted((edge.start, edge.end))
+    other = next((each.where for each in cycle if each.where not in (None, edge.where)), None)
+    return errors.ContradictoryDistancesError(
+        f"No events can keep these distances between `{one}` and `{two}`: {sentence}.",
+        where=edge.where or where,
+        also=None if other is None else ("against the bound", other),
+        hint="loosen one of the conditions, or check which event comes first.",
+    )
+
+
+def contradictory_branch(alternative: Alternative, cycle: tuple[Edge, ...]) -> errors.TocsinWarning:
+    """The warning for one alternative that no events can satisfy, beside others that some can."""
+    edge, sentence = _explain(cycle)
+    listed = ", ".join(f"`{name}`" for name in dict.fromkeys(alternative.variables))
+    return errors.TocsinWarning(
+        "CONTRADICTORY_BRANCH",
+        f"No match can bind {listed} together: {sentence}.",
+        where=edge.where,
+        hint="the other alternatives are still found; leave this one out, or loosen its conditions.",
+    )
+
+
+def never_bound(name: str) -> errors.TocsinWarning:
+    """The warning for an optional variable of a pattern with too many alternatives to name one."""
+    return errors.TocsinWarning(
+        "CONTRADICTORY_BRANCH",
+        f"No match can bind `{name}`: its distances to events that every match has contradict each other.",
+        hint="matches without it are still found; leave it out, or loosen its conditions.",
+    )
+
+
+def _explain(cycle: tuple[Edge, ...]) -> tuple[Edge, str]:
+    """The bound to show, a written one if there is one, and what it says against the rest of the cycle."""
+    edge = min(cycle, key=lambda each: list(Reason).index(each.reason))
+    rest = -(sum(each.most_us for each in cycle) - edge.most_us)
+    by = {Reason.CONDITION: "by this condition", Reason.WINDOW: "within the window", Reason.ORDER: "in order"}
+    if edge.most_us >= 0:
+        earlier, later = edge.start, edge.end
+        ours, others = _most(edge.most_us), _least(rest)
+    else:  # the end is before the start: told the other way round
+        earlier, later = edge.end, edge.start
+        ours, others = _least(-edge.most_us), _most(-rest)
+    return edge, f"{by[edge.reason]} `{later}` is {ours} `{earlier}`, by the rest of the pattern {others} it"
+
+
+def _most(us: int) -> str:
+    return f"at most {format_us(us)} after" if us >= 0 else f"at least {format_us(-us)} before"
+
+
+def _least(us: int) -> str:
+    return f"at least {format_us(us)} after" if us >= 0 else f"at most {format_us(-us)} before"

@@ -31,38 +31,16 @@ LITERALS: dict[type, DataType] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """What the names in an expression stand for.
+    """The meaning of the names in an expression."""
 
-    Attributes
-    ----------
-    attribute
-        The type of a reference; it raises a `TocsinError` when there is no such attribute.
-    variable
-        The type of a whole variable.
-    columns
-        The types of RETURN columns that may be named.
-    """
-
+    # The type of a reference; it raises a `TocsinError` when there is no such attribute.
     attribute: Callable[[ex.Attribute], DataType]
-    variable: Callable[[str], DataType] = lambda name: types.struct_of(())
-    columns: Mapping[str, DataType] = field(default_factory=dict)
+    variable: Callable[[str], DataType] = lambda name: types.struct_of(())  # the type of a whole variable
+    columns: Mapping[str, DataType] = field(default_factory=dict)  # the types of RETURN columns that may be named
 
 
 def type_of(expression: ex.Expression, environment: Environment) -> DataType:
-    """The type of an expression.
-
-    Examples
-    --------
-    >>> environment = Environment(attribute=lambda reference: types.TIMESTAMP)
-    >>> a, b = ex.Attribute("a", ("ts",)), ex.Attribute("b", ("ts",))
-    >>> print(type_of(ex.Arithmetic("-", b, a), environment))
-    interval
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or all of them.
-    """
+    """The type of an expression."""
     inference = Inference(environment)
     found = inference.type_of(expression)
     errors.raise_all(inference.problems)
@@ -74,7 +52,7 @@ class Inference:
     """Infers types in one environment and collects what is wrong."""
 
     environment: Environment
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
 
     def condition(self, expression: ex.Expression) -> None:
         """Check that an expression is a condition, conjunct by conjunct."""
@@ -192,8 +170,8 @@ class Inference:
     def _column(self, node: ex.Name) -> DataType:
         if node.name not in self.environment.columns:
             hint = errors.did_you_mean(node.name, self.environment.columns, "columns")
-            self.problems.append(
-                errors.AmbiguousReferenceError(f"`{node.name}` is not a RETURN column.", where=node.where, hint=hint)
+            self.problems.add(
+                errors.AmbiguousReferenceError, f"`{node.name}` is not a RETURN column.", where=node.where, hint=hint
             )
         return self.environment.columns.get(node.name, types.NULL)
 
@@ -266,12 +244,11 @@ class Inference:
             return aggregate_type(node, self.type_of(node.argument))
         function = AGGREGATES.get(node.function)
         if function is None:
-            self.problems.append(
-                errors.UnknownFunctionError(
-                    f"There is no aggregate `{node.function}`.",
-                    where=node.where,
-                    hint=errors.did_you_mean(node.function, AGGREGATES, "aggregates"),
-                )
+            self.problems.add(
+                errors.UnknownFunctionError,
+                f"There is no aggregate `{node.function}`.",
+                where=node.where,
+                hint=errors.did_you_mean(node.function, AGGREGATES, "aggregates"),
             )
             return types.NULL
         if node.argument is None:

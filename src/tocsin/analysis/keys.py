@@ -16,7 +16,7 @@ from itertools import combinations, product
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import NoAlternativesError, alternatives
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.durations import table
+from tocsin.analysis.formatting import table
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
 
@@ -27,21 +27,11 @@ Equality = tuple[Member, Member]
 
 @dataclass(frozen=True)
 class KeyClass:
-    """Attributes that are equal in every match, wherever their variables are bound.
+    """Attributes that are equal in every match, wherever their variables are bound."""
 
-    Attributes
-    ----------
-    members
-        Variables and attributes, in order of appearance.
-    equalities
-        The pairs of members that are equal whenever both variables are bound.
-    covers_all
-        Whether it holds between all positive variables: one key for every join.
-    """
-
-    members: tuple[Member, ...]
-    equalities: frozenset[Equality]
-    covers_all: bool
+    members: tuple[Member, ...]  # variables and attributes, in order of appearance
+    equalities: frozenset[Equality]  # the pairs of members that are equal whenever both variables are bound
+    covers_all: bool  # whether it holds between all positive variables: one key for every join
 
     @property
     def pairs(self) -> frozenset[tuple[str, str]]:
@@ -55,36 +45,31 @@ class KeyClass:
 
 @dataclass(frozen=True)
 class Keys:
-    """The equalities of a query.
+    """The equalities of a query."""
 
-    Attributes
-    ----------
-    partition
-        The attributes of PARTITION BY and `[k]`, which hold for every variable, negated ones included.
-    classes
-        Equal attributes of positive variables, those that cover all variables first.
-    absent
-        For each negated variable: its attribute, and the positive one a blocking event must agree with.
-    """
-
+    # The attributes of PARTITION BY and `[k]`, which hold for every variable, negated ones included.
     partition: tuple[str, ...]
-    classes: tuple[KeyClass, ...]
+    classes: tuple[KeyClass, ...]  # equal attributes of positive variables, those that cover all variables first
+    # For each negated variable: its attribute, and the positive one a blocking event must agree with.
     absent: Mapping[str, tuple[tuple[Path, Member], ...]]
 
     def between(self, x: str, y: str) -> tuple[tuple[Path, Path], ...]:
-        """The attributes of x and y that are equal in every match that binds both.
-
-        Examples
-        --------
-        >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-        >>> same = ex.Comparison("=", ex.Attribute("a", ("user",)), ex.Attribute("b", ("account",)))
-        >>> keys(alg.Query(alg.Filter(alg.All((a, b)), same))).between("b", "a")
-        ((('account',), ('user',)),)
-        """
+        """The attributes of x and y that are equal in every match that binds both."""
         both_ways = [
             pair for each in self.classes for one, other in each.equalities for pair in ((one, other), (other, one))
         ]
         return tuple(sorted((one[1], other[1]) for one, other in both_ways if (one[0], other[0]) == (x, y)))
+
+    def shared_by(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
+        """The attributes that are equal, under one name, in both variables of each of these pairs."""
+        wanted = {frozenset(pair) for pair in pairs}
+        equal: dict[str, set[frozenset[str]]] = {}
+        for each in self.classes:
+            equal |= {path[0]: set() for _, path in each.members if len(path) == 1 and path[0] not in equal}
+            for one, other in each.equalities:
+                if one[1] == other[1] and len(one[1]) == 1:
+                    equal[one[1][0]].add(frozenset({one[0], other[0]}))
+        return [name for name, found in equal.items() if wanted <= found]
 
     def __str__(self) -> str:
         """A table: one line per key."""
@@ -101,23 +86,9 @@ class Keys:
 def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
     """Find the equalities of a query.
 
-    Parameters
-    ----------
-    query
-        The query.
-    schemas
-        The schemas of its event types; without them, attributes that are equated count as of one type.
-
-    Examples
-    --------
-    >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
-    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
-    >>> same = ex.And((ex.Comparison("=", k["a"], k["b"]), ex.Comparison("=", k["b"], k["c"])))
-    >>> print(keys(alg.Query(alg.Filter(alg.Sequence((a, b, c)), same))))
-    key              joins          from
-    a.k = b.k = c.k  all variables  WHERE
+    Without schemas, attributes that are equated count as of one type.
     """
-    equal = [pair for conjunct in _conditions(query.pattern) for pair in _equality(conjunct)]
+    equal = [pair for conjunct in query.conjuncts for pair in _equality(conjunct)]
     order = list(query.variables)
     bound = bound_together(query)
     kinds = query.variables
@@ -134,14 +105,6 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
         if any(equal_around(absence))
     }
     return Keys(query.partition.attributes, _classes(pairs, bound, order), absent)
-
-
-def _conditions(node: alg.Node) -> Iterator[ex.Expression]:
-    """The conjuncts that hold for the whole match."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
-        if isinstance(node, alg.Filter):
-            yield from ex.conjuncts(node.condition)
-        node = node.part
 
 
 def _equality(conjunct: ex.Expression) -> Iterator[Equality]:
@@ -166,8 +129,6 @@ def equal_around(around: alg.Around) -> Iterator[tuple[Path, Member]]:
 def common_keys(query: alg.Query, found: Keys) -> tuple[str, ...]:
     """The equalities that all events around a match share, absent and gathered ones too.
 
-    Examples
-    --------
     >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("n", ("k",)))
     >>> query = alg.Query(alg.Absent(alg.Event("A", "a"), "N", "n", same, (), ()))
     >>> common_keys(query, keys(query))

@@ -45,26 +45,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.absences import AbsentDistances, largest, plus
-from tocsin.analysis.durations import format_bound, table
+from tocsin.analysis.blockers import AbsentDistances, largest, plus
+from tocsin.analysis.formatting import format_bound, table
 from tocsin.analysis.temporal import Closure, Network
 from tocsin.language.ast import Skip
 
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """The lifetime of every variable, positive ones first.
+    """The lifetime of every variable, positive ones first."""
 
-    Attributes
-    ----------
-    us
-        Variable → microseconds; None when there is no bound.
-    negated
-        The variables under NOT.
-    """
-
-    us: Mapping[str, int | None]
-    negated: frozenset[str] = frozenset()
+    us: Mapping[str, int | None]  # variable → microseconds; None when there is no bound
+    negated: frozenset[str] = frozenset()  # the variables under NOT
 
     def __getitem__(self, variable: str) -> int | None:
         """The lifetime of one variable in microseconds."""
@@ -90,8 +82,6 @@ class Lifetimes:
 def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     """The longest time an event bound to each variable can still matter.
 
-    Examples
-    --------
     >>> from tocsin.analysis.temporal import network
     >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
     >>> query = alg.Query(alg.Within(alg.Sequence((a, b, c)), 10_000_000))

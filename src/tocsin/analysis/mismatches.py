@@ -1,4 +1,4 @@
-"""What to say of values that do not fit together, and what to do about it."""
+"""Errors for values that do not fit together, with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Declared arrival rates, exactly: `100`, `"100/s"`, `"1 per 10 seconds"`, `"10/ms spaced"`, `"9/s, 5/h per key"`.
+"""Arrival curves: how many events may come within a time, of declared and of emitted types.
+
+A curve gives, for a length of time, the largest number of events whose time stamps lie in a closed interval of that
+length. A declared `Rate` is one: `100`, `"100/s"`, `"1 per 10 seconds"`, `"10/ms spaced"`, `"9/s, 5/h per key"`. Those
+of emitted events are put together from the curves of what their rule reads. All of them are exact: a bound that is
+computed from true curves is true.
 
 A rate of n per u is a hard limit (LRP, definition 2), under one of two models of how events come (digest, ERR-8):
 
@@ -17,12 +22,98 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 from tocsin import errors
 from tocsin.algebra.units import Unit
-from tocsin.analysis.arrivals import Arrivals, Copies, Least
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.formatting import format_us
 from tocsin.language.durations import MICROSECONDS
+
+
+def as_float(rate: Fraction) -> float:
+    """A rate for people and tools; the rate of matches of many variables may be beyond all floats."""
+    return float(min(rate, Fraction(10) ** 300))
+
+
+class Arrivals(Protocol):
+    """The most events of a type within any time."""
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        ...
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        ...
+
+
+class _Composed:
+    @property
+    def per_second(self) -> Fraction:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Events per second in the long run, to six digits."""
+        return f"{as_float(self.per_second):.6g}/s"
+
+
+@dataclass(frozen=True)
+class Copies(_Composed):
+    """`times` events for each event of another kind, up to `spread_us` apart from each other.
+
+    >>> from tocsin.analysis.rates import parse_rate
+    >>> Copies(parse_rate("2/s"), 3).within(0), Copies(parse_rate("2/s"), 3, spread_us=1_000_000).within(0)
+    (6, 12)
+    """
+
+    of: Arrivals
+    times: int
+    spread_us: int = 0
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        return self.of.per_second * self.times
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        return self.times * self.of.within(us + self.spread_us)
+
+
+@dataclass(frozen=True)
+class Together(_Composed):
+    """The events of several kinds."""
+
+    parts: tuple[Arrivals, ...]
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        return sum((part.per_second for part in self.parts), Fraction(0))
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        return sum(part.within(us) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Least(_Composed):
+    """Several bounds that all hold."""
+
+    choices: tuple[Arrivals, ...]
+
+    @property
+    def per_second(self) -> Fraction:
+        """The most events per second in the long run."""
+        return min(choice.per_second for choice in self.choices)
+
+    def within(self, us: int) -> int:
+        """The most events in any closed interval of this length."""
+        return min(choice.within(us) for choice in self.choices)
+
+
+# --- declared rates -------------------------------------------------------------------------------
 
 SECOND_US = 1_000_000
 _RATE = re.compile(
@@ -34,33 +125,17 @@ _RATE = re.compile(
 
 @dataclass(frozen=True)
 class Rate:
-    """The largest number of events in a time: a hard limit, not an average.
+    """The largest number of events in a time: a hard limit, not an average."""
 
-    Attributes
-    ----------
-    per_second
-        Events per second.
-    is_per_key
-        Whether each key has this limit, and nothing is known of all together.
-    is_spaced
-        Whether events keep their distance; otherwise they may come in bursts.
-    stretch_us
-        The time in which the events of one burst come.
-    per_key
-        What else is known of each key, beside the limit for all together.
-    """
-
-    per_second: Fraction
-    is_per_key: bool = False
-    is_spaced: bool = False
-    stretch_us: Fraction = Fraction(SECOND_US)
-    per_key: Rate | None = None
+    per_second: Fraction  # events per second
+    is_per_key: bool = False  # whether each key has this limit, and nothing is known of all together
+    is_spaced: bool = False  # whether events keep their distance; otherwise they may come in bursts
+    stretch_us: Fraction = Fraction(SECOND_US)  # the time in which the events of one burst come
+    per_key: Rate | None = None  # what else is known of each key, beside the limit for all together
 
     def within(self, us: int) -> int:
         """The most events in any closed interval of this length.
 
-        Examples
-        --------
         >>> parse_rate("10/ms").within(14_000), parse_rate("10/ms spaced").within(14_000)
         (150, 141)
         >>> parse_rate("0.1/s").within(0), parse_rate("0.1/s").within(10_000_000)
@@ -79,8 +154,6 @@ class Rate:
     def counting(self, unit: Unit) -> Rate:
         """The rate where ticks of a unit take the place of microseconds.
 
-        Examples
-        --------
         >>> str(parse_rate("60/min").counting(Unit("ms")))
         '60 per 60 ms'
         """
@@ -90,11 +163,11 @@ class Rate:
 
     @property
     def of_key(self) -> Arrivals:
-        """What is known of the events of one key."""
+        """The curve of the events of one key."""
         return self if self.per_key is None else Least((self, self.per_key))
 
     def of_all(self, live_keys: int | None) -> Arrivals | None:
-        """What is known of all events together, given how many keys are live at once; None when nothing is."""
+        """The curve of all events together, given how many keys are live at once; None when it does not follow."""
         if self.is_per_key:
             return None if live_keys is None else Copies(self, live_keys)
         if self.per_key is not None and live_keys is not None:
@@ -104,8 +177,6 @@ class Rate:
     def __str__(self) -> str:
         """As it may be written.
 
-        Examples
-        --------
         >>> str(parse_rate("6 per minute")), str(parse_rate(2.5)), str(parse_rate("1 per 5 minutes spaced per key"))
         ('6/min', '2.5/s', '1 per 5 min spaced per key')
         """
@@ -121,15 +192,8 @@ class Rate:
 def parse_rate(rate: str | float | Fraction | Rate, event_type: str = "") -> Rate:
     """A declared rate; a number is events per second.
 
-    Examples
-    --------
     >>> parse_rate("1 per 10 seconds").per_second, parse_rate("5/h per key").is_per_key
     (Fraction(1, 10), True)
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is not a rate.
     """
     if isinstance(rate, Rate):
         return rate
@@ -174,20 +238,14 @@ def _limit(text: str) -> Rate | None:
 
 
 def parse_rates(rates: Mapping[str, str | float | Fraction | Rate] | None) -> dict[str, Rate]:
-    """The rate of each event type.
-
-    Raises
-    ------
-    InvalidOptionError
-        For the one that is not a rate, or all of them.
-    """
+    """The rate of each event type."""
     if rates is not None and not isinstance(rates, Mapping):
         raise errors.InvalidOptionError(
             f"`rates=` is a {type(rates).__name__}, not a mapping from event types to rates.",
             hint="write `rates={'Login': '100/s'}`.",
         )
     found: dict[str, Rate] = {}
-    problems: list[errors.TocsinError] = []
+    problems = errors.Problems()
     for event_type, rate in (rates or {}).items():
         try:
             found[event_type] = parse_rate(rate, event_type)

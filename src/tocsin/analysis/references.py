@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tocsin import errors
-from tocsin.analysis.variables import MOST_EVENTS, Variables, index_too_large
+from tocsin.analysis.names import MOST_EVENTS, Variables, index_too_large
 from tocsin.language import expressions as ex
 from tocsin.language.functions import call_problem
 
@@ -20,7 +20,7 @@ class References:
     """Resolves the expressions of one query."""
 
     variables: Variables
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
 
     def resolve(
         self,
@@ -31,12 +31,8 @@ class References:
     ) -> ex.Expression:
         """The expression with its names resolved.
 
-        Parameters
-        ----------
-        columns
-            RETURN columns that may be named (HAVING, GROUP BY).
-        whole_variables
-            Whether the expression may be a variable by itself (`RETURN a`).
+        `columns` are RETURN columns that may be named (HAVING, GROUP BY); with `whole_variables` the expression may be
+        a variable by itself (`RETURN a`).
         """
         if isinstance(expression, ex.Name | ex.Variable) and whole_variables and expression.name in self.variables:
             return ex.Variable(expression.name, where=expression.where)
@@ -60,12 +56,11 @@ class References:
                     self.problems.append(self.variables.unknown(node.variable, node.where))
                 return node
             case ex.SameValue():
-                self.problems.append(
-                    errors.MisplacedPartitionError(
-                        f"`[{', '.join(node.attributes)}]` must stand by itself between the top-level ANDs of WHERE.",
-                        where=node.where,
-                        hint="it splits the query into one stream per value; to compare two events write `a.k = b.k`.",
-                    )
+                self.problems.add(
+                    errors.MisplacedPartitionError,
+                    f"`[{', '.join(node.attributes)}]` must stand by itself between the top-level ANDs of WHERE.",
+                    where=node.where,
+                    hint="it splits the query into one stream per value; to compare two events write `a.k = b.k`.",
                 )
                 return node
             case ex.Literal() | ex.Interval():
@@ -82,24 +77,22 @@ class References:
         value = node.microseconds if isinstance(node, ex.Interval) else node.value
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             what = "interval" if isinstance(node, ex.Interval) else "number"
-            self.problems.append(
-                errors.LiteralOutOfRangeError(
-                    f"The {what} does not fit into 64 bits.",
-                    where=node.where,
-                    hint="an interval may be some 292,000 years long."
-                    if what == "interval"
-                    else "write it with a decimal point: then it is a double.",
-                )
+            self.problems.add(
+                errors.LiteralOutOfRangeError,
+                f"The {what} does not fit into 64 bits.",
+                where=node.where,
+                hint="an interval may be some 292,000 years long."
+                if what == "interval"
+                else "write it with a decimal point: then it is a double.",
             )
 
     def _resolve_aggregate(self, node: ex.Aggregate, *, inside_aggregate: bool) -> ex.Expression:
         if inside_aggregate:
-            self.problems.append(
-                errors.AggregateNotAllowedError(
-                    f"`{node.function.upper()}` stands inside another aggregate.",
-                    where=node.where,
-                    hint="aggregate once; a condition may compare two aggregates side by side.",
-                )
+            self.problems.add(
+                errors.AggregateNotAllowedError,
+                f"`{node.function.upper()}` stands inside another aggregate.",
+                where=node.where,
+                hint="aggregate once; a condition may compare two aggregates side by side.",
             )
             return node
         argument = node.argument
@@ -112,57 +105,52 @@ class References:
             if is_unknown and needs_attribute and errors.nearest(argument.name, self.variables.names) is None:
                 iterated = [each for each in self.variables.positive if self.variables.is_iterated(each)]
                 owner = next(iter((*iterated, *self.variables.positive)), "b")
-                self.problems.append(
-                    errors.WrongArgumentsError(
-                        f"`{argument.name}` does not say whose attribute it is.",
-                        where=argument.where,
-                        hint=f"name the variable: `{name}({owner}.{argument.name})`.",
-                    )
+                self.problems.add(
+                    errors.WrongArgumentsError,
+                    f"`{argument.name}` does not say whose attribute it is.",
+                    where=argument.where,
+                    hint=f"name the variable: `{name}({owner}.{argument.name})`.",
                 )
                 needs_attribute = False
             elif is_unknown:
                 self.problems.append(self.variables.unknown(argument.name, argument.where))
             argument = ex.Variable(argument.name, where=argument.where)
             if needs_attribute:
-                self.problems.append(
-                    errors.WrongArgumentsError(
-                        f"`{name}` needs an attribute of `{argument.name}`.",
-                        where=node.where,
-                        hint=f"write `{name}({argument.name}.attribute)`; only COUNT takes a whole variable.",
-                    )
+                self.problems.add(
+                    errors.WrongArgumentsError,
+                    f"`{name}` needs an attribute of `{argument.name}`.",
+                    where=node.where,
+                    hint=f"write `{name}({argument.name}.attribute)`; only COUNT takes a whole variable.",
                 )
         else:
             argument = self._resolve(argument, {}, inside_aggregate=True)
             self._check_argument(node, argument)
         negated = [name for name in ex.variables_in(argument) if name in self.variables.negated]
         if negated:
-            self.problems.append(
-                errors.AggregateNotAllowedError(
-                    f"`{negated[0]}` is negated: there is no bag of its events to aggregate.",
-                    where=node.where,
-                    hint="a condition on a negated variable speaks of one event that must not be there.",
-                )
+            self.problems.add(
+                errors.AggregateNotAllowedError,
+                f"`{negated[0]}` is negated: there is no bag of its events to aggregate.",
+                where=node.where,
+                hint="a condition on a negated variable speaks of one event that must not be there.",
             )
         return replace(node, argument=argument)
 
     def _check_argument(self, node: ex.Aggregate, argument: ex.Expression) -> None:
         name = node.function.upper()
         if len(ex.variables_in(argument)) != 1:
-            self.problems.append(
-                errors.WrongArgumentsError(
-                    f"The argument of `{name}` must speak of exactly one variable.",
-                    where=node.where,
-                    hint=f"an aggregate runs over the events of one variable, as in `{name}(b.x)`.",
-                )
+            self.problems.add(
+                errors.WrongArgumentsError,
+                f"The argument of `{name}` must speak of exactly one variable.",
+                where=node.where,
+                hint=f"an aggregate runs over the events of one variable, as in `{name}(b.x)`.",
             )
         for inner in argument.walk():
             if isinstance(inner, ex.Attribute) and inner.index is not ex.Each.PLAIN:
-                self.problems.append(
-                    errors.InvalidIndexError(
-                        f"`{name}` runs over all events of `{inner.variable}`: an index has no place in it.",
-                        where=inner.where or node.where,
-                        hint=f"write `{name}({inner.variable}.{inner.name})`.",
-                    )
+                self.problems.add(
+                    errors.InvalidIndexError,
+                    f"`{name}` runs over all events of `{inner.variable}`: an index has no place in it.",
+                    where=inner.where or node.where,
+                    hint=f"write `{name}({inner.variable}.{inner.name})`.",
                 )
 
     def _refuse_bare_name(self, node: ex.Name | ex.Variable, columns: Mapping[str, ex.Expression]) -> None:
@@ -175,7 +163,7 @@ class References:
             hint = (f"did you mean the column `{near}`? " if near else "") + (
                 f"write `variable.attribute`, as in `{single}.{node.name}`."
             )
-        self.problems.append(errors.AmbiguousReferenceError(message, where=node.where, hint=hint))
+        self.problems.add(errors.AmbiguousReferenceError, message, where=node.where, hint=hint)
 
     def _check_indices(self, expression: ex.Expression) -> None:
         for node in expression.walk():
@@ -193,14 +181,13 @@ class References:
             variable, letter = node.variable, node.index.letter
             first = letters.setdefault(variable, letter)
             if letter != first:
-                self.problems.append(
-                    errors.InvalidIndexError(
-                        f"`{variable}[{letter}]` and `{variable}[{first}]` are two indices of one variable: in one "
-                        f"condition all references to `{variable}` share one.",
-                        where=node.where,
-                        hint=f"compare neighbors with `{variable}[{first}]` and `{variable}[{first}-1]`, or all events "
-                        f"by an aggregate, as in `MAX({variable}.{node.name})`.",
-                    )
+                self.problems.add(
+                    errors.InvalidIndexError,
+                    f"`{variable}[{letter}]` and `{variable}[{first}]` are two indices of one variable: in one "
+                    f"condition all references to `{variable}` share one.",
+                    where=node.where,
+                    hint=f"compare neighbors with `{variable}[{first}]` and `{variable}[{first}-1]`, or all events "
+                    f"by an aggregate, as in `MAX({variable}.{node.name})`.",
                 )
                 return
 
@@ -208,30 +195,27 @@ class References:
         variable, iterated = node.variable, self.variables.is_iterated(node.variable)
         match node.index:
             case ex.Each.NEXT if not iterated:
-                self.problems.append(
-                    errors.NextOfSingleError(
-                        f"`NEXT({variable})` needs an iterated variable, and `{variable}` holds one event.",
-                        where=node.where,
-                        hint=f"NEXT is the next event of a bag: iterate `{variable}`, or compare two variables.",
-                    )
+                self.problems.add(
+                    errors.NextOfSingleError,
+                    f"`NEXT({variable})` needs an iterated variable, and `{variable}` holds one event.",
+                    where=node.where,
+                    hint=f"NEXT is the next event of a bag: iterate `{variable}`, or compare two variables.",
                 )
             case ex.Fixed(number) if number < 1:
-                self.problems.append(
-                    errors.InvalidIndexError(
-                        f"`{variable}[{number}]` does not exist: indices count from 1.",
-                        where=node.where,
-                        hint=f"the first event is `{variable}[1]` or `{variable}[first]`, the last `{variable}[last]`.",
-                    )
+                self.problems.add(
+                    errors.InvalidIndexError,
+                    f"`{variable}[{number}]` does not exist: indices count from 1.",
+                    where=node.where,
+                    hint=f"the first event is `{variable}[1]` or `{variable}[first]`, the last `{variable}[last]`.",
                 )
             case ex.Fixed(number) | ex.Running(_, number) if abs(number) > MOST_EVENTS:
                 self.problems.append(index_too_large(node))
             case ex.Running(letter) if not iterated:
-                self.problems.append(
-                    errors.InvalidIndexError(
-                        f"`{variable}[{letter}]` has a running index, and `{variable}` holds one event.",
-                        where=node.where,
-                        hint=f"write `{variable}.{node.name}`.",
-                    )
+                self.problems.add(
+                    errors.InvalidIndexError,
+                    f"`{variable}[{letter}]` has a running index, and `{variable}` holds one event.",
+                    where=node.where,
+                    hint=f"write `{variable}.{node.name}`.",
                 )
             case _:
                 pass  # a valid index

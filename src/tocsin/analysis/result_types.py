@@ -45,8 +45,6 @@ def is_column(node: ex.Aggregate) -> bool:
 def accepts(wanted: Takes, given: DataType) -> bool:
     """Whether a parameter takes a value of a type.
 
-    Examples
-    --------
     >>> [accepts(wanted, types.DOUBLE) for wanted in (Takes.NUMBER, Takes.STRING, Takes.ANYTHING)]
     [True, False, True]
     """
@@ -70,7 +68,7 @@ def accepts(wanted: Takes, given: DataType) -> bool:
 
 
 def result_type(gives: Gives, found: list[DataType]) -> DataType:
-    """What a function gives for arguments of these types."""
+    """The type of the result of a function with arguments of these types."""
     match gives:
         case Gives.INTEGER:
             return types.INTEGER
@@ -109,8 +107,6 @@ def arithmetic_type(op: str, left: DataType, right: DataType) -> DataType | None
     A day counts as its first instant in UTC. An interval written in the query counts microseconds beside a
     number; a difference of time stamps does not, where it is more likely that a unit was forgotten.
 
-    Examples
-    --------
     >>> print(arithmetic_type("+", types.TIMESTAMP, types.INTERVAL))
     timestamp
     >>> print(arithmetic_type("-", types.INTEGER, types.WRITTEN_INTERVAL))

@@ -1,57 +1,48 @@
 """Binding: a query meets the schemas of its event types, and every problem is shown at once.
 
-`bind` checks that every event type of the pattern has a schema, that every attribute is there (`holdings`), that the
-partition's attributes are in every type, negated ones included, and that every condition and column has a type. What
-comes out knows the types of the result's columns.
+`bind` checks that every event type of the pattern has a schema, that every attribute is there (`variable_schemas`),
+that the attributes of the partition are in every type, negated ones included, and that every condition and column has a
+type. The `BoundQuery` has the types of the columns of the result.
+
+Integer times of inputs are read in the unit that the user names, or in microseconds with a warning (R42).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
+from tocsin.algebra.units import Unit, check_unit, has_durations
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.holdings import Binder, Held, differing
 from tocsin.analysis.inference import Environment, Inference
+from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType, Kind, column_type, common_type
+from tocsin.analysis.variable_schemas import Binder, VariableSchemas, differing
 from tocsin.language import expressions as ex
-from tocsin.source import CallSite, Place, Where
+from tocsin.source import Where
 
 TIME_KINDS = (Kind.TIMESTAMP, Kind.INTEGER)
+Schemas = Mapping[str, Mapping[str, str | DataType]]  # event type → attribute → its type, or Spark's name of it
 
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A query whose types are known.
-
-    Attributes
-    ----------
-    query
-        The query.
-    schemas
-        The event types of the pattern.
-    time
-        The time attribute of each of them.
-    time_type
-        Its type: a timestamp or an integer.
-    columns
-        What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per
-        variable.
-    held
-        What the events of each variable look like: their types, and what PROJECT and AGG leave and make.
-    """
+    """A query whose types are known."""
 
     query: alg.Query
-    schemas: Mapping[str, Schema]
-    time: Mapping[str, str]
-    time_type: DataType
+    schemas: Mapping[str, Schema]  # the event types of the pattern
+    time: Mapping[str, str]  # the time attribute of each of them
+    time_type: DataType  # its type: a timestamp or an integer
+    # What the result holds beside `match_id`, `start` and `end`: the RETURN columns, or one column per variable.
     columns: tuple[tuple[str, DataType], ...]
-    held: Held = field(default_factory=dict)
+    # What the events of each variable look like: their types, and what PROJECT and AGG leave and make.
+    held: VariableSchemas = field(default_factory=dict)
 
     @property
     def has_integer_time(self) -> bool:
@@ -59,88 +50,38 @@ class BoundQuery:
         return self.time_type.kind is Kind.INTEGER
 
 
-def rebound(
-    bound: BoundQuery, query: alg.Query, more: Mapping[str, Mapping[str, str | DataType]] | None = None
-) -> BoundQuery:
+def rebound(bound: BoundQuery, query: alg.Query, more: Schemas | None = None) -> BoundQuery:
     """Another query over the same events, such as one with another RETURN; `more` are attributes added to them."""
     schemas = {name: {**schema.attributes, **(more or {}).get(name, {})} for name, schema in bound.schemas.items()}
     return bind(query, schemas, time=dict(bound.time))
 
 
-def bind(
-    query: alg.Query,
-    schemas: Mapping[str, Mapping[str, str | DataType]],
-    *,
-    time: str | Mapping[str, str] = "ts",
-) -> BoundQuery:
+def bind(query: alg.Query, schemas: Schemas, *, time: str | Mapping[str, str] = "ts") -> BoundQuery:
     """Check a query against the schemas of its event types.
 
-    Parameters
-    ----------
-    query
-        The query.
-    schemas
-        Event type → attribute → Spark's name of its type.
-    time
-        The time attribute, or that of each event type.
-
-    Raises
-    ------
-    QueryBindingError, PlanError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
-
-    Examples
-    --------
-    >>> a = alg.Event("A", "a")
-    >>> query = alg.Query(a, returns=(alg.Returned("x", ex.Attribute("a", ("x",))),))
-    >>> [(name, str(found)) for name, found in bind(query, {"A": {"ts": "timestamp", "x": "int"}}).columns]
-    [('x', 'bigint')]
+    `time` is the time attribute, or that of each event type.
     """
     binder = _Binder(query, schemas, time)
     bound = binder.bound()
-    errors.raise_all(in_order(binder.problems))
+    errors.raise_all(binder.problems.in_order())
     return bound
 
 
 def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list[DataType]:
-    """The exact types of values that are computed for each match of a bound query.
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or a `QueryErrors` with all of them.
-    """
+    """The exact types of values that are computed for each match of a bound query."""
     binder = _Binder.of(bound)
     inference = binder._inference()
     found = [binder._returned(expression, inference) for expression in expressions]
-    errors.raise_all(in_order(binder.problems))
+    errors.raise_all(binder.problems.in_order())
     return found
-
-
-def in_order(problems: Iterable[errors.TocsinError]) -> list[errors.TocsinError]:
-    """Each problem once, by its place in the text; those without a place come last."""
-
-    def key(problem: errors.TocsinError) -> tuple[int, str, int]:
-        match problem.where:
-            case Place() as place:
-                return 0, "", place.start
-            case CallSite() as site:
-                return 1, site.file, site.line
-            case None:
-                return 2, "", 0
-            case _:
-                assert_never(problem.where)
-
-    distinct = {(problem.condition, problem.message, problem.where): problem for problem in problems}
-    return sorted(distinct.values(), key=key)
 
 
 @dataclass
 class _Binder:
     query: alg.Query
-    given: Mapping[str, Mapping[str, str | DataType]]
+    given: Schemas
     time: str | Mapping[str, str]
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
 
     @staticmethod
     def of(bound: BoundQuery) -> _Binder:
@@ -182,18 +123,17 @@ class _Binder:
             except errors.InvalidOptionError as problem:
                 self.problems.append(problem)
             return
-        self.problems.append(
-            errors.UnknownEventTypeError(
-                f"There is no event type `{name}`.",
-                where=self.places.get(name),
-                hint=errors.did_you_mean(name, self.given, "event types"),
-            )
+        self.problems.add(
+            errors.UnknownEventTypeError,
+            f"There is no event type `{name}`.",
+            where=self.places.get(name),
+            hint=errors.did_you_mean(name, self.given, "event types"),
         )
 
     # --- attributes ---
 
     def _environment(self, absence: alg.Around | None = None) -> Environment:
-        """What names mean in a condition; that of an absence knows its negated variable too."""
+        """The meaning of names in a condition; in that of an absence, of its negated variable too."""
         held = dict(self.held)
         if absence is not None:
             held[absence.variable] = tuple(schema for schema in self.schemas.values() if schema.type == absence.type)
@@ -218,31 +158,28 @@ class _Binder:
         for schema in self.schemas.values():
             name = self.time if isinstance(self.time, str) else self.time.get(schema.type)
             if name is None or name not in schema.attributes:
-                self.problems.append(
-                    errors.MissingColumnError(
-                        f"Event type `{schema.type}` has no time attribute"
-                        + (f" `{name}`." if name is not None else " named in `time`."),
-                        hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
-                        + " Choose one with `time=`.",
-                    )
+                self.problems.add(
+                    errors.MissingColumnError,
+                    f"Event type `{schema.type}` has no time attribute"
+                    + (f" `{name}`." if name is not None else " named in `time`."),
+                    hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
+                    + " Choose one with `time=`.",
                 )
                 continue
             names[schema.type], given = name, schema.attributes[name]
             if given.kind in TIME_KINDS:
                 found[schema.type] = given
                 continue
-            self.problems.append(
-                errors.TimeTypeError(
-                    f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
-                    hint="it must be a timestamp, or an integer in microseconds.",
-                )
+            self.problems.add(
+                errors.TimeTypeError,
+                f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
+                hint="it must be a timestamp, or an integer in microseconds.",
             )
         if len({given.kind for given in found.values()}) > 1:
-            self.problems.append(
-                errors.TimeTypeError(
-                    f"The time attribute is {differing(found)}.",
-                    hint="convert one of them, so that all event types tell time in the same way.",
-                )
+            self.problems.add(
+                errors.TimeTypeError,
+                f"The time attribute is {differing(found)}.",
+                hint="convert one of them, so that all event types tell time in the same way.",
             )
         return names, next(iter(found.values()), types.TIMESTAMP)
 
@@ -253,21 +190,18 @@ class _Binder:
                 if attribute in schema.attributes:
                     found[schema.type] = schema.attributes[attribute]
                     continue
-                self.problems.append(
-                    errors.UnknownAttributeError(
-                        f"Event type `{schema.type}` has no attribute `{attribute}`, "
-                        "by which the query is partitioned.",
-                        where=self.places.get(schema.type),
-                        hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
-                    )
+                self.problems.add(
+                    errors.UnknownAttributeError,
+                    f"Event type `{schema.type}` has no attribute `{attribute}`, by which the query is partitioned.",
+                    where=self.places.get(schema.type),
+                    hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
                 )
             common = common_type(found.values())
             if common is None or not common.is_ordered:
-                self.problems.append(
-                    errors.TypeMismatchError(
-                        f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
-                        hint="a partition needs single values that can be compared across all event types.",
-                    )
+                self.problems.add(
+                    errors.TypeMismatchError,
+                    f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
+                    hint="a partition needs single values that can be compared across all event types.",
                 )
 
     # --- expressions ---
@@ -293,12 +227,11 @@ class _Binder:
         for key in self.query.group_by:
             found = inference.type_of(key.expression)
             if not found.is_ordered:
-                self.problems.append(
-                    errors.TypeMismatchError(
-                        f"GROUP BY `{key.name}` is {found.describe()}.",
-                        where=key.expression.where,
-                        hint="group by single values that can be compared.",
-                    )
+                self.problems.add(
+                    errors.TypeMismatchError,
+                    f"GROUP BY `{key.name}` is {found.describe()}.",
+                    where=key.expression.where,
+                    hint="group by single values that can be compared.",
                 )
         if self.query.having is not None:
             environment = self._environment()
@@ -328,3 +261,66 @@ def _places(pattern: alg.Node) -> dict[str, Where]:
         if isinstance(node, alg.Event | alg.NextOf | alg.Around) and node.type is not None:
             places.setdefault(node.type, node.where)
     return places
+
+
+# --- the clock -----------------------------------------------------------------------------------
+
+TIMES = (Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
+
+
+def unit_of(
+    time_unit: str | None,
+    schemas: Schemas,
+    times: Mapping[str, str],
+    queries: Iterable[alg.Query],
+    *,
+    warns: bool = True,
+) -> Unit:
+    """The unit in which the queries' durations are to count.
+
+    `time_unit` is the choice of the user. Without a duration in any query no unit matters.
+    """
+    check_unit(time_unit)
+    kinds = {
+        name: {column: (from_spark_name(one) if isinstance(one, str) else one).kind for column, one in schema.items()}
+        for name, schema in schemas.items()
+    }
+    clocks = {times[name]: known[times[name]] for name, known in kinds.items() if times.get(name) in known}
+    is_timestamp = [name for name, kind in clocks.items() if kind is Kind.TIMESTAMP]
+    if time_unit is not None and is_timestamp:
+        raise errors.InvalidOptionError(
+            f'`time_unit="{time_unit}"` is for integer times, and the time column `{is_timestamp[0]}` is a timestamp.',
+            hint="leave out `time_unit=`: a timestamp has its unit.",
+        )
+    is_integer = [name for name, kind in clocks.items() if kind is Kind.INTEGER]
+    if time_unit is None and warns and is_integer and has_durations(*queries):
+        _warn(is_integer[0])
+    others = {name for known in kinds.values() for name, kind in known.items() if kind in TIMES}
+    return Unit(time_unit or "us", others)
+
+
+def check_clock(
+    time_unit: str | None,
+    schemas: Schemas,
+    time: str | Mapping[str, str],
+    queries: Sequence[alg.Query],
+) -> None:
+    """Refuse a unit that the schemas or the durations do not allow."""
+    times = dict.fromkeys(schemas, time) if isinstance(time, str) else time
+    unit = unit_of(time_unit, schemas, times, queries, warns=False)
+    for query in queries:
+        unit.query(query)
+
+
+def _warn(column: str) -> None:
+    level, frame = 3, sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tocsin."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        errors.TocsinWarning(
+            "TIME_UNIT_ASSUMED",
+            f"The time column `{column}` holds integers, which are read as microseconds.",
+            hint='say what they count: `time_unit="us"`, or "s", "ms" or "ns".',
+        ),
+        stacklevel=level,
+    )

@@ -34,12 +34,11 @@ from decimal import Decimal
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.absences import largest
-from tocsin.analysis.arrivals import Arrivals, as_float
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.durations import format_bound, format_us, table
+from tocsin.analysis.blockers import largest
+from tocsin.analysis.formatting import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
-from tocsin.analysis.rates import Rate
+from tocsin.analysis.rates import Arrivals, Rate, as_float
 from tocsin.language.ast import Selection
 
 EVENT_BYTES = 16
@@ -48,29 +47,20 @@ BETWEEN = "(between)"  # no name of a variable
 
 @dataclass(frozen=True)
 class Store:
-    """The events of one type that are kept for one variable.
-
-    Attributes
-    ----------
-    kept_us
-        The length of time that they are from; None when the lifetime has no bound.
-    events, bytes
-        The most it can hold; None when the rate is not declared, the lifetime has no bound, or a rate per key
-        comes without the number of keys.
-    events_per_key
-        The most it can hold of one key; None when the query has no key.
-    """
+    """The events of one type that are kept for one variable."""
 
     variable: str
     event_type: str
     is_negated: bool
     lifetime_us: int | None
-    kept_us: int | None
+    kept_us: int | None  # the length of time that they are from; None when the lifetime has no bound
     rate: Arrivals | None
     event_bytes: int | None
+    # `events`, `bytes`: the most it can hold; None when the rate is not declared, the lifetime has no bound, or a rate
+    # per key comes without the number of keys.
     events: int | None
     bytes: int | None
-    events_per_key: int | None = None
+    events_per_key: int | None = None  # the most it can hold of one key; None when the query has no key
 
     @property
     def name(self) -> str:
@@ -112,20 +102,11 @@ def shared(stores: Iterable[Store]) -> tuple[Store, ...]:
 
 @dataclass(frozen=True)
 class SizeReport:
-    """The stores of a query and what they can hold together.
+    """The stores of a query and what they can hold together."""
 
-    Attributes
-    ----------
-    stores
-        One per variable and event type.
-    lateness_us
-        How far the watermark lags behind.
-    key
-        The attributes by which the query is partitioned, or an equality that all its events share.
-    """
-
-    stores: tuple[Store, ...]
-    lateness_us: int = 0
+    stores: tuple[Store, ...]  # one per variable and event type
+    lateness_us: int = 0  # how far the watermark lags behind
+    # The attributes by which the query is partitioned, or an equality that all its events share.
     key: tuple[str, ...] = ()
 
     @property
@@ -201,38 +182,10 @@ def size_report(
 ) -> SizeReport:
     """The largest size of every store.
 
-    Parameters
-    ----------
-    query
-        The query.
-    lifetimes
-        How long the events of each variable matter.
-    rates
-        Event type → what is known of its arrivals: `parse_rates` reads what users declare.
-    schemas
-        The schemas, for the bytes.
-    lateness_us
-        How far the watermark lags behind the newest event.
-    live_keys
-        The largest number of keys within the longest time that events are kept, for rates per key.
-    ahead_us
-        Event type → how far its events may lie in the future, when they are emitted.
-    least_us
-        How long the engine keeps any event, also one that matters for less: an automaton keeps all for the window.
-    key
-        What its events have in common; by default the attributes of PARTITION BY.
-
-    Examples
-    --------
-    >>> from tocsin.analysis.lifetimes import lifetimes
-    >>> from tocsin.analysis.rates import parse_rates
-    >>> from tocsin.analysis.temporal import network
-    >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
-    >>> print(size_report(query, lifetimes(query, network(query)), parse_rates({"A": "100/s"})))
-    store  type  rate          lifetime    events   bytes
-    a      A     100/s         9.999999 s  1 000    unknown
-    b      B     not declared  0 s         unknown  unknown
-    total                                  unknown  unknown
+    `lateness_us` is how far the watermark lags behind the newest event; `live_keys` the largest number of keys within
+    the longest time that events are kept, for rates per key; `ahead_us` how far the emitted events of a type may lie in
+    the future; `least_us` how long the engine keeps any event, also one that matters for less (an automaton keeps all
+    for the window); `key` what its events have in common, by default the attributes of PARTITION BY.
     """
     common = query.partition.attributes if key is None else key
     lives = dict(lifetimes.us)
@@ -282,8 +235,6 @@ def counts_positions(query: alg.Query) -> bool:
 def event_bytes(schema: Schema) -> int:
     """About how many bytes an event of a type takes.
 
-    Examples
-    --------
     >>> event_bytes(Schema.of("A", {"ts": "timestamp", "user": "string", "amount": "double"}))
     64
     """
@@ -293,8 +244,6 @@ def event_bytes(schema: Schema) -> int:
 def total(parts: Iterable[int | None]) -> int | None:
     """The sum, when all parts are known.
 
-    Examples
-    --------
     >>> total([1, 2]), total([1, None]) is None
     (3, True)
     """
@@ -306,8 +255,6 @@ def total(parts: Iterable[int | None]) -> int | None:
 def format_count(number: int | None) -> str:
     """A number of events for people.
 
-    Examples
-    --------
     >>> format_count(91_000), format_count(262_290_837_313), format_count(None)
     ('91 000', '2.62e+11', 'unknown')
     """
@@ -319,8 +266,6 @@ def format_count(number: int | None) -> str:
 def format_bytes(number: int | None) -> str:
     """A size for people.
 
-    Examples
-    --------
     >>> format_bytes(1_500), format_bytes(2_300_000), format_bytes(None)
     ('1.5 kB', '2.3 MB', 'unknown')
     """

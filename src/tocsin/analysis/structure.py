@@ -10,7 +10,7 @@ from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.variables import MOST_ABSENCES, MOST_EVENTS
+from tocsin.analysis.names import MOST_ABSENCES, MOST_EVENTS
 from tocsin.language import ast
 from tocsin.source import Where
 
@@ -22,7 +22,7 @@ class Structure:
     """Builds the nodes of one pattern and collects what is wrong with it."""
 
     window_us: int | None
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
     absences: int = 0
 
     def node(self, element: ast.Element, *, iterated: bool = False) -> alg.Node | None:
@@ -114,12 +114,11 @@ class Structure:
             )
             return None
         if self.window_us is None and (may_lead or may_trail):
-            self.problems.append(
-                errors.UnboundedAbsenceError(
-                    f"`NOT {event.type} {event.variable}` is at the edge of its SEQ, and no WITHIN closes it.",
-                    where=where,
-                    hint="add WITHIN: a leading NOT then looks back to `end - W`, a trailing one ahead to `start + W`.",
-                )
+            self.problems.add(
+                errors.UnboundedAbsenceError,
+                f"`NOT {event.type} {event.variable}` is at the edge of its SEQ, and no WITHIN closes it.",
+                where=where,
+                hint="add WITHIN: a leading NOT then looks back to `end - W`, a trailing one ahead to `start + W`.",
             )
             return None
         window = self.window_us or 0
@@ -159,33 +158,30 @@ class Structure:
             return node
         least, most = quantifier.least, quantifier.most
         if most == 0:
-            self.problems.append(
-                errors.EmptyPatternError(
-                    "An element repeated zero times binds no event.",
-                    where=quantifier.where or element.where,
-                    hint="leave it out, or write `{0,n}` or `*` for an element that may be missing.",
-                )
+            self.problems.add(
+                errors.EmptyPatternError,
+                "An element repeated zero times binds no event.",
+                where=quantifier.where or element.where,
+                hint="leave it out, or write `{0,n}` or `*` for an element that may be missing.",
             )
         elif most is not None and most < least:
-            self.problems.append(
-                errors.InvalidQuantifierError(
-                    f"No number of repetitions lies between {least} and {most}.",
-                    where=quantifier.where or element.where,
-                    hint="write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more.",
-                )
+            self.problems.add(
+                errors.InvalidQuantifierError,
+                f"No number of repetitions lies between {least} and {most}.",
+                where=quantifier.where or element.where,
+                hint="write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more.",
             )
         elif max(least, most or 0) > MOST_EVENTS:
-            self.problems.append(
-                errors.InvalidQuantifierError(
-                    f"An element may be repeated at most {MOST_EVENTS:,} times.",
-                    where=quantifier.where or element.where,
-                    hint="write a smaller number, or leave the upper bound out, as in `{2,}`.",
-                )
+            self.problems.add(
+                errors.InvalidQuantifierError,
+                f"An element may be repeated at most {MOST_EVENTS:,} times.",
+                where=quantifier.where or element.where,
+                hint="write a smaller number, or leave the upper bound out, as in `{2,}`.",
             )
         return alg.Repeat(node, least, most, where=element.where)
 
     def _refuse_negation(self, message: str, where: Where, hint: str) -> None:
-        self.problems.append(errors.NegationNotAllowedError(message, where=where, hint=hint))
+        self.problems.add(errors.NegationNotAllowedError, message, where=where, hint=hint)
 
 
 def flattened(element: ast.Composite) -> list[ast.Element]:

@@ -22,12 +22,19 @@ from itertools import islice
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
-from tocsin.analysis.absences import AbsentDistances, Bag, absent_distances, is_local, largest, plus
-from tocsin.analysis.closure import Edge, Reason, Upper, negative_cycle, without_implied
-from tocsin.analysis.contradictions import contradiction, contradictory_branch, never_bound
-from tocsin.analysis.distances import Clock, Difference, differences
-from tocsin.analysis.durations import format_bound, table
-from tocsin.analysis.precedence import always_before
+from tocsin.analysis.blockers import AbsentDistances, Bag, absent_distances, is_local, largest, plus
+from tocsin.analysis.bounds import Clock, Difference, always_before, differences
+from tocsin.analysis.closure import (
+    Edge,
+    Reason,
+    Upper,
+    contradiction,
+    contradictory_branch,
+    negative_cycle,
+    never_bound,
+    without_implied,
+)
+from tocsin.analysis.formatting import format_bound, table
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 
@@ -37,21 +44,11 @@ MOST_PAIRS = 500  # that a text shows
 
 @dataclass(frozen=True)
 class Closure:
-    """The distances of one alternative.
+    """The distances of one alternative."""
 
-    Attributes
-    ----------
-    alternative
-        What it binds, and the absences that guard it.
-    bag
-        Its variables and their closed bounds.
-    absent
-        Per absence, the distances of a blocking event.
-    """
-
-    alternative: Alternative
-    bag: Bag
-    absent: tuple[AbsentDistances, ...] = ()
+    alternative: Alternative  # what it binds, and the absences that guard it
+    bag: Bag  # its variables and their closed bounds
+    absent: tuple[AbsentDistances, ...] = ()  # per absence, the distances of a blocking event
     local: frozenset[alg.Around] = frozenset()
 
     @property
@@ -108,23 +105,13 @@ class Closure:
 
 @dataclass(frozen=True)
 class Network:
-    """The distances between the variables of a query.
+    """The distances between the variables of a query."""
 
-    Attributes
-    ----------
-    alternatives
-        One closure for each way to satisfy the pattern that some events can satisfy.
-    warnings
-        One for each way that none can.
-    is_exact
-        False when one coarser closure stands for all alternatives.
-    places, has_where
-        Where each variable is named in the pattern, and whether conditions could bound their distances: for messages.
-    """
-
-    alternatives: tuple[Closure, ...]
-    warnings: tuple[errors.TocsinWarning, ...] = ()
-    is_exact: bool = True
+    alternatives: tuple[Closure, ...]  # one closure for each way to satisfy the pattern that some events can satisfy
+    warnings: tuple[errors.TocsinWarning, ...] = ()  # one for each way that none can
+    is_exact: bool = True  # False when one coarser closure stands for all alternatives
+    # `places`, `has_where`: where each variable is named in the pattern, and whether conditions could bound their
+    # distances: for messages.
     places: Mapping[str, Where] = field(default_factory=dict, repr=False, compare=False)
     has_where: bool = True
     _by_alternative: dict[Alternative, Closure | None] = field(default_factory=dict, repr=False, compare=False)
@@ -134,10 +121,7 @@ class Network:
 
         In a coarser network every alternative has the same one.
 
-        Raises
-        ------
-        InternalError
-            For an alternative of another query: dropping it as contradictory would lose its matches.
+        Raises `InternalError` for an alternative of another query: dropping it as contradictory would lose its matches.
         """
         if not self.is_exact:
             return self.alternatives[0]
@@ -154,8 +138,6 @@ class Network:
         Either may be an absent variable. Nothing is known, `(None, None)`, of variables no match has
         together.
 
-        Examples
-        --------
         >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
         >>> network(alg.Query(alg.Within(alg.Sequence((a, b)), 10))).distance("a", "b")
         (1, 9)
@@ -181,13 +163,7 @@ class Network:
         return min(found)[2] if found else None
 
     def require_bounded(self) -> None:
-        """Refuse a pattern that no finite state can run on a stream (SEMANTICS §7, R37).
-
-        Raises
-        ------
-        UnboundedPatternError
-            Naming two variables without a largest distance.
-        """
+        """Refuse a pattern that no finite state can run on a stream (SEMANTICS §7, R37)."""
         pair = self.unbounded_pair()
         if pair is None:
             return
@@ -239,22 +215,11 @@ def _nearest_first(names: Sequence[str]) -> Iterator[tuple[int, int, tuple[str, 
 def network(query: alg.Query, time: str | Mapping[str, str] = "ts", *, integer_time: bool = False) -> Network:
     """Close the distances of a query.
 
-    Parameters
-    ----------
-    query
-        The query.
-    time
-        The name of the time attribute, or that of each event type.
-    integer_time
-        Whether it is an integer in microseconds; then integers in WHERE are lengths of time too.
+    `time` is the time attribute, or that of each event type. Where it is an integer in microseconds, integers in WHERE
+    are lengths of time too.
 
-    Raises
-    ------
-    ContradictoryDistancesError
-        When no events can satisfy any alternative.
+    Raises `ContradictoryDistancesError` when no events can satisfy any alternative.
 
-    Examples
-    --------
     >>> a, b, c = (alg.Event(name.upper(), name) for name in "abc")
     >>> print(network(alg.Query(alg.Within(alg.Sequence((a, b, c)), 10_000_000))))
     from  to  least  greatest
@@ -291,7 +256,7 @@ class _Builder:
         self.clock = clock
         conditions: list[ex.Expression] = []
         windows: list[alg.Within] = []
-        for node in _spine(query.pattern):
+        for node in alg.outermost(query.pattern):
             if isinstance(node, alg.Filter) and with_conditions:
                 conditions += ex.conjuncts(node.condition)
             elif isinstance(node, alg.Within):
@@ -390,10 +355,3 @@ class _Builder:
             if each.start in names and each.end in names
         ]
         return edges + [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in without_implied(before, sure)]
-
-
-def _spine(node: alg.Node) -> Iterator[alg.Node]:
-    """The nodes at the top whose conditions and windows hold for the whole match."""
-    while isinstance(node, alg.Filter | alg.Within | alg.Around | alg.Emit):
-        yield node
-        node = node.part

@@ -5,74 +5,44 @@ from __future__ import annotations
 import re
 
 from tocsin import errors
-from tocsin.analysis.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DECIMAL,
-    DOUBLE,
-    INTEGER,
-    INTERVAL,
-    LOCAL_TIMESTAMP,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    DataType,
-    Kind,
-    array_of,
-    decimal_of,
-    struct_of,
-)
+from tocsin.analysis import types
+from tocsin.analysis.types import DataType, Kind
 
 
 def _integer(width: int) -> DataType:
     return DataType(Kind.INTEGER, width_bytes=width)
 
 
-_REAL = DataType(Kind.DOUBLE, width_bytes=4)
+# Several names of one type stand in one row.
 SIMPLE: dict[str, DataType] = {
-    "boolean": BOOLEAN,
-    "tinyint": _integer(1),
-    "byte": _integer(1),
-    "smallint": _integer(2),
-    "short": _integer(2),
-    "int": _integer(4),
-    "integer": _integer(4),
-    "bigint": INTEGER,
-    "long": INTEGER,
-    "float": _REAL,
-    "real": _REAL,
-    "double": DOUBLE,
-    "decimal": DECIMAL,
-    "dec": DECIMAL,
-    "numeric": DECIMAL,
-    "string": STRING,
-    "char": STRING,
-    "varchar": STRING,
-    "timestamp": TIMESTAMP,
-    "timestamp_ltz": TIMESTAMP,
-    "timestamp_ntz": LOCAL_TIMESTAMP,
-    "date": DATE,
-    "binary": BINARY,
-    "void": NULL,
-    "null": NULL,
+    name: kind
+    for names, kind in {
+        "boolean": types.BOOLEAN,
+        "tinyint byte": _integer(1),
+        "smallint short": _integer(2),
+        "int integer": _integer(4),
+        "bigint long": types.INTEGER,
+        "float real": DataType(Kind.DOUBLE, width_bytes=4),
+        "double": types.DOUBLE,
+        "decimal dec numeric": types.DECIMAL,
+        "string char varchar": types.STRING,
+        "timestamp timestamp_ltz": types.TIMESTAMP,
+        "timestamp_ntz": types.LOCAL_TIMESTAMP,
+        "date": types.DATE,
+        "binary": types.BINARY,
+        "void null": types.NULL,
+    }.items()
+    for name in names.split()
 }
 
 
 def from_spark_name(text: str) -> DataType:
     """The type Spark calls so (`simpleString`, or as in DDL).
 
-    Examples
-    --------
     >>> from_spark_name("decimal(10,2)").kind, from_spark_name("timestamp_ntz").kind
     (<Kind.DECIMAL: 'a decimal'>, <Kind.TIMESTAMP: 'a timestamp'>)
     >>> from_spark_name("struct<lat:double,lon:double>").fields[0][0]
     'lat'
-
-    Raises
-    ------
-    InvalidOptionError
-        When the text is not the name of a type.
     """
     reader = _Reader(text)
     found = reader.type()
@@ -84,13 +54,6 @@ def from_spark_name(text: str) -> DataType:
 def given_type(text: str) -> DataType:
     """The type that a user's function or aggregate says it gives.
 
-    Raises
-    ------
-    InvalidOptionError
-        When the text is not the name of a type that values can be made of.
-
-    Examples
-    --------
     >>> given_type("doubel")
     Traceback (most recent call last):
     ...
@@ -138,17 +101,17 @@ class _Reader:
             self._take(_HEAD)  # `varchar(10) collate …`, `decimal(3,1) not null`
         word = head.partition(" ")[0]
         if word == "struct" and self._peek() == "<":
-            return struct_of(self._fields())
+            return types.struct_of(self._fields())
         if word in ("array", "map") and self._peek() == "<":
             inner = self._list()
             if word == "array" and len(inner) == 1:
-                return array_of(inner[0])
+                return types.array_of(inner[0])
         elif word in SIMPLE:
             digits = _DIGITS.fullmatch(arguments)
-            is_decimal = SIMPLE[word] is DECIMAL and digits is not None
-            return decimal_of(int(digits[1]), int(digits[2] or 0)) if is_decimal and digits else SIMPLE[word]
+            is_decimal = SIMPLE[word] is types.DECIMAL and digits is not None
+            return types.decimal_of(int(digits[1]), int(digits[2] or 0)) if is_decimal and digits else SIMPLE[word]
         elif _INTERVAL.fullmatch(head):
-            return INTERVAL
+            return types.INTERVAL
         elif not re.fullmatch(r"[\w ]+", head):
             raise self.refusal()
         return DataType(Kind.OTHER, text=self.text[start : self.at].strip(), width_bytes=64)

@@ -42,39 +42,20 @@ ORDERED = NUMBERS | TIMES | {Kind.BOOLEAN, Kind.STRING, Kind.INTERVAL, Kind.BINA
 
 @dataclass(frozen=True)
 class DataType:
-    """A type.
-
-    Attributes
-    ----------
-    kind
-        Its family.
-    fields
-        Of a struct: names and types.
-    element
-        Of an array.
-    text
-        Spark's name of a type that conditions cannot look into.
-    width_bytes
-        How much memory a value takes, about.
-    is_written
-        Of an interval: written in the query (`5 SECONDS`), not a difference of timestamps; beside a number
-        it counts microseconds.
-    digits
-        Of a decimal: how many digits it has in all, and how many behind the point; None where they are not known.
-    is_local
-        Of a timestamp: whether it has no time zone.
-    native, name
-        The engine's own type and its name; None for an inferred type.
-    """
+    """A type."""
 
     kind: Kind
-    fields: tuple[tuple[str, DataType], ...] = ()
-    element: DataType | None = None
-    text: str = ""
-    width_bytes: int = field(default=8, compare=False)
+    fields: tuple[tuple[str, DataType], ...] = ()  # of a struct: names and types
+    element: DataType | None = None  # of an array
+    text: str = ""  # Spark's name of a type that conditions cannot look into
+    width_bytes: int = field(default=8, compare=False)  # how much memory a value takes, about
+    # Of an interval: written in the query (`5 SECONDS`), not a difference of timestamps; beside a number it counts
+    # microseconds.
     is_written: bool = field(default=False, compare=False, repr=False)
+    # Of a decimal: how many digits it has in all, and how many behind the point; None where they are not known.
     digits: tuple[int, int] | None = field(default=None, compare=False, repr=False)
-    is_local: bool = field(default=False, compare=False, repr=False)
+    is_local: bool = field(default=False, compare=False, repr=False)  # of a timestamp: whether it has no time zone
+    # `native`, `name`: the engine's own type and its name; None for an inferred type.
     native: object = field(default=None, compare=False, repr=False)
     name: str | None = field(default=None, compare=False, repr=False)
 
@@ -106,8 +87,6 @@ class DataType:
     def is_exactly(self, other: DataType) -> bool:
         """Whether two types are equal in width, digits and zone too.
 
-        Examples
-        --------
         >>> from tocsin.analysis.type_names import from_spark_name
         >>> int_, bigint = from_spark_name("int"), from_spark_name("bigint")
         >>> int_ == bigint, int_.is_exactly(bigint)
@@ -122,8 +101,6 @@ class DataType:
     def widened(self) -> DataType:
         """The type that holds sums of these numbers; other types as they are.
 
-        Examples
-        --------
         >>> from tocsin.analysis.type_names import from_spark_name
         >>> from_spark_name("decimal(10,2)").widened.digits, from_spark_name("int").widened.width_bytes
         ((38, 2), 8)
@@ -164,8 +141,6 @@ class DataType:
     def describe(self) -> str:
         """The type in a sentence: "`a.x` is a string".
 
-        Examples
-        --------
         >>> from tocsin.analysis.type_names import from_spark_name
         >>> from_spark_name("bigint").describe(), from_spark_name("map<string,int>").describe()
         ('an integer', 'of type map<string,int>')
@@ -175,8 +150,6 @@ class DataType:
     def __str__(self) -> str:
         """A name in the manner of Spark's.
 
-        Examples
-        --------
         >>> from tocsin.analysis.type_names import from_spark_name
         >>> print(from_spark_name("struct<lat:double,tags:array<varchar(9)>>"))
         struct<lat:double,tags:array<string>>
@@ -236,8 +209,6 @@ def can_compare(one: DataType, other: DataType) -> bool:
     A number compares with a number, a time stamp with a day; an interval written in the query counts
     microseconds beside a number. Structs, arrays and maps compare with nothing.
 
-    Examples
-    --------
     >>> can_compare(INTEGER, DOUBLE), can_compare(STRING, INTEGER), can_compare(NULL, STRING)
     (True, False, True)
     """
@@ -249,8 +220,6 @@ def can_compare(one: DataType, other: DataType) -> bool:
 def common_type(types: Iterable[DataType]) -> DataType | None:
     """The type that values of several types share (CASE, COALESCE), or None.
 
-    Examples
-    --------
     >>> print(common_type([INTEGER, NULL, DOUBLE]), common_type([STRING, INTEGER]))
     double None
     """
@@ -289,8 +258,6 @@ def _common_number(known: Sequence[DataType]) -> DataType:
 def bounded_decimal(digits: int, scale: int) -> DataType:
     """A decimal with so many digits; beyond 38 it loses digits behind the point, down to six, as Spark has it.
 
-    Examples
-    --------
     >>> bounded_decimal(20, 4).digits, bounded_decimal(45, 10).digits
     ((20, 4), (38, 6))
     """
@@ -304,8 +271,6 @@ def column_type(types: Iterable[DataType]) -> DataType | None:
 
     Types that are exactly equal stay; other integers become `bigint`, other numbers `double`.
 
-    Examples
-    --------
     >>> from tocsin.analysis.type_names import from_spark_name
     >>> column_type([from_spark_name("int"), from_spark_name("smallint")]).width_bytes, column_type([STRING, INTEGER])
     (8, None)

@@ -20,7 +20,7 @@ from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent, Update
 from tocsin.automata.monoids import BUILT_IN, distinct
 from tocsin.language import expressions as ex
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 from tocsin.source import Where
 
 START, END = 0, 1

@@ -25,7 +25,7 @@ from functools import cache, cached_property
 
 from tocsin.automata import expressions as rx
 from tocsin.language import expressions as ex
-from tocsin.language.monoids import Monoids
+from tocsin.language.user_defined import Monoids
 
 START = 0
 Update = tuple[str, ex.Expression]

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from tocsin.expressions import objects
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 
 Values = tuple[Any, ...]
 # These are given NULLs like any other value.

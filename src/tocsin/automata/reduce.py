@@ -25,7 +25,7 @@ from tocsin.automata import expressions as rx
 from tocsin.automata.draft import END, START, Draft, Step, conjunction, reached
 from tocsin.automata.model import Automaton, DerivedEvent, Emission, Output, TheEvent, Transition
 from tocsin.language import expressions as ex
-from tocsin.language.monoids import Monoids
+from tocsin.language.user_defined import Monoids
 
 Known = dict[str, ex.Expression]
 

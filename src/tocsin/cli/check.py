@@ -15,7 +15,7 @@ import tocsin
 from tocsin import errors
 from tocsin.algebra.programs import Program
 from tocsin.api import EXPLAIN_MODES
-from tocsin.cli import files, options, terminal
+from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import compiled, program_of
 from tocsin.options import OPTIONS, check_option
 
@@ -25,24 +25,24 @@ NO_FUNCTION = "on a pattern: it declares a function that rules call"
 
 
 def check(
-    file: options.PatternFile,
-    input: options.Inputs = None,
+    file: arguments.PatternFile,
+    input: arguments.Inputs = None,
     schema: Annotated[
         list[str] | None,
         typer.Option("--schema", "-s", metavar="TYPE=SCHEMA", help="`attr type, attr type`, or a JSON file."),
     ] = None,
-    rate: options.Rates = None,
-    time: options.Time = "ts",
-    time_unit: options.TimeUnit = None,
-    type_column: options.TypeColumn = "type",
-    tie: options.Tie = None,
+    rate: arguments.Rates = None,
+    time: arguments.Time = "ts",
+    time_unit: arguments.TimeUnit = None,
+    type_column: arguments.TypeColumn = "type",
+    tie: arguments.Tie = None,
     lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
     streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
-    max_state: options.MaxState = None,
-    live_keys: options.LiveKeys = None,
+    max_state: arguments.MaxState = None,
+    live_keys: arguments.LiveKeys = None,
     format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
-    function: options.Functions = None,
-    language: options.Language = None,
+    function: arguments.Functions = None,
+    language: arguments.Language = None,
 ) -> None:
     r"""Check a pattern: all errors at once; then distances, lifetimes, keys and the size of its state.
 
@@ -65,20 +65,20 @@ def check(
         tocsin check fraud.parte --rate Transfer=10/ms --max-state 4GB
     """
     given = dict(locals())
-    how = options.keywords(given, tocsin.Pattern.check)
-    options.check_choice("format", format, CHECK_FORMATS)
-    texts = options.named_values(schema, "--schema", "'Login=ts timestamp, user string'")
+    how = arguments.keywords(given, tocsin.Pattern.check)
+    arguments.check_choice("format", format, CHECK_FORMATS)
+    texts = arguments.named_values(schema, "--schema", "'Login=ts timestamp, user string'")
     described = {name: read_schema(name, text) for name, text in texts.items()}
     inputs = files.Inputs.of(input) if input else None
     if type_column != OPTIONS["type"].default and (inputs is None or not inputs.is_single):
-        raise options.without_effect("--type-column", "without a single `--input`: it names the type column of one")
-    if options.is_program(given) and inputs is not None:
+        raise arguments.without_effect("--type-column", "without a single `--input`: it names the type column of one")
+    if arguments.is_program(given) and inputs is not None:
         raise errors.InvalidOptionError(
             "Rules declare the types of their events: `--input` says nothing to them yet.",
             hint="compare them with the columns of a file by `--schema`.",
         )
-    if function and not options.is_program(given):
-        raise options.without_effect("--function", NO_FUNCTION)
+    if function and not arguments.is_program(given):
+        raise arguments.without_effect("--function", NO_FUNCTION)
 
     def known(program: Program) -> Any:
         return described if inputs is None else _joined(described, inputs.load(program, described))
@@ -106,18 +106,18 @@ def _joined(schemas: Mapping[str, Any], frames: Any) -> Any:
 
 
 def explain(
-    file: options.PatternFile,
-    input: options.Inputs = None,
+    file: arguments.PatternFile,
+    input: arguments.Inputs = None,
     mode: Annotated[
         str, typer.Option("--mode", help="Spark's plan: simple, extended, codegen, cost, formatted.")
     ] = "simple",
-    time: options.Time = "ts",
-    time_unit: options.TimeUnit = None,
-    type_column: options.TypeColumn = "type",
-    tie: options.Tie = None,
-    strategy: options.Strategy = "auto",
-    function: options.Functions = None,
-    language: options.Language = None,
+    time: arguments.Time = "ts",
+    time_unit: arguments.TimeUnit = None,
+    type_column: arguments.TypeColumn = "type",
+    tie: arguments.Tie = None,
+    strategy: arguments.Strategy = "auto",
+    function: arguments.Functions = None,
+    language: arguments.Language = None,
 ) -> None:
     """Explain how a pattern is understood and run; with inputs, Spark's own plan too.
 
@@ -130,19 +130,19 @@ def explain(
         tocsin explain takeover.sase --input events.parquet --mode formatted
     """
     given = dict(locals())
-    if options.is_program(given):
+    if arguments.is_program(given):
         for name, parameter in inspect.signature(explain).parameters.items():
             if name not in ("file", "function", "language") and given[name] != parameter.default:
                 flag = f"--{name.replace('_', '-')}"
-                raise options.without_effect(flag, "on a program, which is explained without inputs")
+                raise arguments.without_effect(flag, "on a program, which is explained without inputs")
     elif function:
-        raise options.without_effect("--function", NO_FUNCTION)
+        raise arguments.without_effect("--function", NO_FUNCTION)
     check_option("strategy", strategy)
-    options.check_choice("mode", mode, EXPLAIN_MODES)
+    arguments.check_choice("mode", mode, EXPLAIN_MODES)
     inputs = files.Inputs.of(input) if input else None
     schemas = None if inputs is None else inputs.load
     query = compiled(given, schemas=schemas)
-    how = options.keywords(given, query.explain)
+    how = arguments.keywords(given, query.explain)
     if isinstance(query, tocsin.Pattern):
         how["inputs"] = None if inputs is None else inputs.load(program_of(query))
     terminal.out().print(str(query.explain(**how)), markup=False)
@@ -156,8 +156,6 @@ def read_schema(event_type: str, text: str) -> Mapping[str, str]:
 
     The file holds `{"attr": "type"}`, or what `df.schema.json()` gives.
 
-    Examples
-    --------
     >>> read_schema("Login", "ts timestamp, user string, place struct<lat: double, lon: double>")
     {'ts': 'timestamp', 'user': 'string', 'place': 'struct<lat: double, lon: double>'}
     """

@@ -15,8 +15,8 @@ from rich.text import Text
 import tocsin
 from tocsin import datasets, errors
 from tocsin.cli import files, terminal
+from tocsin.cli.arguments import check_choice
 from tocsin.cli.drawing import Found, Lane, as_svg, as_text
-from tocsin.cli.options import check_choice
 from tocsin.cli.run import Counters
 from tocsin.cli.session import running, start, task_progress
 

@@ -49,8 +49,6 @@ class Lane:
 def as_text(lane: Lane, letters: Mapping[str, str], *, width: int = 72) -> str:
     """A lane as text: a letter for each event, and matches as brackets under theirs.
 
-    Examples
-    --------
     >>> at = [dt.datetime(2026, 1, 1, 8, minute) for minute in (0, 5, 10, 20)]
     >>> kinds = {"Login": "L", "Password": "P", "Transfer": "T"}
     >>> lane = Lane("ada", at[0], at[3], tuple(zip(at, [*kinds, "Login"])), (Found(tuple(at[:3])),))
@@ -90,19 +88,9 @@ def _bracket(columns: list[int]) -> str:
 def as_svg(title: str, colors: Mapping[str, str], lanes: Sequence[Lane], axis: Sequence[dt.datetime] = ()) -> str:
     """Lanes as a picture: events as dots, matches as bands around theirs.
 
-    Parameters
-    ----------
-    title
-        For readers who cannot see it.
-    colors
-        The kinds of events and their colors.
-    lanes
-        From top to bottom.
-    axis
-        The times to be named below all lanes, which then have the same; without any, every lane names its own ends.
+    `title` is for readers who cannot see it; `axis` has the times to be named below all lanes, which then have the
+    same; without any, every lane names its own ends.
 
-    Examples
-    --------
     >>> noon = dt.datetime(2026, 1, 1, 12)
     >>> lane = Lane("ada", noon, noon + dt.timedelta(hours=1), ((noon, "Login"),))
     >>> print(as_svg("One login", {"Login": "#4269d0"}, [lane]).splitlines()[1])

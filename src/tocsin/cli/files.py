@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tocsin import errors
 from tocsin.algebra.programs import Program, sources
 from tocsin.cli import terminal
-from tocsin.cli.options import named_values
+from tocsin.cli.arguments import named_values
 from tocsin.cli.session import reading, start
 from tocsin.plan.constructs import counts_other_types
 

@@ -14,12 +14,12 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
 from tocsin.cli import files, terminal
-from tocsin.cli.options import LANGUAGES, is_program, named_values
+from tocsin.cli.arguments import LANGUAGES, is_program, named_values
 from tocsin.cli.session import reading
-from tocsin.explain.check import problems_with_schemas
+from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT
-from tocsin.language.registered import Function
-from tocsin.physical.programs.claims import refusals
+from tocsin.language.user_defined import Function
+from tocsin.plan.programs import refusals
 from tocsin.plan.strategies import refused_on_streams
 
 if TYPE_CHECKING:

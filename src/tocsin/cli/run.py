@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 import tocsin
-from tocsin.cli import files, options, terminal
+from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start, task_progress
 from tocsin.engines import program_run
@@ -29,24 +29,24 @@ SUMMARY = "summary.json"
 
 
 def run(
-    file: options.PatternFile,
-    input: options.Inputs = None,
+    file: arguments.PatternFile,
+    input: arguments.Inputs = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the matches go; without it, see the first.")
     ] = None,
-    time: options.Time = "ts",
-    time_unit: options.TimeUnit = None,
+    time: arguments.Time = "ts",
+    time_unit: arguments.TimeUnit = None,
     format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
     mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
-    type_column: options.TypeColumn = "type",
-    tie: options.Tie = None,
-    id: options.Id = None,
-    strategy: options.Strategy = "auto",
-    rate: options.Rates = None,
-    max_matches_per_start: options.MostMatches = MOST_MATCHES_PER_START,
-    max_task_memory: options.MaxTaskMemory = MOST_TASK_MEMORY,
-    table: options.Tables = None,
-    language: options.Language = None,
+    type_column: arguments.TypeColumn = "type",
+    tie: arguments.Tie = None,
+    id: arguments.Id = None,
+    strategy: arguments.Strategy = "auto",
+    rate: arguments.Rates = None,
+    max_matches_per_start: arguments.MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: arguments.MaxTaskMemory = MOST_TASK_MEMORY,
+    table: arguments.Tables = None,
+    language: arguments.Language = None,
 ) -> None:
     r"""Find the matches of a pattern, or of all rules of a program, in files.
 
@@ -70,9 +70,9 @@ def run(
     A result that is there already is never lost: `--mode overwrite` replaces it when the new one is complete.
     """
     given = dict(locals())
-    how = options.match_options(given)
-    options.check_choice("format", format, OUTPUT_FORMATS)
-    options.check_choice("mode", mode, files.MODES)
+    how = arguments.match_options(given)
+    arguments.check_choice("format", format, OUTPUT_FORMATS)
+    arguments.check_choice("mode", mode, files.MODES)
     tables = table_paths(given)
     inputs = files.Inputs.of(input)
     # Everything that can be refused is refused before Spark starts, but for what needs the rows of a table.
@@ -111,13 +111,7 @@ def run(
 
 
 class Counters:
-    """Counts events and matches in the job that reads and finds them.
-
-    Parameters
-    ----------
-    time
-        The time column of the inputs.
-    """
+    """Counts events and matches in the job that reads and finds them."""
 
     def __init__(self, time: str) -> None:
         self.time = time
@@ -218,7 +212,7 @@ def _of_rules(
 def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out: str, format: str, mode: str) -> None:
     from pyspark.sql import functions as F
 
-    from tocsin.physical.programs.emitted import emitted_in
+    from tocsin.physical.programs.spark import emitted_in
 
     how = mode if mode == "append" else "error"
     with files.replacing(out, mode) as place:
@@ -240,8 +234,6 @@ def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out
 def folder_name(name: str) -> str:
     """A folder for a rule or template whose name may hold anything, such as `../..`.
 
-    Examples
-    --------
     >>> folder_name("Refund"), folder_name("two words"), folder_name("../up")
     ('Refund', 'two words', '..%2Fup')
     """

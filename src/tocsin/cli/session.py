@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tocsin import errors
-from tocsin.cli.options import as_flags
+from tocsin.cli.arguments import as_flags
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,13 +36,7 @@ NO_SKIPPED_INPUTS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRe
 
 
 def java_home() -> Path:
-    """The home of a Java that Spark can run on.
-
-    Raises
-    ------
-    JavaNotFoundError
-        When there is none; in one sentence, with what to do.
-    """
+    """The home of a Java that Spark can run on."""
     too_old: list[str] = []
     for home in _homes():
         version = _java_version(home)

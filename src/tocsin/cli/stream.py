@@ -18,7 +18,7 @@ import tocsin
 from tocsin import sinks
 from tocsin.algebra.programs import Program
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.cli import checkpoints, files, options, terminal
+from tocsin.cli import arguments, checkpoints, files, terminal
 from tocsin.cli.check import read_schema
 from tocsin.cli.queries import Query, program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start
@@ -38,8 +38,8 @@ PATIENCE_S = 10.0  # for the report of the last micro-batch
 
 
 def stream(
-    file: options.PatternFile,
-    input: options.Inputs = None,
+    file: arguments.PatternFile,
+    input: arguments.Inputs = None,
     checkpoint: Annotated[
         str | None,
         typer.Option("--checkpoint", "-c", metavar="DIR", help="Checkpoint directory; a restart resumes from it."),
@@ -65,11 +65,11 @@ def stream(
     idle_timeout: Annotated[
         str | None, typer.Option("--idle-timeout", help="Stop waiting for an idle input after this long: `1 minute`.")
     ] = None,
-    time: options.Time = "ts",
-    time_unit: options.TimeUnit = None,
-    type_column: options.TypeColumn = "type",
-    tie: options.Tie = None,
-    id: options.Id = None,
+    time: arguments.Time = "ts",
+    time_unit: arguments.TimeUnit = None,
+    type_column: arguments.TypeColumn = "type",
+    tie: arguments.Tie = None,
+    id: arguments.Id = None,
     schema: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,14 +88,14 @@ def stream(
     state_store: Annotated[
         str | None, typer.Option("--state-store", help="default (in memory) or rocksdb (on disk).")
     ] = None,
-    strategy: options.LiveStrategy = "auto",
-    rate: options.Rates = None,
-    max_state: options.MaxState = None,
-    live_keys: options.LiveKeys = None,
-    max_matches_per_start: options.MostMatches = MOST_MATCHES_PER_START,
-    max_task_memory: options.MaxTaskMemory = MOST_TASK_MEMORY,
-    table: options.Tables = None,
-    language: options.Language = None,
+    strategy: arguments.LiveStrategy = "auto",
+    rate: arguments.Rates = None,
+    max_state: arguments.MaxState = None,
+    live_keys: arguments.LiveKeys = None,
+    max_matches_per_start: arguments.MostMatches = MOST_MATCHES_PER_START,
+    max_task_memory: arguments.MaxTaskMemory = MOST_TASK_MEMORY,
+    table: arguments.Tables = None,
+    language: arguments.Language = None,
 ) -> None:
     r"""Match folders to which files are added, until you stop it with Ctrl-C.
 
@@ -120,7 +120,7 @@ def stream(
     without a time; it stops nothing.
     """
     given = dict(locals())
-    how = options.match_options(given)
+    how = arguments.match_options(given)
     out = None if out == CONSOLE else out
     _check(given, out)
     # A failed micro-batch is reported once, in one sentence; the bridge to the JVM would log its stack too.
@@ -157,7 +157,7 @@ def stream(
             frames = load(program_of(query))
             by_name = frames if isinstance(frames, dict) else {files.SINGLE: frames}
             first = next(iter(by_name.values()))
-            _require_room(query, frames, options.keywords(given, query.check))
+            _require_room(query, frames, arguments.keywords(given, query.check))
             how["heartbeats"] = _heartbeats(spark, time, first, time_unit) if heartbeat else None
             with terminal.showing_warnings():
                 matches = query.match(frames, **how)
@@ -185,9 +185,9 @@ def stream(
 
 def _check(given: Mapping[str, Any], out: str | None) -> None:
     """Refuse values that an option cannot have, and options that do not go together."""
-    options.check_choice("format", given["format"], STREAM_FORMATS)
-    options.check_choice("state store", given["state_store"] or "default", checkpoints.STORES)
-    options.check_choice("input format", given["input_format"] or "csv", files.READ)
+    arguments.check_choice("format", given["format"], STREAM_FORMATS)
+    arguments.check_choice("state store", given["state_store"] or "default", checkpoints.STORES)
+    arguments.check_choice("input format", given["input_format"] or "csv", files.READ)
     microseconds(given["trigger"])
     late, once = given["late"] is not None, given["once"]
     by_wall_clock = "`{}` follows the wall clock, and `--once` stops when all is read."
@@ -227,7 +227,7 @@ def _columns(given: Sequence[str] | None, inputs: files.Inputs) -> dict[str, str
             raise InvalidOptionError("There is one input, and `--schema` is given twice.", hint="give one schema.")
         named = {files.SINGLE: given[0]} if given else {}
     else:
-        named = options.named_values(given, "--schema", "'Login=ts timestamp, user string'")
+        named = arguments.named_values(given, "--schema", "'Login=ts timestamp, user string'")
     for name in named:
         if name not in inputs.paths:
             raise InvalidOptionError(

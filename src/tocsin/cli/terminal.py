@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli.options import as_flags
+from tocsin.cli.arguments import as_flags
 from tocsin.errors import (
     InvalidOptionError,
     MissingColumnError,
@@ -96,8 +96,6 @@ def _report(error: TocsinError) -> None:
 def several(number: int, one: str, many: str | None = None) -> str:
     """A number and what it counts.
 
-    Examples
-    --------
     >>> several(1, "event"), several(2000, "match", "matches")
     ('1 event', '2,000 matches')
     """

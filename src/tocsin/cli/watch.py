@@ -27,8 +27,6 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 def about(seconds: float) -> str:
     """A length of time in a unit that gives two digits or more.
 
-    Examples
-    --------
     >>> about(9.4), about(600), about(90_000), about(22_408_631)
     ('9 s', '10 min', '25 h', '259 d')
     """

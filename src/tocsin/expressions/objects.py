@@ -18,7 +18,7 @@ from typing import Any
 from tocsin import errors
 from tocsin.expressions import numeric
 from tocsin.expressions.numeric import GREATEST, LEAST
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)

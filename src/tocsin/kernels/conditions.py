@@ -26,7 +26,7 @@ from tocsin.kernels.interchange import in_order, interchangeable
 from tocsin.kernels.model import Carried, Held, Slot, Source
 from tocsin.kernels.reach import iteration_of
 from tocsin.language import expressions as ex
-from tocsin.optimizer.nulls import never_null
+from tocsin.optimizer.truth import never_null
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tocsin.algebra import nodes as alg
 from tocsin.errors import TooManyMatchesError, TooMuchMemoryError
-from tocsin.kernels.conditions import Conditions, anonymous
+from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.layout import Lists, lists
 from tocsin.kernels.model import Matches, Rows, Source
-from tocsin.kernels.reach import reach_of
 from tocsin.kernels.run import Arrays, Runner
 from tocsin.kernels.search.program import Program, beginning, begun_program, program
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.optimizer.prefixes import Prefix, first_variables, longest, prefixes
+from tocsin.optimizer.shared_prefixes import Prefix, first_variables, longest, prefixes
 
 OWN = ("own_low", "own_high")
 
@@ -52,25 +50,6 @@ def common(
             sources.append(replace(source, bit=one.bit, conditions=own.conditions))
         changed.append(replace(kernel, sources=tuple(sources), types=types))
     return tuple(known.values()), tuple(changed)
-
-
-def flagging(sources: Sequence[Source], kernels: Sequence[Kernel]) -> Kernel:
-    """What tells candidates from other events: a kernel that finds nothing, with the sources of all others."""
-    types = dict.fromkeys(name for kernel in kernels for kind in kernel.query.variables.values() for name in kind.types)
-    partitions = {kernel.query.partition for kernel in kernels}
-    partition = partitions.pop() if len(partitions) == 1 else alg.Partition()
-    query = alg.Query(alg.All(tuple(alg.Event(name, name) for name in types if name is not None)), partition)
-    nothing = Conditions({}, (), (), {}, (), (), {})
-    return Kernel(
-        **vars(reach_of(query)),
-        sources=tuple(sources),
-        carried=(),
-        types=kernels[0].types,
-        wants={},
-        conditions=nothing,
-        selects=True,
-        walks=False,
-    )
 
 
 def _with_key(source: Source, kernel: Kernel, conditions: tuple[ex.Expression, ...]) -> Source:

@@ -21,8 +21,6 @@ MICROSECONDS: dict[str, int] = {spelling: size for size, spellings in SPELLINGS.
 def to_microseconds(number: str, unit: str) -> int | None:
     """A decimal number of units in microseconds; None when that is not a whole number of them.
 
-    Examples
-    --------
     >>> to_microseconds("1.5", "hours")
     5400000000
     >>> to_microseconds("0.1", "us") is None
@@ -35,8 +33,6 @@ def to_microseconds(number: str, unit: str) -> int | None:
 def describe(microseconds: int) -> str:
     """A duration in the largest unit that divides it.
 
-    Examples
-    --------
     >>> describe(90_000_000), describe(3_600_000_000), describe(0)
     ('90 SECONDS', '1 HOUR', '0 SECONDS')
     """

@@ -11,13 +11,12 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.source import Where, Written
 
 if TYPE_CHECKING:
-    from tocsin.language.monoids import Monoid
+    from tocsin.language.user_defined import Monoid
 
 E = TypeVar("E", bound="Expression")
 
@@ -88,21 +87,6 @@ def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> 
         mapped = tuple(_map_expressions(item, change) for item in value)
         return value if all(new is old for new, old in zip(mapped, value, strict=True)) else mapped
     return value
-
-
-def is_larger(node: Expression, nodes: int) -> bool:
-    """Whether a tree has more nodes than this; shared parts count as often as they stand in it."""
-    return next(islice(node.walk(), nodes, None), None) is not None
-
-
-def is_deeper(node: Expression, levels: int) -> bool:
-    """Whether a tree has more levels than this."""
-    level = [node]
-    for _ in range(levels):
-        level = [child for each in level for child in each.children()]
-        if not level:
-            return False
-    return True
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -366,16 +350,7 @@ class BagPredicate(Expression):
 
 
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
-    """A condition split at its top-level ANDs (R21).
-
-    Examples
-    --------
-    >>> a, b = Comparison("=", Name("p"), Name("q")), Not(Name("r"))
-    >>> conjuncts(And((a, b))) == (a, b)
-    True
-    >>> conjuncts(None)
-    ()
-    """
+    """A condition split at its top-level ANDs (R21)."""
     if condition is None:
         return ()
     if isinstance(condition, And):
@@ -421,21 +396,3 @@ def references_in(expression: Expression) -> Iterator[Attribute]:
         yield expression
     for child in expression.children():
         yield from references_in(child)
-
-
-def is_between_neighbours(conjunct: Expression) -> bool:
-    """Whether a conjunct over one variable speaks of every two neighbours: `b[i].x > b[i-1].x`, `NEXT(b).x >= b.x`."""
-    letters = set()
-    offsets = set()
-    for reference in references_in(conjunct):
-        match reference.index:
-            case Each.PLAIN:
-                offsets.add(0)
-            case Each.NEXT:
-                offsets.add(1)
-            case Running(letter, offset):
-                letters.add(letter)
-                offsets.add(offset)
-            case _:
-                return False
-    return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})

@@ -14,7 +14,7 @@ from tocsin.language import expressions as ex
 
 
 class Takes(Enum):
-    """What an argument must be."""
+    """The kinds of arguments that a parameter takes."""
 
     NUMBER = "a number"
     MAGNITUDE = "a number or an interval"
@@ -26,7 +26,7 @@ class Takes(Enum):
 
 
 class Gives(Enum):
-    """What comes out, seen from what went in."""
+    """The type of a result, by the types of the arguments."""
 
     SAME = "the type of the arguments"
     FIRST = "the type of the first argument"
@@ -40,24 +40,14 @@ class Gives(Enum):
 
 @dataclass(frozen=True)
 class Function:
-    """A scalar function.
-
-    Attributes
-    ----------
-    takes
-        Its parameters; `names` are the words for them.
-    optional
-        How many of the last parameters may be left out.
-    is_variadic
-        Whether the last parameter may come again and again.
-    """
+    """A scalar function."""
 
     name: str
-    takes: tuple[Takes, ...]
+    takes: tuple[Takes, ...]  # its parameters; `names` are the words for them
     gives: Gives
     names: tuple[str, ...]
-    optional: int = 0
-    is_variadic: bool = False
+    optional: int = 0  # how many of the last parameters may be left out
+    is_variadic: bool = False  # whether the last parameter may come again and again
 
     @property
     def least(self) -> int:
@@ -70,15 +60,13 @@ class Function:
         return None if self.is_variadic else len(self.takes)
 
     def parameter(self, position: int) -> Takes:
-        """What the argument at a position, counted from 0, must be."""
+        """The kind of argument at a position, counted from 0."""
         return self.takes[min(position, len(self.takes) - 1)]
 
     @property
     def signature(self) -> str:
         """How it is written.
 
-        Examples
-        --------
         >>> FUNCTIONS["round"].signature, FUNCTIONS["coalesce"].signature
         ('round(number[, digits])', 'coalesce(value, …)')
         """
@@ -151,10 +139,8 @@ AGGREGATES: dict[str, AggregateFunction] = {
 
 
 def call_problem(call: ex.Call) -> errors.TocsinError | None:
-    """What is wrong with the name or the number of arguments of a call; the types need a schema.
+    """The error in the name or the number of arguments of a call; their types need a schema.
 
-    Examples
-    --------
     >>> print(call_problem(ex.Call("sqrtt", (ex.Literal(4),))))
     [UNKNOWN_FUNCTION] There is no function `sqrtt`.
     Hint: did you mean `sqrt`? functions: abs, avg, ceil, ...

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput, VisitError
 
 from tocsin.errors import QuerySyntaxError, TextTooLongError
+from tocsin.language import expressions as ex
 from tocsin.source import Place, Source
 
 # Every walk over a tree is a recursion; nobody writes this deep by hand.
@@ -42,13 +44,7 @@ def read(
     builder: Transformer[Token, Any],
     explain: Callable[[Source, Lark, str], QuerySyntaxError],
 ) -> Any:
-    """The tree that a builder makes of a text.
-
-    Raises
-    ------
-    QuerySyntaxError
-        When the grammar does not accept the text as `start` (then made by `explain`), or the builder refuses it.
-    """
+    """The tree that a builder makes of a text."""
     try:
         tree = parser.parse(source.text, start=start)
     except UnexpectedInput:
@@ -61,13 +57,7 @@ def read(
 
 
 def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
-    """Refuse a text that is too long, before anything is read of it.
-
-    Raises
-    ------
-    TextTooLongError
-        With the length of the text and the longest one allowed.
-    """
+    """Refuse a text that is too long, before anything is read of it."""
     if len(source.text) > longest:
         raise TextTooLongError(
             f"The text {source.name} has {len(source.text):,} characters; at most {longest:,} are allowed.",
@@ -76,13 +66,7 @@ def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
 
 
 def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:
-    """Refuse a text whose tree is deeper than a recursion should go.
-
-    Raises
-    ------
-    QuerySyntaxError
-        With the place of the part that is too deep.
-    """
+    """Refuse a text whose tree is deeper than a recursion should go."""
     level = [tree]
     for _ in range(DEEPEST):
         level = [child for node in level for child in node.children if isinstance(child, Tree)]
@@ -99,3 +83,18 @@ def nested_too_deep(where: Place) -> QuerySyntaxError:
         where=where,
         hint="AND, OR and IN lists may be as long as you like; parentheses and operators may not.",
     )
+
+
+def is_larger(node: ex.Expression, nodes: int) -> bool:
+    """Whether a tree has more nodes than this; shared parts count as often as they stand in it."""
+    return next(islice(node.walk(), nodes, None), None) is not None
+
+
+def is_deeper(node: ex.Expression, levels: int) -> bool:
+    """Whether a tree has more levels than this."""
+    level = [node]
+    for _ in range(levels):
+        level = [child for each in level for child in each.children()]
+        if not level:
+            return False
+    return True

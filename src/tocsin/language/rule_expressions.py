@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tocsin.language.expressions import Expression, Variable
-from tocsin.language.registered import Function, Table
+from tocsin.language.user_defined import Function, Table
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.durations import format_us
+from tocsin.analysis.formatting import format_us
 from tocsin.analysis.temporal import Network
-from tocsin.optimizer.cost import SPEEDS, Cost, Speeds, join_cost, kernel_cost
+from tocsin.optimizer.cost import (
+    SPEEDS,
+    Cost,
+    Order,
+    Speeds,
+    join_cost,
+    join_order,
+    kernel_cost,
+    prefilter,
+    slice_width_us,
+)
 from tocsin.optimizer.estimate import Estimate
-from tocsin.optimizer.order import Order, join_order
-from tocsin.optimizer.slices import prefilter, slice_width_us
-from tocsin.optimizer.spine import is_free, is_plain
+from tocsin.optimizer.query_parts import is_free, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
@@ -29,7 +37,7 @@ MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
 
 
-def _is_a_filter(query: alg.Query) -> bool:
+def is_filter(query: alg.Query) -> bool:
     """Whether a match is one event that nothing else decides about."""
     has_absence = any(True for _ in alg.absences_in(query.pattern))
     return is_free(query) and not has_absence and _is_one_event(query.pattern)
@@ -58,37 +66,21 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the planner decided, and why.
+    """The decision of the planner, and its reason."""
 
-    Attributes
-    ----------
-    strategy
-        The chosen one; None when every engine refuses.
-    reason
-        One sentence.
-    options
-        All that were weighed, the chosen one included.
-    join_orders
-        By the set of variables of an alternative: the order of its joins. Empty without statistics.
-    prefilter
-        A rare variable near whose events the others are looked for; None when it would not pay.
-    slice_us
-        The width of time slices; None when the pattern has no bounded span.
-    matches, matches_per_start
-        Expected, in all, and from one first event in the heaviest key; None without statistics.
-    warning
-        What to do about too many matches, when they are expected.
-    """
-
-    strategy: str | None
-    reason: str
-    options: tuple[Option, ...] = ()
+    strategy: str | None  # the chosen one; None when every engine refuses
+    reason: str  # one sentence
+    options: tuple[Option, ...] = ()  # all that were weighed, the chosen one included
+    # By the set of variables of an alternative: the order of its joins. Empty without statistics.
     join_orders: Mapping[frozenset[str], Order] = field(default_factory=dict)
+    # A rare variable near whose events the others are looked for; None when it would not pay.
     prefilter: str | None = None
-    slice_us: int | None = None
+    slice_us: int | None = None  # the width of time slices; None when the pattern has no bounded span
+    # `matches`, `matches_per_start`: expected, in all, and from one first event in the heaviest key; None without
+    # statistics.
     matches: float | None = None
     matches_per_start: float | None = None
-    warning: str | None = None
+    warning: str | None = None  # what to do about too many matches, when they are expected
 
     def to_dict(self) -> dict[str, Any]:
         """For tools."""
@@ -129,37 +121,11 @@ def choose(
 ) -> Choice:
     """Choose a strategy for a query.
 
-    Parameters
-    ----------
-    query, network
-        The query and its temporal network.
-    claims
-        `(strategy, refusal)` for each strategy there is; the refusal is None when it can run the query.
-    statistics
-        What is known of the data; without it the kernel is chosen, unless a filter is enough.
-    strategy
-        The one the user wants, or `"auto"`. What it refuses is for the caller to raise.
-    span_us
-        How long a view a match needs, its absences included; by default the longest distance of the network, twice for
-        an absence.
-    cores
-        How many tasks run at once.
-    columns
-        The columns of an event that are carried for conditions and results.
-    shared_input
-        Whether all types come from one DataFrame.
-    time
-        The time attribute.
-    most_matches_per_start
-        The limit of the explosion guard.
-
-    Examples
-    --------
-    >>> from tocsin.analysis.temporal import network
-    >>> query = alg.Query(alg.Within(alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b"))), 10_000_000))
-    >>> choice = choose(query, network(query), [("join", None), ("kernel", None)])
-    >>> choice.strategy, choice.reason
-    ('kernel', 'one scan and one shuffle find any number of events, where every join reads and shuffles again')
+    `claims` has `(strategy, refusal)` for each strategy; the refusal is None when it can run the query. Without
+    statistics the kernel is chosen, unless a filter is enough. What a strategy that the user wants refuses is for the
+    caller to raise. `span_us` is how long a view a match needs, its absences included; by default the longest distance
+    of the network, twice for an absence. `columns` are those of an event that are carried for conditions and results;
+    `shared_input`: all types come from one DataFrame.
     """
     known = dict(claims)
     span = span_us if span_us is not None else longest_span_us(query, network)
@@ -274,7 +240,7 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         best = min(priced, key=lambda name: priced[name])
         others = [name for name in priced if name != best]
         return best, "the cheapest by the statistics" if others else "the only one that runs it"
-    if JOIN in able and _is_a_filter(query):
+    if JOIN in able and is_filter(query):
         return JOIN, "a match is one event: nothing is joined, and no event is sent anywhere"
     if KERNEL in able:
         return KERNEL, "one scan and one shuffle find any number of events, where every join reads and shuffles again"

@@ -1,4 +1,4 @@
-"""What a strategy costs, in CPU-seconds, from expected sizes and measured speeds.
+"""The cost of a strategy in CPU-seconds, from expected sizes and measured speeds.
 
 The constants were measured with Spark 4.3 on two cores, 10 M rows of which 6 M pass the filter. Their ratios carry over
 to other machines better than they do themselves, and a choice needs only ratios.
@@ -13,13 +13,13 @@ clustered    as kernel, but searched where it lies: no shuffle, and a second loo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.temporal import Closure
-from tocsin.optimizer.estimate import Estimate
-from tocsin.optimizer.order import Order
+from tocsin.optimizer.estimate import Estimate, equated
 
 MILLION = 1_000_000
 
@@ -62,8 +62,6 @@ class Cost:
     def __str__(self) -> str:
         """The sum and its largest parts.
 
-        Examples
-        --------
         >>> print(Cost({"scan": 2.1, "shuffle": 2.5, "search": 0.01}))
         4.6 CPU-s (shuffle 2.5, scan 2.1)
         """
@@ -90,18 +88,8 @@ def kernel_cost(
 ) -> Cost:
     """The cost of the sliced kernel; without the shuffle, of the clustered one.
 
-    Parameters
-    ----------
-    estimate
-        What to expect.
-    columns
-        The columns of values that rows bring, for conditions and results.
-    halo
-        The share of rows that are sent twice, or looked at twice at the edges of the parts.
-    shuffles
-        Whether rows are sent by key and slice.
-    shared_input
-        Whether all types come from one DataFrame, with types that the pattern does not name.
+    `halo` is the share of rows that are sent twice, or looked at twice at the edges of the parts. `shared_input`: all
+    types come from one DataFrame, with types that the pattern does not name.
     """
     rows = estimate.rows / MILLION
     width = PACKED + columns
@@ -149,26 +137,18 @@ def join_cost(
 ) -> Cost:
     """The cost of native joins in these orders.
 
-    Parameters
-    ----------
-    estimate
-        What to expect.
-    orders
-        By the set of variables of an alternative, the order of its joins.
-    columns
-        The columns of an event that are kept, beside its time.
-    shared_input
-        Whether all types come from one DataFrame, which is then read once for each variable.
+    `orders` has the order of the joins by the set of variables of an alternative. `shared_input`: all types come from
+    one DataFrame, which is then read once for each variable.
     """
     parts = {"scan": 0.0, "shuffle": 0.0, "sort": 0.0, "probe": 0.0}
     width = 1 + columns
     for closure in estimate.network.alternatives:
         order = orders.get(frozenset(closure.variables), closure.variables)
         for name in order:
-            parts["scan"] += _scanned(estimate, _types(closure, name), shared_input) / MILLION * speeds.scan
+            parts["scan"] += _scanned(estimate, estimate.types_in(closure, name), shared_input) / MILLION * speeds.scan
         for place in range(1, len(order)):
             left = 2 * estimate.tuples(closure, _in_text_order(closure, order[:place])) / MILLION
-            right = estimate.candidates(order[place], _types(closure, order[place])) / MILLION
+            right = estimate.candidates(order[place], estimate.types_in(closure, order[place])) / MILLION
             parts["shuffle"] += left * (speeds.shuffle + place * width * speeds.shuffle_column) + speeds.stage
             parts["shuffle"] += right * (speeds.shuffle + width * speeds.shuffle_column)
             parts["sort"] += (left + right) * speeds.sort
@@ -193,9 +173,126 @@ def _scanned(estimate: Estimate, types: tuple[str | None, ...], shared_input: bo
     return sum(estimate.statistics.count(kind or "") for kind in types)
 
 
-def _types(closure: Closure, variable: str) -> tuple[str | None, ...]:
-    return tuple(kind for name, kind in closure.alternative.types if name == variable)
-
-
 def _in_text_order(closure: Closure, names: Order) -> tuple[str, ...]:
     return tuple(name for name in closure.variables if name in names)
+
+
+# --- the order of joins ---------------------------------------------------------------------------
+
+MOST_EXHAUSTIVE = 6
+Order = tuple[str, ...]
+
+
+def join_order(estimate: Estimate, closure: Closure) -> Order:
+    """The variables in the order that builds least, without a cross product where one can be avoided.
+
+    All orders are weighed up to six variables; beyond, the next is always the one that makes the smallest result.
+    """
+    names = closure.variables
+    if len(names) <= 1:
+        return names
+    search = _Search(estimate, closure)
+    if len(names) <= MOST_EXHAUSTIVE:
+        return min(permutations(names), key=search.weight)
+    return search.greedy()
+
+
+class _Search:
+    def __init__(self, estimate: Estimate, closure: Closure) -> None:
+        self.estimate = estimate
+        self.closure = closure
+        self.names = closure.variables
+        self.sizes: dict[frozenset[str], float] = {}
+        self.neighbours = {name: frozenset(self._neighbours(name)) for name in self.names}
+
+    def weight(self, order: Order) -> tuple[int, float, tuple[int, ...]]:
+        """Cross products, then rows built on the way; the order of the text breaks ties."""
+        crosses = sum(1 for place in range(1, len(order)) if not self.is_connected(order[place], order[:place]))
+        built = sum(self.size(order[: place + 1]) for place in range(1, len(order) - 1))
+        # A join sends its left side to two time buckets, so that the smaller side goes first.
+        built += self.size(order[:1])
+        return crosses, built, tuple(map(self.names.index, order))
+
+    def greedy(self) -> Order:
+        """From the rarest variable on, always the connected one that makes least."""
+        order = [min(self.names, key=lambda name: self.size((name,)))]
+        while len(order) < len(self.names):
+            rest = [name for name in self.names if name not in order]
+            order.append(min(rest, key=lambda name: (not self.is_connected(name, order), self.size((*order, name)))))
+        return tuple(order)
+
+    def size(self, names: tuple[str, ...]) -> float:
+        key = frozenset(names)
+        if key not in self.sizes:
+            ordered = [name for name in self.names if name in key]
+            self.sizes[key] = self.estimate.tuples(self.closure, ordered)
+        return self.sizes[key]
+
+    def is_connected(self, name: str, joined: tuple[str, ...] | list[str]) -> bool:
+        return not self.neighbours[name].isdisjoint(joined)
+
+    def _neighbours(self, name: str) -> Iterator[str]:
+        keyed = bool(self.estimate.query.partition.attributes)
+        equal = [ends for conjunct in self.estimate.query.conjuncts if (ends := equated(conjunct)) is not None]
+        for other in self.names:
+            near = None not in self.closure.distance(name, other)
+            if other != name and (keyed or near or any({name, other} == {one for one, _ in ends} for ends in equal)):
+                yield other
+
+
+# --- time slices ----------------------------------------------------------------------------------
+
+DEFAULT_SPANS = 16  # without statistics a slice is this many spans wide: a halo of 6 %
+WIDEST_SPANS = 64  # wider slices save no more than a hundredth of the rows
+NARROWEST_SPANS = 10  # a halo of 10 %
+SLICES_PER_CORE = 4
+RARE = 0.01
+SPARSE = 0.1
+
+
+def slice_width_us(span_us: int | None, estimate: Estimate | None = None, *, cores: int = 2) -> int | None:
+    """The width of the time slices of a pattern whose matches need so long a view; None when it cannot be sliced.
+
+    At least four slices per core keep all cores busy; a halo of at most a tenth keeps the copies few. When the input is
+    too short for both, keys give the cores work, if there are enough of them; otherwise the cores come first.
+
+    >>> slice_width_us(10_000_000)
+    160000000
+    """
+    if span_us is None:
+        return None
+    span = max(span_us, 1)
+    if estimate is None:
+        return DEFAULT_SPANS * span
+    widest = max(estimate.statistics.duration_us // (SLICES_PER_CORE * max(cores, 1)), 1)
+    if widest >= NARROWEST_SPANS * span:
+        return min(WIDEST_SPANS * span, widest)
+    if is_spread_by_key(estimate, cores):
+        return DEFAULT_SPANS * span
+    return max(2 * span, widest)
+
+
+def is_spread_by_key(estimate: Estimate, cores: int) -> bool:
+    """Whether the partition keys alone keep all cores busy: many, and none much heavier than a core's share."""
+    keys = estimate.statistics.keys
+    if not estimate.query.partition.attributes or keys is None:
+        return False
+    return keys.distinct >= SLICES_PER_CORE * cores and keys.share_of_heaviest <= 1 / (2 * cores)
+
+
+def prefilter(estimate: Estimate, span_us: int | None) -> str | None:
+    """A variable in every match, so rare that the events near its own are a small part of all others.
+
+    Its candidates are below a hundredth of the others', and the time within one span of them below a tenth of all: then
+    sending only what lies there is worth a small extra pass.
+    """
+    if span_us is None:
+        return None
+    sure = [name for name, kind in estimate.query.variables.items() if not kind.optional]
+    counts = {name: estimate.candidates(name) for name in sure}
+    if not counts:
+        return None
+    rare = min(counts, key=lambda name: counts[name])
+    others = estimate.rows - counts[rare]
+    covered = counts[rare] * 2 * span_us / estimate.statistics.duration_us
+    return rare if counts[rare] < RARE * others and covered < SPARSE else None

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.distances import Clock, differences
+from tocsin.analysis.bounds import Clock, differences
 from tocsin.analysis.temporal import Closure, Network
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.spine import is_plain_choice, where_of
+from tocsin.optimizer.query_parts import is_plain_choice
 from tocsin.optimizer.statistics import Statistics
 
 # Guesses for conditions between variables that nobody measured.
@@ -34,7 +34,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What to expect of a query on data with these statistics."""
+    """Expected sizes of a query on data with these statistics."""
 
     query: alg.Query
     network: Network
@@ -95,7 +95,7 @@ class Estimate:
     def _starts(self, closure: Closure) -> float:
         singles = self.singles(closure)
         first = singles[0] if singles else closure.variables[0]
-        return self.candidates(first, self._types_in(closure, first))
+        return self.candidates(first, self.types_in(closure, first))
 
     def per_start(self, closure: Closure, *, heaviest: bool = False) -> float:
         """The expected number of matches per event of the first variable."""
@@ -125,7 +125,7 @@ class Estimate:
         """The expected number of ways to choose one event for each of these variables, conditions included."""
         size = 1.0
         for name in names:
-            size = _product(size, self.candidates(name, self._types_in(closure, name)))
+            size = _product(size, self.candidates(name, self.types_in(closure, name)))
         further = len(names) - 1
         if further > 0:
             share = min(1.0, self.span_us(closure, names) / self.statistics.duration_us)
@@ -133,12 +133,13 @@ class Estimate:
             size *= share**further * orders / math.factorial(further) * self.meeting(heaviest=heaviest) ** further
         return size * self.selectivity(names)
 
-    def _types_in(self, closure: Closure, variable: str) -> tuple[str | None, ...]:
+    def types_in(self, closure: Closure, variable: str) -> tuple[str | None, ...]:
+        """The event types of a variable in one alternative."""
         return tuple(kind for name, kind in closure.alternative.types if name == variable)
 
     def per_window(self, closure: Closure, variable: str, *, heaviest: bool = False) -> float:
         """The expected number of candidates of a variable within the span of a match, in its partition."""
-        there = self.candidates(variable, self._types_in(closure, variable))
+        there = self.candidates(variable, self.types_in(closure, variable))
         share = min(1.0, self.span_us(closure) / self.statistics.duration_us)
         return there * share * self.meeting(heaviest=heaviest)
 
@@ -158,7 +159,7 @@ class Estimate:
     def _neighbours(self, variable: str) -> float:
         """The selectivity of the conditions between neighbours in a bag."""
         share = 1.0
-        for conjunct in where_of(self.query):
+        for conjunct in self.query.conjuncts:
             inside = {reference.index for reference in ex.references_in(conjunct) if reference.variable == variable}
             if ex.variables_in(conjunct) == {variable} and len(inside) > 1 and not ex.has_aggregate(conjunct):
                 share *= self._guess(conjunct)
@@ -181,7 +182,7 @@ class Estimate:
         clock = Clock(self.time, is_integer=True)
         return tuple(
             conjunct
-            for conjunct in where_of(self.query)
+            for conjunct in self.query.conjuncts
             if len(ex.variables_in(conjunct)) > 1 and not differences(conjunct, clock)
         )
 
@@ -236,8 +237,6 @@ def equated(conjunct: ex.Expression) -> set[tuple[str, tuple[str, ...]]] | None:
 def bags_of(events: float, least: int, most: int | None, neighbours: float = 1.0) -> float:
     """How many bags of `least` to `most` events can be chosen from so many, each neighbour fitting by a chance.
 
-    Examples
-    --------
     >>> bags_of(3, 1, None), bags_of(4, 2, 2), bags_of(5000, 1, None)
     (7.0, 6.0, inf)
     """

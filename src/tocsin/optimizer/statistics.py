@@ -1,4 +1,4 @@
-"""What is known of the data: how many events of each type, how many of them each variable may bind, keys, layout.
+"""Statistics of the data: how many events of each type, how many of them each variable may bind, keys, layout.
 
 Measured by `analyze`, which says that it runs a job, or written by hand:
 
@@ -25,7 +25,7 @@ from numbers import Real
 from typing import Any
 
 from tocsin import errors
-from tocsin.analysis.durations import format_us, table
+from tocsin.analysis.formatting import format_us, table
 from tocsin.analysis.rates import Rate, parse_rates
 
 DAY_US = 86_400_000_000
@@ -81,7 +81,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known of the inputs of a query.
+    """Statistics of the inputs of a query.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class Statistics:
         return 0.0 if known is None else known.count
 
     def times(self, factor: Fraction) -> Statistics:
-        """The same statistics where all times are so many times as long: in another unit."""
+        """The statistics in another unit, where all times are so many times as long."""
 
         def moved(us: int | None) -> int | None:
             return None if us is None else math.floor(us * factor)

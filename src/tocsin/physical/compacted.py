@@ -16,10 +16,11 @@ from tocsin.expressions import interpret
 from tocsin.kernels.runs.compact import Graph, matches_in, of_another_pattern, unpacked
 from tocsin.kernels.runs.kernel import run_kernel, tables_of
 from tocsin.language import expressions as ex
-from tocsin.physical.sliced import layout as names
+from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
-from tocsin.physical.sliced.plain import Events, shipped
 from tocsin.physical.sliced.worker import task_of
+from tocsin.plan import layout as names
+from tocsin.plan.manifest import Reader
 from tocsin.plan.strategies import AUTOMATON
 
 COLUMNS = ("start", "end", "matches", "starts", "events", "graph")
@@ -58,15 +59,7 @@ def refused_compact(
 
 
 def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:
-    """The matches of a compact row, one by one.
-
-    Parameters
-    ----------
-    query
-        The query that made it.
-    row
-        The row: a mapping, or Spark's `Row`.
-    """
+    """The matches of a compact row of this query, a mapping or Spark's `Row`, one by one."""
     if not isinstance(row, Mapping) and not hasattr(row, "asDict"):
         raise errors.InvalidInputError(
             f"This is no compact row but a {type(row).__name__}.", hint='give a row of `match(…, form="compact")`.'
@@ -122,7 +115,9 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
     kernel = replace(run_kernel(bound), unit=unit)
     schemas = {name: by_type[name].table.schema for name in kernel.types}
     kernel = kernel.as_graphs({name: schema.names for name, schema in schemas.items()})
-    table, layout = shipped(kernel, events, {}, ties=ties, id=None)
+    reader = Reader(kernel, {}, ties=tuple(ties), with_digests=False)
+    manifest, table = ship([reader], events, named=alg.event_types(kernel.query.pattern))
+    (layout,) = manifest.layouts
     first = by_type[kernel.types[0]]
     time = first.table.schema.field(first.time).type
     found = task_of(Compacting(kernel, layout)).run(table) if table.num_rows else iter(())
@@ -130,7 +125,7 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
 
 
 def named(found: Iterable[pa.RecordBatch], schemas: Mapping[str, pa.Schema], time: pa.DataType) -> pa.Table:
-    """What `Compacting` gives, under the names that users know."""
+    """Batches of `Compacting` under the names that users know."""
     types = list(schemas)
     columns: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
     for batch in found:

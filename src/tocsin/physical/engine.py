@@ -12,16 +12,15 @@ from pyspark.sql import DataFrame
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.analysis.clocks import unit_of
-from tocsin.analysis.durations import counting
+from tocsin.analysis.formatting import counting
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
-from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.schema import BoundQuery, unit_of
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.reach import windows_of
 from tocsin.kernels.runs.kernel import run_kernel
 from tocsin.optimizer.choose import Choice
-from tocsin.optimizer.crossed import is_connected
+from tocsin.optimizer.routes import is_connected
 from tocsin.options import Options
 from tocsin.physical.compacted import refused_compact
 from tocsin.physical.crossed import by_crossed_keys, named_keys
@@ -33,10 +32,10 @@ from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.spark_types import types_in
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
-from tocsin.physical.streaming.describe import describe as describe_stream
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.plan.constructs import counts_other_types
+from tocsin.plan.describe import describe_stream
 from tocsin.plan.due import due_of
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import prepare as prepared_rule
@@ -110,7 +109,7 @@ class Prepared:
         if bound is self.bound:
             return self.plan, inputs
         options = replace(self.options, strategy=KERNEL.name, slice_us=self.plan.slice_us)
-        return replace(self.plan, rule=replace(self.plan.rule, bound=bound), options=options), inputs
+        return replace(self.plan, rule=replace(self.plan.rule, query=bound.query, types=bound), options=options), inputs
 
     @property
     def is_only_joined_by_keys(self) -> bool:

@@ -6,35 +6,41 @@ The same search and the same results as on Spark; for samples, tests and files t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis import durations
+from tocsin.analysis import formatting
 from tocsin.analysis.attributes import attributes_of
-from tocsin.analysis.clocks import unit_of
+from tocsin.analysis.schema import BoundQuery, rebound, unit_of
 from tocsin.analysis.types import Kind
+from tocsin.kernels.kernel import kernel
 from tocsin.kernels.matches import check_memory
-from tocsin.kernels.trends.trend import trend
+from tocsin.kernels.shared import common
+from tocsin.kernels.trends.request import keys_of, needs_of
+from tocsin.kernels.trends.trend import Trend, trend
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.options import Options
+from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import compact_table, refused_compact
-from tocsin.physical.counted import rows_over_all
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
-from tocsin.physical.results import Result, grouped
-from tocsin.physical.sliced import layout as names
+from tocsin.physical.results import Result, answered, grouped
+from tocsin.physical.sliced.counting import counting as counting_member
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.layout import Layout
-from tocsin.physical.sliced.needs import brought, needed
-from tocsin.physical.sliced.plain import Events, shipped
-from tocsin.physical.sliced.worker import Member, task_of
+from tocsin.physical.sliced.places import RULE, placed, schema_of
+from tocsin.physical.sliced.worker import Member, Task, search_groups, task_of
 from tocsin.physical.wording import missing, unordered, untimed
+from tocsin.plan import layout as names
 from tocsin.plan.constructs import LOCALLY
+from tocsin.plan.layout import Layout
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import brought, needed
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies import STRATEGIES, TREND, searching, unsupported
 from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
@@ -71,7 +77,7 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     types = {name: types_in(by_type[name].table.schema) for name in named}
     unit = unit_of(options.time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
     query = unit.query(query)
-    with durations.counting(unit.microseconds):
+    with formatting.counting(unit.microseconds):
         rule = prepare(query, types, time)
         _ = rule.network  # contradictory distances are refused here, as on Spark
     # A graph enumerates the matches of the query as it is written.
@@ -94,15 +100,89 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     needs = brought(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
-    table, layout = shipped(search, events, needs, ties=ties, id=id)
+    manifest, table = ship([Reader(search, needs, id, tuple(ties))], events, named=named)
+    (layout,) = manifest.layouts
     most, memory = options.max_matches_per_start, options.task_bytes
-    task = task_of(Member(search, layout, id is not None, to_text(query)), most=most, memory=memory)
+    task = task_of(Member(search, layout, id is not None), most=most, memory=memory)
     asked = search.aggregates
     schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
     found = pa.Table.from_batches(kept_batches(task.run(table), memory), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The matches of one query."""
+
+    bound: BoundQuery
+    found: pa.Table
+    variables: Mapping[str, tuple[int, tuple[str, ...]]]
+    time: pa.DataType
+
+    def table(self, returns: tuple[alg.Returned, ...] = ()) -> pa.Table:
+        """A row per match, with other columns than its variables where they are asked for."""
+        bound = self.bound
+        if returns:
+            bound = rebound(bound, replace(bound.query, returns=returns))
+        return Result(bound, self.found, self.variables).table(self.time)
+
+
+def match_together(
+    queries: Mapping[str, alg.Query],
+    inputs: Mapping[str, pa.Table],
+    *,
+    time: Mapping[str, str],
+    ids: Mapping[str, str | None],
+    max_matches_per_start: int = MOST_MATCHES_PER_START,
+    max_task_memory: int = MOST_MEMORY,
+) -> dict[str, Matched]:
+    """The matches of queries that can be searched together (`tocsin.plan.programs.is_joint`), by name.
+
+    `ids` are the columns that identify the events of each.
+    """
+    types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
+    events = events_of(types, {name: inputs[name] for name in types}, time, "")
+    attributes = {group.type: types_in(group.table.schema) for group in events if group.type is not None}
+    bounds = []
+    for query in queries.values():
+        own = {name: attributes[name] for name in alg.event_types(query.pattern)}
+        bounds.append(prepare(query, own, time).bound)
+    sources, kernels = common([kernel(bound) for bound in bounds])
+    needs = [
+        needed(bound.query, {name: attributes_of(bound.held[name]) for name in bound.query.variables})
+        for bound in bounds
+    ]
+    readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids.values(), strict=True)]
+    manifest, table = ship(readers, events, named=types, sources=sources)
+    layouts = manifest.layouts
+    held: list[pa.DataType] = []
+    places = [placed(types_of(table.schema, layout), held) for layout in layouts]
+    members = [
+        Member(search, layout, id is not None, number, own)
+        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
+    ]
+    task = Task(search_groups(sources, kernels, members, [None] * len(members)), max_matches_per_start, max_task_memory)
+    found = pa.Table.from_batches(kept_batches(task.run(table), max_task_memory), schema_of(held))
+    clock = events[0].table.schema.field(events[0].time).type
+    matched: dict[str, Matched] = {}
+    for number, name in enumerate(queries):
+        own = found.filter(pc.equal(found.column(RULE), number))
+        pairs = zip(needs[number].items(), places[number], strict=True)
+        variables = {variable: (place, attributes) for (variable, attributes), place in pairs}
+        matched[name] = Matched(bounds[number], own, variables, clock)
+    return matched
+
+
+def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
+    """The window if there are windows, and the values of RETURN, for every group or for all."""
+    needs = needs_of(keys_of(trend.kernel.query, trend.machine))
+    reader = Reader(trend.kernel, needs, ties=tuple(ties), with_digests=False)
+    manifest, table = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
+    (layout,) = manifest.layouts
+    counted = list(task_of(counting_member(trend, layout)).run(table)) if table.num_rows else []
+    return answered(trend, pa.Table.from_batches(counted) if counted else None)
 
 
 def kept_batches(batches: Iterable[pa.RecordBatch], memory: int) -> list[pa.RecordBatch]:

@@ -1,31 +1,35 @@
-"""RETURN, HAVING and GROUP BY in one process: what tasks found, as the table that Spark would give.
+"""RETURN, HAVING and GROUP BY in one process: matches that tasks found, as the table that Spark would give.
 
-For `engine="local"`, and for what streams of Spark decide in a worker.
+For `engine="local"`, and for streams of Spark that decide in a worker.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
-from tocsin.analysis.variables import MISSING, STATUS
 from tocsin.errors import NumberTooLargeError
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.trends.totals import too_large
+from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
+from tocsin.kernels.trends.totals import Totals, too_large
+from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
-from tocsin.physical.counted import group_name
-from tocsin.physical.sliced import layout as names
+from tocsin.physical.sliced.counting import TOTALS, WINDOW, added_up
 from tocsin.physical.sliced.gather import as_array
 from tocsin.physical.sliced.order import place_of
+from tocsin.plan import layout as names
 
 Bags = dict[str, list[dict[str, Any]]]
+Known = dict[ex.Expression, Any]
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
@@ -152,7 +156,7 @@ class Result:
 
 
 def _said_of_timeouts(query: alg.Query, found: pa.Table) -> dict[str, pa.Array]:
-    """What tells time-outs from matches."""
+    """The columns that tell time-outs from matches."""
     numbers = found.column(names.MISSING).to_pylist()
     late = missing_variables(query)
     return {
@@ -188,7 +192,7 @@ def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expressi
 
 
 def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same values under other names of fields."""
+    """Values under other names of fields."""
     if pa.types.is_list(wanted):
         values = _renamed(array.values, wanted.value_type)
         # Offsets of a NULL list are equal, so that the mask tells all there is to know of it.
@@ -239,3 +243,48 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
         return node.map_children(settled)
 
     return interpret.value(settled(expression))({})
+
+
+# --- aggregates over all matches that were counted ------------------------------------------------
+
+
+def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
+    """The same, from what tasks have counted."""
+    query = trend.kernel.query
+    keys = keys_of(query, trend.machine)
+    needs = needs_of(keys)
+    groups: dict[tuple[Any, ...], list[Totals]] = {} if keys or query.every_us else {(): []}
+    values: dict[tuple[Any, ...], list[Any]] = {(): []}
+    attributes = [attribute for wanted in needs.values() for attribute in wanted]
+    for row in counted.to_pylist() if counted is not None else []:
+        totals = pickle.loads(row.pop(TOTALS))
+        window = (row.pop(WINDOW),) if query.every_us else ()
+        event = dict(zip(attributes, row.values(), strict=True))
+        found = [interpret.value(key)({name: [event] for name in needs}) for key in keys.values()]
+        name = (*window, *map(group_name, found))
+        groups.setdefault(name, []).append(totals)
+        values.setdefault(name, found)
+    rows = []
+    for name, totals_of in groups.items():
+        known: Known = dict(zip(keys, values[name], strict=True))
+        summed = added_up(totals_of, trend.kinds)
+        for asked, answer in zip(requested_in(query), trend.answers, strict=True):
+            known[asked.expression] = answer.of(summed)
+        if query.having is None or settled(query.having, known) is True:
+            window = name[:1] if query.every_us else ()
+            rows.append([*window, *(settled(one.expression, known) for one in query.returns)])
+    return rows
+
+
+def group_name(value: Any) -> Any:
+    """A value as a key of a dict: NaN is one value, and TRUE is not 1."""
+    return "NaN" if value != value else (isinstance(value, bool), value)  # noqa: PLR0124
+
+
+def settled(expression: ex.Expression, known: Known) -> Any:
+    """The value of an expression of which some parts are known."""
+
+    def settle(node: ex.Expression) -> ex.Expression:
+        return ex.Literal(known[node]) if node in known else node.map_children(settle)
+
+    return interpret.value(settle(expression))({})

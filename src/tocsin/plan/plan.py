@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.attributes import Schema
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.choose import Choice, choose
+from tocsin.optimizer.choose import Choice, choose, is_filter
 from tocsin.options import Options
 from tocsin.plan.joins.build import common_clock
 from tocsin.plan.joins.build import plan as join_plan
-from tocsin.plan.prepare import BoundRule
+from tocsin.plan.prepare import BoundRule, rewritten
 from tocsin.plan.strategies import KERNEL, STRATEGIES, TREND, Strategy, searching, weighed
 from tocsin.plan.strategies.join import Join
 from tocsin.plan.strategies.strategy import Form
@@ -34,28 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a rule runs.
+    """How a rule runs."""
 
-    Attributes
-    ----------
-    rule
-        The rule, bound and rewritten.
-    options
-        The options, in the unit of the times.
-    times
-        The time column of each event type.
-    one_input, shared_input
-        Whether all events come from one DataFrame; whether it has a type column.
-    is_streaming
-        Whether the inputs are streams.
-    """
-
-    rule: BoundRule
-    options: Options
-    times: Mapping[str, str]
+    rule: BoundRule  # the rule, bound and rewritten
+    options: Options  # the options, in the unit of the times
+    times: Mapping[str, str]  # the time column of each event type
+    # one_input, shared_input: whether all events come from one DataFrame; whether it has a type column
     one_input: bool = True
     shared_input: bool = False
-    is_streaming: bool = False
+    is_streaming: bool = False  # whether the inputs are streams
 
     @property
     def query(self) -> alg.Query:
@@ -67,7 +55,7 @@ class Plan:
         """The strategy that was chosen, and why."""
         wanted = self.options.strategy
         known = weighed(self.query, wanted, one_input=self.one_input)
-        if self.trend is None:
+        if self.rule.types is not None and self.trend is None:
             known = [each for each in known if each[0] != TREND.name]
         return choose(
             self.query,
@@ -87,7 +75,14 @@ class Plan:
             return TREND if self.is_counted else self._on_a_stream
         if self.options.strategy != "auto":
             return STRATEGIES[self.options.strategy]
+        if self.options.known is None and not self.query.over_all_matches and not is_filter(self.query):
+            return searching(self.query)  # what `choice` finds, without weighing what nobody asks
         return STRATEGIES[self.choice.strategy or KERNEL.name]
+
+    @property
+    def warning(self) -> str | None:
+        """Advice against too many matches, where statistics lead to expect them."""
+        return None if self.options.known is None else self.choice.warning
 
     @property
     def _on_a_stream(self) -> Strategy:
@@ -160,7 +155,11 @@ class Plan:
     # --- text -------------------------------------------------------------------------------------
 
     def describe(self) -> str:
-        """What runs, in words."""
+        """What runs, in words; before there are inputs, as far as the query alone shows it, or nothing."""
+        if self.rule.types is None and self.strategy.refuses(self.query) is not None:
+            return ""
+        if self.rule.types is None and self.strategy.form is not Form.JOINS:
+            return self.strategy.describe_query(self.query, self.slice_us) or ""
         return self.strategy.describe(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,6 +187,21 @@ class Plan:
     def __hash__(self) -> int:
         """By the query and the strategy."""
         return hash((to_text(self.query), self.strategy.name))
+
+
+def unbound_plan(
+    query: alg.Query,
+    options: Options,
+    schemas: Mapping[str, Schema] | None = None,
+    *,
+    integer_time: bool = False,
+) -> Plan:
+    """Plan a query before there are inputs: what runs and why, as far as the query and schemas show it."""
+    types = alg.event_types(query.pattern)
+    given = dict.fromkeys(types, options.time) if isinstance(options.time, str) else options.time
+    times = {name: given[name] for name in types if name in given}
+    rule = rewritten(query, common_clock(times.values()), schemas, integer_time=integer_time)
+    return Plan(rule, options, times)
 
 
 def _source(source: Any) -> dict[str, Any]:

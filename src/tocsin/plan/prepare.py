@@ -22,8 +22,7 @@ from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Network, network
 from tocsin.analysis.types import DataType
 from tocsin.language.ast import Selection
-from tocsin.optimizer.pipeline import Optimized, optimize
-from tocsin.optimizer.rules import Facts, Rule
+from tocsin.optimizer.rules import Facts, Rule, optimize
 from tocsin.optimizer.rules.infer_window import with_window
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
@@ -31,26 +30,19 @@ Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
 @dataclass(frozen=True)
 class BoundRule:
-    """A query that fits its inputs, rewritten.
+    """A rewritten query, and its types where it is bound to inputs."""
 
-    Attributes
-    ----------
-    written
-        The query before it was rewritten.
-    bound
-        The rewritten query and its types.
-    rewrites
-        The rules that changed it, one entry for each time.
-    """
-
-    written: alg.Query
-    bound: BoundQuery
-    rewrites: tuple[Rule, ...] = ()
+    written: alg.Query  # the query before it was rewritten
+    query: alg.Query
+    facts: Facts  # what the rewrites were told: schemas, and the time attribute that all types share
+    types: BoundQuery | None = None  # the rewritten query and its types; None before there are inputs
+    rewrites: tuple[Rule, ...] = ()  # the rules that changed it, one entry for each time
 
     @property
-    def query(self) -> alg.Query:
-        """The rewritten query."""
-        return self.bound.query
+    def bound(self) -> BoundQuery:
+        """The rewritten query and its types."""
+        assert self.types is not None  # nothing runs before there are inputs
+        return self.types
 
     @cached_property
     def network(self) -> Network:
@@ -61,10 +53,13 @@ class BoundRule:
         ContradictoryDistancesError
             When no events can satisfy any alternative, also where a rewrite has removed the condition that says so.
         """
-        found = network(self.written, self.bound.time, integer_time=self.bound.has_integer_time)
-        if self.query is self.written:
-            return found
-        return network(self.query, self.bound.time, integer_time=self.bound.has_integer_time)
+        found = self.written_network
+        return found if self.query is self.written else self.facts.distances(self.query)
+
+    @cached_property
+    def written_network(self) -> Network:
+        """The distances between its events as it is written: what `check` reports on."""
+        return self.facts.distances(self.written)
 
 
 def prepare(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str] = "ts") -> BoundRule:
@@ -85,13 +80,21 @@ def prepare(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str]
         The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
     """
     bound = bind(query, schemas, time=time)
-    better = optimize(query, Facts(bound.schemas, bound.time, bound.has_integer_time))
-    return BoundRule(query, replace(bound, query=better.query), better.fired)
+    found = rewritten(query, bound.time, bound.schemas, integer_time=bound.has_integer_time)
+    return replace(found, types=replace(bound, query=found.query))
 
 
-def rewritten(query: alg.Query, time: str, schemas: Mapping[str, Schema] | None = None) -> Optimized:
-    """The rewritten query and the rules that changed it, before there are inputs."""
-    return optimize(query, Facts(schemas, time))
+def rewritten(
+    query: alg.Query,
+    time: str | Mapping[str, str],
+    schemas: Mapping[str, Schema] | None = None,
+    *,
+    integer_time: bool = False,
+) -> BoundRule:
+    """Rewrite a query before there are inputs; `time` is the time attribute, or that of each event type."""
+    facts = Facts(schemas, time, integer_time)
+    better = optimize(query, facts)
+    return BoundRule(query, better.query, facts, rewrites=better.fired)
 
 
 def types_of(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str] = "ts") -> BoundQuery:

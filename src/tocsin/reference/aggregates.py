@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from tocsin.errors import NumberTooLargeError
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 from tocsin.reference.values import order
 
 

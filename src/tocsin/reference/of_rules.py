@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from tocsin import errors
 from tocsin.language import rule_expressions as rx
-from tocsin.language.registered import Function
+from tocsin.language.user_defined import Function
 from tocsin.reference.values import TICKS, all_true, any_true, arithmetic, compare, normal
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.acel.formulas import Formulas
+from tocsin.analysis.acel import Formulas
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.holdings import Binder, Held
 from tocsin.analysis.types import DataType, Kind
+from tocsin.analysis.variable_schemas import Binder, VariableSchemas
 from tocsin.language import ast as clauses
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
@@ -38,13 +38,13 @@ def node_of(formula: ast.Formula) -> alg.Node:
     return Formulas().node(formula)
 
 
-def held_by(formula: ast.Formula) -> Held:
+def held_by(formula: ast.Formula) -> VariableSchemas:
     """The shapes of the events that the variables of a formula hold."""
     return _binder().held(node_of(formula))
 
 
 def _binder() -> Binder:
-    return Binder(SCHEMAS, [], is_strict=False)
+    return Binder(SCHEMAS, errors.Problems(), is_strict=False)
 
 
 # --- formulas that mean something -----------------------------------------------------------------
@@ -165,7 +165,7 @@ def _derive(choose: Chooser, part: ast.Formula) -> ast.Formula:
     return ast.Derive(part, choose.pick((*NAMES, "W")), tuple(folds))
 
 
-def attributes(name: str, held: Held) -> dict[str, DataType]:
+def attributes(name: str, held: VariableSchemas) -> dict[str, DataType]:
     """The attributes of a variable that one type is known of, but the time."""
     found: dict[str, DataType] = {}
     for attribute in {name for shape in held[name] for name in shape.attributes} - {"ts"}:
@@ -176,7 +176,7 @@ def attributes(name: str, held: Held) -> dict[str, DataType]:
     return found
 
 
-def condition(choose: Chooser, held: Held) -> ex.Expression:
+def condition(choose: Chooser, held: VariableSchemas) -> ex.Expression:
     """A condition of FILTER over variables that hold this."""
     atoms = [_atom(choose, held) for _ in range(choose.pick((1, 1, 2, 3)))]
     if len(atoms) == 3 and choose.pick((True, False)):
@@ -184,7 +184,7 @@ def condition(choose: Chooser, held: Held) -> ex.Expression:
     return ex.all_of(*atoms) if choose.pick((True, False)) else ex.any_of(*atoms)
 
 
-def _atom(choose: Chooser, held: Held) -> ex.Expression:
+def _atom(choose: Chooser, held: VariableSchemas) -> ex.Expression:
     name = choose.pick(sorted(held))
     known = {attribute: kind for attribute, kind in attributes(name, held).items() if kind.is_ordered}
     if not known:

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.acel.translate import translate
+from tocsin.analysis.acel import translate
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.schema import bind

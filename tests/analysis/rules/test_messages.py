@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import tocsin
 from tocsin import errors
-from tocsin.analysis.rules.restrictions import RESTRICTIONS
+from tocsin.errors import RESTRICTIONS
 
 TEMPLATES = """\
 template Transfer { id : Integer, originator : String, destination : String, amount : Amount }

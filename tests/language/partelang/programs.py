@@ -15,7 +15,7 @@ from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Quantifier
 from tocsin.language.partelang import ast
-from tocsin.language.partelang.build import POLICIES
+from tocsin.language.partelang.parser import POLICIES
 
 T = TypeVar("T")
 CALLED = st.sampled_from(["uncommon_route", "list", "hour", "Distance_km", "count", "sum"])

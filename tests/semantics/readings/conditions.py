@@ -22,7 +22,7 @@ from tests.semantics.readings.support import (
 
 from tocsin import api, errors, reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis import translate
+from tocsin.analysis import sase
 from tocsin.language import expressions as ex
 from tocsin.reference import aggregates, conditions, values
 from tocsin.reference.matches import Candidate, Evaluation
@@ -114,7 +114,7 @@ def r23_an_indexed_condition_compares_across_copies(patch: Patch) -> None:
 
 
 def r23_a_condition_across_copies_needs_no_hint(patch: Patch) -> None:
-    patch.setattr(translate, "_warnings", lambda tree, query: ())
+    patch.setattr(sase, "_warnings", lambda tree, query: ())
 
 
 def _indices_shared_by(patch: Patch, class_of: Callable[[str], str]) -> None:

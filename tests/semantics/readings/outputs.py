@@ -9,7 +9,7 @@ from tests.semantics.readings.support import Bags, Patch, accepts, everywhere, t
 
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis import outputs as output_clauses
+from tocsin.analysis import clauses as output_clauses
 from tocsin.language import expressions as ex
 from tocsin.reference import aggregates, conditions
 from tocsin.reference import outputs as rows

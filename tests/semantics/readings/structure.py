@@ -11,9 +11,9 @@ from tests.semantics.readings.support import Patch, accepts, places, refuses, re
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis import structure, translate
+from tocsin.analysis import sase, structure
 from tocsin.language import ast
-from tocsin.language.sase.build import QueryBuilder
+from tocsin.language.sase.parser import QueryBuilder
 from tocsin.reference import matches
 from tocsin.reference.matches import Candidate, Evaluation
 
@@ -182,7 +182,7 @@ def r37_windows_slide(patch: Patch) -> None:
 
 
 def r37_a_slide_needs_no_warning(patch: Patch) -> None:
-    patch.setattr(translate, "_warnings", lambda tree, query: ())
+    patch.setattr(sase, "_warnings", lambda tree, query: ())
 
 
 def r37_a_window_of_no_width_is_accepted(patch: Patch) -> None:

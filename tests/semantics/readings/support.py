@@ -17,7 +17,7 @@ import pytest
 
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis import compile as compiler
+from tocsin.analysis import front_ends as compiler
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.reference import conditions

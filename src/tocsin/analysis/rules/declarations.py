@@ -1,4 +1,4 @@
-"""What a program declares: modules put together, every name once, templates with their types."""
+"""The declarations of a program: modules put together, every name once, templates with their types."""
 
 from __future__ import annotations
 
@@ -12,32 +12,19 @@ from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.rules.restrictions import violation
+from tocsin.analysis.names import MOST_EVENTS
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
-from tocsin.analysis.variables import MOST_EVENTS
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse
 from tocsin.source import Where
 
 # Names of types that a text may use, and Spark's. Every other name is a domain: its values are what the data holds.
 TYPES = {
-    "Integer": "bigint",
-    "Int": "bigint",
-    "Long": "bigint",
-    "String": "string",
-    "Text": "string",
-    "Boolean": "boolean",
-    "Double": "double",
-    "Float": "double",
-    "Real": "double",
-    "Number": "double",
-    "Decimal": "decimal",
-    "Amount": "decimal",
-    "Timestamp": "timestamp",
-    "Date": "date",
-    "Binary": "binary",
-}
+    "Integer": "bigint", "Int": "bigint", "Long": "bigint", "String": "string", "Text": "string", "Boolean": "boolean",
+    "Double": "double", "Float": "double", "Real": "double", "Number": "double", "Decimal": "decimal",
+    "Amount": "decimal", "Timestamp": "timestamp", "Date": "date", "Binary": "binary",
+}  # fmt: skip
 
 Loader = Callable[[str], str | None]
 
@@ -49,12 +36,12 @@ class Declarations:
     templates: dict[str, Template] = field(default_factory=dict)
     definitions: dict[str, ast.Definition] = field(default_factory=dict)
     rules: list[ast.Rule] = field(default_factory=list)
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
     warnings: list[errors.TocsinWarning] = field(default_factory=list)
 
     @cached_property
     def kinds(self) -> list[str]:
-        """What a pattern can be of."""
+        """The names that a pattern can be of."""
         return [*self.templates, *self.definitions]
 
     @cached_property
@@ -68,16 +55,8 @@ def declarations(
 ) -> Declarations:
     """Gather what a program and its modules declare.
 
-    Parameters
-    ----------
-    program
-        The syntax tree.
-    load
-        The text of a module by its name, or None.
-    given
-        Spark's names of types that the text calls by names of its own.
-    max_text
-        The most characters a module may have.
+    `load` returns the text of a module by its name, or None; `given` are Spark's names of types that the text calls by
+    names of its own; `max_text` limits the characters of a module.
     """
     found = Declarations()
     known = TYPES | dict(given)
@@ -104,7 +83,7 @@ def declarations(
 
 
 def _with_modules(
-    program: ast.Program, load: Loader, problems: list[errors.TocsinError], max_text: int
+    program: ast.Program, load: Loader, problems: errors.Problems, max_text: int
 ) -> list[ast.Declaration]:
     """All declarations, those of modules where they are used; each module once."""
     seen: set[str] = set()
@@ -123,18 +102,15 @@ def _with_modules(
     return found
 
 
-def _of_module(
-    use: ast.Use, load: Loader, problems: list[errors.TocsinError], max_text: int
-) -> tuple[ast.Declaration, ...]:
+def _of_module(use: ast.Use, load: Loader, problems: errors.Problems, max_text: int) -> tuple[ast.Declaration, ...]:
     text = load(use.module)
     if text is None:
-        problems.append(
-            errors.UnknownModuleError(
-                f"There is no module `{use.module}`.",
-                where=use.where,
-                hint=f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
-                f"`{use.module}.parte` beside the file.",
-            )
+        problems.add(
+            errors.UnknownModuleError,
+            f"There is no module `{use.module}`.",
+            where=use.where,
+            hint=f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
+            f"`{use.module}.parte` beside the file.",
         )
         return ()
     try:
@@ -146,17 +122,15 @@ def _of_module(
     return ()
 
 
-def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: list[errors.TocsinError]) -> bool:
+def _is_new(name: str, where: Where, known: dict[str, Where], what: str, problems: errors.Problems) -> bool:
     if name in known:
-        problems.append(
-            violation(
-                errors.DuplicateNameError,
-                "S1",
-                f"{what.format(name)} is declared twice.",
-                where=where,
-                also=("first declared", known[name]),
-                hint="give one of them another name.",
-            )
+        problems.add(
+            errors.DuplicateNameError,
+            f"{what.format(name)} is declared twice.",
+            where=where,
+            also=("first declared", known[name]),
+            hint="give one of them another name.",
+            violates="S1",
         )
         return False
     known[name] = where
@@ -168,12 +142,11 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
     attributes = []
     for slot in written.slots:
         if slot.name.casefold() == TIMESTAMP:
-            found.problems.append(
-                errors.ReservedNameError(
-                    f"`{TIMESTAMP}` cannot be declared: every event has it.",
-                    where=slot.where,
-                    hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
-                )
+            found.problems.add(
+                errors.ReservedNameError,
+                f"`{TIMESTAMP}` cannot be declared: every event has it.",
+                where=slot.where,
+                hint=f"leave it out and write `{TIMESTAMP}` in conditions, or give the attribute another name.",
             )
         elif _is_new(
             slot.name.casefold(), slot.where, slots, f"The attribute `{slot.name}` of `{written.name}`", found.problems
@@ -185,34 +158,28 @@ def _template(written: ast.Template, templates: set[str], known: Mapping[str, st
 def _attribute(slot: ast.Slot, templates: set[str], known: Mapping[str, str], found: Declarations) -> Attribute:
     name = slot.type.name
     if name in templates:
-        found.problems.append(
-            violation(
-                errors.EventAsAttributeError,
-                "S11",
-                f"`{slot.name}` would hold an event, of template `{name}`.",
-                where=slot.type.where,
-                hint="hold what identifies the event, such as its id.",
-            )
+        found.problems.add(
+            errors.EventAsAttributeError,
+            f"`{slot.name}` would hold an event, of template `{name}`.",
+            where=slot.type.where,
+            hint="hold what identifies the event, such as its id.",
+            violates="S11",
         )
     if slot.type.length is not None and slot.type.length < 1:
-        found.problems.append(
-            violation(
-                errors.InvalidQuantifierError,
-                "S11",
-                f"The array `{slot.name}` has no place for a value.",
-                where=slot.type.where,
-                hint=f"write `[{name}; 3]`.",
-            )
+        found.problems.add(
+            errors.InvalidQuantifierError,
+            f"The array `{slot.name}` has no place for a value.",
+            where=slot.type.where,
+            hint=f"write `[{name}; 3]`.",
+            violates="S11",
         )
     if slot.type.length is not None and slot.type.length > MOST_EVENTS:
-        found.problems.append(
-            violation(
-                errors.InvalidQuantifierError,
-                "S11",
-                f"The array `{slot.name}` may hold at most {MOST_EVENTS:,} values.",
-                where=slot.type.where,
-                hint="write a smaller number.",
-            )
+        found.problems.add(
+            errors.InvalidQuantifierError,
+            f"The array `{slot.name}` may hold at most {MOST_EVENTS:,} values.",
+            where=slot.type.where,
+            hint="write a smaller number.",
+            violates="S11",
         )
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.8) if name not in known else []
     if near and name not in templates:

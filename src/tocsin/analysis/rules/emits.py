@@ -10,7 +10,6 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis.inference import Inference
 from tocsin.analysis.rules.declarations import Declarations, attribute_type
-from tocsin.analysis.rules.restrictions import violation
 from tocsin.analysis.rules.scopes import Scope
 from tocsin.analysis.types import DataType, Kind, common_type
 from tocsin.language import expressions as ex
@@ -29,8 +28,8 @@ class Emitter:
     inference: Inference
 
     @property
-    def problems(self) -> list[errors.TocsinError]:
-        """What is wrong so far."""
+    def problems(self) -> errors.Problems:
+        """The errors found so far."""
         return self.scope.problems
 
     def emits(self, pattern: alg.Node) -> tuple[alg.Emit, ...]:
@@ -63,14 +62,13 @@ class Emitter:
 
     def _no_template(self, written: ast.Emission) -> errors.TocsinError:
         is_pattern = written.template in self.declared.definitions
-        return violation(
-            errors.UnknownEventTypeError,
-            "S1",
+        return errors.UnknownEventTypeError(
             f"`{written.template}` is a named pattern, and cannot be emitted."
             if is_pattern
             else f"There is no template `{written.template}`.",
             where=written.name_where,
             hint=errors.did_you_mean(written.template, self.declared.templates, "templates"),
+            violates="S1",
         )
 
     # --- values ---
@@ -80,69 +78,60 @@ class Emitter:
         seen: dict[str, ast.Assignment] = {}
         for each in written.values:
             if each.name not in known:
-                self.problems.append(
-                    violation(
-                        errors.UnknownAttributeError,
-                        "S12",
-                        f"Template `{template.name}` has no attribute `{each.name}`.",
-                        where=each.where,
-                        hint="an event gets its time from `at`."
-                        if each.name == TIMESTAMP
-                        else errors.did_you_mean(each.name, known, f"`{template.name}` has"),
-                    )
+                self.problems.add(
+                    errors.UnknownAttributeError,
+                    f"Template `{template.name}` has no attribute `{each.name}`.",
+                    where=each.where,
+                    hint="an event gets its time from `at`."
+                    if each.name == TIMESTAMP
+                    else errors.did_you_mean(each.name, known, f"`{template.name}` has"),
+                    violates="S12",
                 )
             elif each.name in seen:
-                self.problems.append(
-                    violation(
-                        errors.DuplicateNameError,
-                        "S12",
-                        f"`{each.name}` gets two values.",
-                        where=each.where,
-                        also=("first set", seen[each.name].where),
-                        hint="keep one of them.",
-                    )
+                self.problems.add(
+                    errors.DuplicateNameError,
+                    f"`{each.name}` gets two values.",
+                    where=each.where,
+                    also=("first set", seen[each.name].where),
+                    hint="keep one of them.",
+                    violates="S12",
                 )
             else:
                 seen[each.name] = each
                 self._check_value(each, known[each.name], values[each.name])
         missing = [name for name in known if name not in seen]
         if missing:
-            self.problems.append(
-                violation(
-                    errors.IncompleteEmitError,
-                    "S12",
-                    f"The emitted `{template.name}` has no {', '.join(f'`{name}`' for name in missing)}.",
-                    where=written.name_where,
-                    also=("declared", template.where),
-                    hint=f"add `{missing[0]} = …` to `with`; write `NULL` for an unknown value.",
-                )
+            self.problems.add(
+                errors.IncompleteEmitError,
+                f"The emitted `{template.name}` has no {', '.join(f'`{name}`' for name in missing)}.",
+                where=written.name_where,
+                also=("declared", template.where),
+                hint=f"add `{missing[0]} = …` to `with`; write `NULL` for an unknown value.",
+                violates="S12",
             )
 
     def _check_value(self, each: ast.Assignment, attribute: Attribute, value: ex.Expression) -> None:
         many = next((node for node in ex.references_in(value) if self._is_bag(node)), None)
         if many is not None:
-            self.problems.append(
-                errors.IteratedInReturnError(
-                    f"`{many.variable}` holds several events, and `{each.name}` is one value.",
-                    where=many.where,
-                    hint=f"choose or aggregate: `first({many.variable}.{many.name})`, "
-                    f"`collect({many.variable}.{many.name})`.",
-                )
+            self.problems.add(
+                errors.IteratedInReturnError,
+                f"`{many.variable}` holds several events, and `{each.name}` is one value.",
+                where=many.where,
+                hint=f"choose or aggregate: `first({many.variable}.{many.name})`, "
+                f"`collect({many.variable}.{many.name})`.",
             )
             return
         found, declared = self.inference.type_of(value), attribute_type(attribute)
         if not is_assignable(declared, found):
-            self.problems.append(
-                violation(
-                    errors.TypeMismatchError,
-                    "S12",
-                    f"`{each.name}` is {_named(attribute, declared)}, and `{print_expression(value)}` is "
-                    f"{found.describe()}.",
-                    where=value.where,
-                    hint="put single values into a list: `list(a.id)`."
-                    if declared.kind is Kind.ARRAY
-                    else "give it a value of its type, or declare it otherwise.",
-                )
+            self.problems.add(
+                errors.TypeMismatchError,
+                f"`{each.name}` is {_named(attribute, declared)}, and `{print_expression(value)}` is "
+                f"{found.describe()}.",
+                where=value.where,
+                hint="put single values into a list: `list(a.id)`."
+                if declared.kind is Kind.ARRAY
+                else "give it a value of its type, or declare it otherwise.",
+                violates="S12",
             )
         elif attribute.most is not None:
             self._check_length(each, attribute.most, value)
@@ -162,29 +151,25 @@ class Emitter:
             case _:
                 return
         if length is None or length > most:
-            self.problems.append(
-                violation(
-                    errors.IncompleteEmitError,
-                    "S12",
-                    f"`{each.name}` holds {most} values at most, and gets {length or 'any number'}.",
-                    where=value.where,
-                    hint="declare a longer array, or bound the repetition: `B[1..3]`.",
-                )
+            self.problems.add(
+                errors.IncompleteEmitError,
+                f"`{each.name}` holds {most} values at most, and gets {length or 'any number'}.",
+                where=value.where,
+                hint="declare a longer array, or bound the repetition: `B[1..3]`.",
+                violates="S12",
             )
 
     # --- time ---
 
     def _check_time(self, written: ast.Emission, at: ex.Expression) -> None:
         if not self.is_monotone(at):
-            self.problems.append(
-                violation(
-                    errors.NonMonotoneTimeError,
-                    "S13",
-                    f"`{print_expression(written.at)}` may go back while time goes on.",
-                    where=written.at.where,
-                    hint="use the `timestamp` of a variable, `min`, `max` or `avg` of several, and constant durations: "
-                    "`at max(a.timestamp, b.timestamp) + 5 seconds`.",
-                )
+            self.problems.add(
+                errors.NonMonotoneTimeError,
+                f"`{print_expression(written.at)}` may go back while time goes on.",
+                where=written.at.where,
+                hint="use the `timestamp` of a variable, `min`, `max` or `avg` of several, and constant durations: "
+                "`at max(a.timestamp, b.timestamp) + 5 seconds`.",
+                violates="S13",
             )
 
     def is_monotone(self, at: ex.Expression) -> bool:
@@ -212,8 +197,6 @@ class Emitter:
 def is_assignable(declared: DataType, found: DataType) -> bool:
     """Whether a value of a type can be an attribute of another.
 
-    Examples
-    --------
     >>> from tocsin.analysis import types
     >>> is_assignable(types.DECIMAL, types.DOUBLE), is_assignable(types.INTEGER, types.DOUBLE)
     (True, False)

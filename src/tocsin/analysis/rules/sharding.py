@@ -27,18 +27,11 @@ EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE, Kind.NULL
 
 @dataclass(frozen=True)
 class Sharding:
-    """The key of a program, or why it has none.
+    """The key of a program, or why it has none."""
 
-    Attributes
-    ----------
-    key
-        The attributes that all events which meet have in common; none: the program runs in one shard.
-    reason
-        Why there are none.
-    """
-
+    # The attributes that all events which meet have in common; none: the program runs in one shard.
     key: tuple[str, ...]
-    reason: str = ""
+    reason: str = ""  # why there are none
 
     def __str__(self) -> str:
         """One line."""
@@ -50,17 +43,6 @@ class Sharding:
 def sharding(program: Program, rules: Sequence[Rule], schemas: Mapping[str, Schema]) -> Sharding:
     """The key of some rules of a program, those included that emit what they read.
 
-    Parameters
-    ----------
-    program
-        The program.
-    rules
-        The rules that run together.
-    schemas
-        The attributes of all event types that they read.
-
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("b", ("k",)))
     >>> rules = [Rule("R", alg.Query(alg.Filter(alg.All((a, b)), same)))]
@@ -107,17 +89,7 @@ def _keys(program: Program, query: alg.Query) -> list[str]:
         template = program.templates.get(kind.types[0] or "")
         names = [] if kind.iterated or template is None else [each.name for each in template.attributes]
     else:
-        classes = keys(query).classes
-        paths = dict.fromkeys(path for each in classes for _, path in each.members if len(path) == 1)
-        equal = {
-            (path, frozenset({one[0], other[0]}))
-            for each in classes
-            for one, other in each.equalities
-            for path in paths
-            if one[1] == other[1] == path
-        }
-        pairs = [frozenset(pair) for pair in combinations(single, 2)]
-        names = [path[0] for path in paths if all((path, pair) in equal for pair in pairs)]
+        names = keys(query).shared_by(combinations(single, 2))
     return [name for name in names if all(_agrees(each, name, single) for each in around)]
 
 

@@ -19,20 +19,16 @@ from dataclasses import dataclass, field
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.holdings import Binder
 from tocsin.analysis.inference import Inference
-from tocsin.analysis.rules.calls import Registry
 from tocsin.analysis.rules.constraints import Constraints, constraints_of
 from tocsin.analysis.rules.declarations import Declarations, Loader, declarations
-from tocsin.analysis.rules.domains import mixed_domains
 from tocsin.analysis.rules.emits import Emitter
-from tocsin.analysis.rules.patterns import Patterns, node_of, patterns_of
-from tocsin.analysis.rules.restrictions import name_restriction, violation
-from tocsin.analysis.rules.scopes import Scope
-from tocsin.analysis.rules.selfblocking import self_blocking
-from tocsin.analysis.rules.strata import stratified
-from tocsin.analysis.schema import in_order
+from tocsin.analysis.rules.lint import mixed_domains, self_blocking
+from tocsin.analysis.rules.rule_patterns import Patterns, node_of, patterns_of
+from tocsin.analysis.rules.scopes import Registry, Scope
+from tocsin.analysis.rules.stratify import stratified
 from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.variable_schemas import Binder
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.grammars import LONGEST_TEXT
@@ -57,23 +53,7 @@ def translate(
 ) -> Translation:
     """The meaning of a syntax tree.
 
-    Parameters
-    ----------
-    tree
-        The program.
-    registry
-        The functions and tables that the user has registered.
-    load
-        The text of a module by its name, or None.
-    types
-        Spark's names of types that the text calls by names of its own.
-    max_text
-        The most characters a module may have.
-
-    Raises
-    ------
-    QueryBindingError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+    `load`, `types` and `max_text` as for `declarations`.
     """
     declared = declarations(tree, load, types or {}, max_text)
     translator = _Translator(declared, registry or Registry(), declared.problems, declared.warnings)
@@ -81,11 +61,11 @@ def translate(
     for definition in unused(declared):
         translator.rule(definition)  # for its problems
     if not declared.rules and not declared.problems:
-        declared.problems.append(
-            errors.EmptyPatternError("The program has no rule.", where=tree.where, hint="add `rule R where a : A`.")
+        declared.problems.add(
+            errors.EmptyPatternError, "The program has no rule.", where=tree.where, hint="add `rule R where a : A`."
         )
     ordered = stratified(rules, declared.problems)
-    errors.raise_all(in_order(declared.problems))
+    errors.raise_all(declared.problems.in_order())
     program = Program(ordered, declared.templates)
     mixed = [warning for rule in ordered for warning in mixed_domains(rule, declared.templates)]
     return Translation(program, (*declared.warnings, *mixed))
@@ -108,7 +88,7 @@ def unused(declared: Declarations) -> Iterator[ast.Rule]:
 class _Translator:
     declared: Declarations
     registry: Registry
-    problems: list[errors.TocsinError] = field(default_factory=list)
+    problems: errors.Problems = field(default_factory=errors.Problems)
     warnings: list[errors.TocsinWarning] = field(default_factory=list)
 
     def rule(self, written: ast.Rule) -> Rule | None:
@@ -137,7 +117,8 @@ class _Translator:
         try:
             distances = network(query, TIMESTAMP)
         except errors.ContradictoryDistancesError as problem:
-            self.problems.append(name_restriction(problem, "S16"))
+            problem.violates = problem.violates or "S16"
+            self.problems.append(problem)
             return
         pairs = unbounded_pairs(distances)
         if pairs:
@@ -148,7 +129,7 @@ class _Translator:
     def _check_types(self, pattern: alg.Node) -> Inference:
         """Check attributes and types of all conditions; what infers the types of values comes back."""
         schemas = self.declared.schemas
-        found: list[errors.TocsinError] = []
+        found = errors.Problems()
         binder = Binder(schemas, found, True)
         held = binder.held(pattern)
         for around in alg.around_in(pattern):
@@ -159,10 +140,10 @@ class _Translator:
         return Inference(binder.inference(held).environment, _Naming(self.problems))
 
 
-class _Naming(list[errors.TocsinError]):
+class _Naming(errors.Problems):
     """Passes problems on, with the restriction they are about."""
 
-    def __init__(self, problems: list[errors.TocsinError]) -> None:
+    def __init__(self, problems: errors.Problems) -> None:
         super().__init__()
         self._problems = problems
 
@@ -173,7 +154,8 @@ class _Naming(list[errors.TocsinError]):
 
 def _named(problem: errors.TocsinError) -> errors.TocsinError:
     is_name = isinstance(problem, errors.UnknownAttributeError | errors.UnknownVariableError)
-    return name_restriction(problem, "S1" if is_name else "S15")
+    problem.violates = problem.violates or ("S1" if is_name else "S15")
+    return problem
 
 
 def _query(written: ast.Rule, patterns: Patterns, constraints: Constraints) -> alg.Query:
@@ -210,21 +192,19 @@ def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.Tocsin
     x, y = pairs[0]
     places = {each.variable: each.name_where for each in written.patterns}
     if not said:
-        return violation(
-            errors.UnboundedPatternError,
-            "S7",
+        return errors.UnboundedPatternError(
             f"In rule `{written.name}`, `{x}` may repeat for ever.",
             where=places.get(x),
             hint=f"bound it by another variable, or by itself: `{x} in {x} [0 seconds, 10 seconds]`.",
+            violates="S7",
         )
     x, y = next(pair for pair in pairs if pair[0] != pair[1])
-    return violation(
-        errors.UnboundedPatternError,
-        "S7",
+    return errors.UnboundedPatternError(
         f"In rule `{written.name}` nothing bounds the time between {', nor between '.join(said)}.",
         where=places.get(x),
         also=("and", places.get(y)),
         hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; a chain of distances is enough.",
+        violates="S7",
     )
 
 

@@ -32,34 +32,23 @@ from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Rule
-from tocsin.analysis.arrivals import Arrivals, as_float
-from tocsin.analysis.rules.multiplicity import in_text_order
-from tocsin.analysis.temporal import Closure, network
+from tocsin.analysis.rates import Arrivals, as_float
+from tocsin.analysis.rules.arrivals import in_text_order, shortest_window_us
+from tocsin.analysis.temporal import network
 
 INBOX = 3
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the network, with what it must have room for.
+    """A node of the network, with what it must have room for."""
 
-    Attributes
-    ----------
-    kind
-        `entry`, `alpha`, `join`, `not`, `all`, `production` or `terminal`.
-    name
-        The variable that it adds; of a production the type that it emits.
-    rate
-        The most tokens that leave it, per microsecond.
-    window_us, left, right
-        Of nodes with two inputs.
-    """
-
-    kind: str
-    name: str
-    rate: Fraction
+    kind: str  # `entry`, `alpha`, `join`, `not`, `all`, `production` or `terminal`
+    name: str  # the variable that it adds; of a production the type that it emits
+    rate: Fraction  # the most tokens that leave it, per microsecond
     outbox: int
     inbox: int = INBOX
+    # `window_us`, `left`, `right`: of nodes with two inputs.
     window_us: int | None = None
     left: int | None = None
     right: int | None = None
@@ -110,28 +99,16 @@ class Viable:
 
 
 def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = False) -> Viable | None:
-    """The network of a rule and its sizes; None where a rate is not known, or a variable repeats.
-
-    Examples
-    --------
-    >>> import tocsin
-    >>> from tocsin.analysis.rates import parse_rates
-    >>> p = tocsin.rules('''template A { x : Integer }  template B { x : Integer }
-    ...     rule R where a : A  no b : B { x = a.x }  when no b in a [0 seconds, 4 seconds]''')
-    >>> found = viable(p.program.rules[0], parse_rates({"A": "1/s", "B": "1/s"}))
-    >>> [(node.kind, node.left, node.right, node.inbox, node.outbox) for node in found.joined]
-    [('not', 5, 5, 3, 5)]
-    """
+    """The network of a rule and its sizes; None where a rate is not known, or a variable repeats."""
     closure = network(rule.query, TIMESTAMP).alternatives[0]
     if closure.alternative.iterated:
         return None
-    kinds = {name: kind.types[0] or "" for name, kind in rule.query.variables.items()}
+    types = rule.types
     around = {each.variable: each for each in alg.around_in(rule.query.pattern)}
-    kinds |= {name: each.type for name, each in around.items()}
     order = in_text_order(rule.query)
     rates: dict[str, Fraction] = {}
     for name in order:
-        found = arrivals.get(kinds[name])
+        found = arrivals.get(types[name])
         if found is None:
             return None
         rates[name] = found.per_second / 1_000_000
@@ -143,22 +120,14 @@ def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = F
         left = [before for before in order[:place] if before in chain]
         kind = "join" if name in chain else "not" if isinstance(around[name], alg.Absent) else "all"
         once = pairs_once and place == 1
-        node = _two_inputs(kind, name, left_rate, rates[name], _window(closure, left, name), once=once)
+        window_us = shortest_window_us(closure, left, name)
+        assert window_us is not None  # every pair of a rule has a finite distance (S5, S7)
+        node = _two_inputs(kind, name, left_rate, rates[name], window_us, once=once)
         nodes.append(node)
         left_rate = node.rate
     nodes += [Node("production", emit.type, left_rate, 1) for emit in rule.emits]
     nodes += [] if rule.emits else [Node("terminal", rule.name, left_rate, 0)]
     return Viable(tuple(nodes))
-
-
-def _window(closure: Closure, left: list[str], name: str) -> int:
-    lengths = [
-        most - least
-        for before in left
-        for least, most in [closure.distance(before, name)]
-        if least is not None and most is not None
-    ]
-    return min(lengths)  # every pair of a rule has a finite distance (S5, S7)
 
 
 def _two_inputs(kind: str, name: str, left_rate: Fraction, right_rate: Fraction, window_us: int, *, once: bool) -> Node:
@@ -177,8 +146,6 @@ def _two_inputs(kind: str, name: str, left_rate: Fraction, right_rate: Fraction,
 def shortened(size: int, unit: int = 2**30, letter: str = "G") -> str:
     """A size as the published tables have it: in units of 2³⁰ (G) or 2¹⁰ (k), cut off; what is there is at least 1.
 
-    Examples
-    --------
     >>> shortened(262_290_837_313), shortened(4033, 2**10, "k"), shortened(1_032_290_000)
     ('244G', '3k', '1G')
     """

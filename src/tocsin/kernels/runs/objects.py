@@ -23,8 +23,7 @@ from tocsin.kernels.runs.registers import Lines
 from tocsin.kernels.runs.tables import Step, Tables
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rule_ex
-from tocsin.language.monoids import Monoids
-from tocsin.language.registered import Function
+from tocsin.language.user_defined import Function, Monoids
 
 Values = Mapping[str, Any]
 Evaluate = Callable[[interpret.Bags], Any]

@@ -23,6 +23,7 @@ from tocsin.kernels.search.loops import count_step, first_candidate
 from tocsin.kernels.search.state import Held, Many, One, State, Then
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
+from tocsin.optimizer.query_parts import is_between_neighbours
 
 
 def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: State, then: Then) -> None:
@@ -332,4 +333,4 @@ class Chains:
 def between_neighbours(test: Test, variable: str) -> bool:
     """Whether a conjunct speaks of every two neighbours of an iteration, and of nothing else."""
     is_own = ex.variables_in(test.conjunct) == {variable} and not test.folds
-    return is_own and ex.is_between_neighbours(test.conjunct)
+    return is_own and is_between_neighbours(test.conjunct)

@@ -23,7 +23,7 @@ from tocsin.gaps import Gaps
 from tocsin.kernels.expressions.slots import Test
 from tocsin.kernels.reach import MOST_LOOPS, may_be_empty
 from tocsin.language import expressions as ex
-from tocsin.optimizer.prefixes import parts_of
+from tocsin.optimizer.shared_prefixes import parts_of
 
 
 @dataclass(frozen=True)

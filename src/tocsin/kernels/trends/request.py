@@ -22,6 +22,7 @@ from tocsin.errors import unknown_node
 from tocsin.kernels.trends.machine import MOST_SYMBOLS, Machine, NotAPathError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
+from tocsin.optimizer.query_parts import is_between_neighbours
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -63,7 +64,7 @@ def _refused_condition(query: alg.Query, paths: Machine) -> str | None:
         if len(ex.variables_in(conjunct)) != 1 or ex.has_aggregate(conjunct):
             return "a condition compares events with each other"
         (variable,) = ex.variables_in(conjunct)
-        if not plain and not (ex.is_between_neighbours(conjunct) and paths.stays_together(variable)):
+        if not plain and not (is_between_neighbours(conjunct) and paths.stays_together(variable)):
             return "a condition compares events that are no neighbours of an iteration"
         if not plain and query.selection is Selection.NEXT:
             return "neighbours are compared under `next`"

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tocsin.language.ast import Clauses
 from tocsin.language.expressions import Expression
-from tocsin.language.monoids import Monoid
+from tocsin.language.user_defined import Monoid
 from tocsin.source import Where, Written
 
 

@@ -1,13 +1,176 @@
-"""ACEL text to syntax tree. Knows the grammar; knows nothing of schemas, nor of what a formula means."""
+"""ACEL text to syntax tree, by the rules of grammar.lark; schemas and the meaning of a formula are not known here."""
+
+# ruff: noqa: D102 - a method builds what the rule of its name reads
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token, v_args
+from lark.tree import Meta
+
+from tocsin.errors import QuerySyntaxError
+from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
-from tocsin.language.acel.build import FormulaBuilder
 from tocsin.language.acel.habits import syntax_error
+from tocsin.language.functions import AGGREGATES
 from tocsin.language.grammars import DEEPEST, LONGEST_TEXT, grammar, nested_too_deep, read, refuse_long
-from tocsin.language.monoids import Monoids
+from tocsin.language.tree_builders import Clause, ClauseBuilder, unquoted_name, without_tokens
+from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
+
+Suffix = Callable[[ast.Formula, Place], ast.Formula]
+BAG_PREDICATES = {order.value: order for order in ex.BagOrder}
+
+
+@v_args(meta=True, inline=True)
+class FormulaBuilder(ClauseBuilder):
+    """Builds formulas, bottom up."""
+
+    def query(self, meta: Meta, formula: ast.Formula, *clauses: Clause) -> ast.Query:
+        values, places = self._sorted(clauses)
+        return ast.Query(formula, **values, places=places, source=self._source, where=self._place(meta))
+
+    # --- formula ---
+
+    def filter(self, meta: Meta, part: ast.Formula, *conditions: ex.Expression) -> ast.Formula:
+        for condition in conditions:
+            part = ast.Filter(part, condition, where=self._until(meta, condition.where))
+        return part
+
+    def any(self, meta: Meta, *parts: Any) -> ast.Formula:
+        return ast.joined(ast.Any, *without_tokens(parts), where=self._place(meta))
+
+    def intersection(self, meta: Meta, *parts: Any) -> ast.Formula:
+        return ast.joined(ast.Both, *without_tokens(parts), where=self._place(meta))
+
+    def steps(self, meta: Meta, first: ast.Formula, *rest: Any) -> ast.Formula:
+        found = first
+        for sign, part in zip(rest[::2], rest[1::2], strict=True):
+            place = self._until(meta, part.where)
+            if sign.type == "SEMICOLON":
+                found = ast.joined(ast.Sequence, found, part, where=place)
+            else:
+                found = ast.joined(ast.Adjacent, found, part, where=place)
+        return found
+
+    def suffixes(self, meta: Meta, part: ast.Formula, *suffixes: tuple[Suffix, Place]) -> ast.Formula:
+        for suffix, place in suffixes:
+            part = suffix(part, self._until(meta, place))
+        return part
+
+    def one_or_more(self, meta: Meta, _plus: Token) -> tuple[Suffix, Place]:
+        return lambda part, place: ast.Repeat(part, where=place), self._place(meta)
+
+    def one_or_more_adjacent(self, meta: Meta, _sign: Token) -> tuple[Suffix, Place]:
+        return lambda part, place: ast.RepeatAdjacent(part, where=place), self._place(meta)
+
+    def named(self, meta: Meta, variable: str) -> tuple[Suffix, Place]:
+        return lambda part, place: ast.Bind(part, variable, where=place), self._place(meta)
+
+    def event(self, meta: Meta, type_name: str) -> ast.Event:
+        return ast.Event(type_name, where=self._place(meta))
+
+    def next_of(self, meta: Meta, _next: Token, type_name: str) -> ast.NextOf:
+        return ast.NextOf(type_name, where=self._place(meta))
+
+    def project(self, meta: Meta, *children: Any) -> ast.Project:
+        *kept, part = children
+        return ast.Project(part, tuple(kept), where=self._place(meta))
+
+    def kept(self, meta: Meta, variable: str, *attributes: str | None) -> ast.Kept:
+        names = tuple(name for name in attributes if name is not None)
+        return ast.Kept(variable, names or None, where=self._place(meta))
+
+    def aggregation(self, meta: Meta, variable: str, *children: Any) -> ast.Derive:
+        *folds, part = children
+        return ast.Derive(part, variable, tuple(folds), where=self._place(meta))
+
+    def fold(
+        self,
+        meta: Meta,
+        name: str,
+        function: Token,
+        distinct: Token | None,
+        variable: str,
+        path: tuple[str, ...] | None,
+    ) -> ast.Fold:
+        lower = function.lower()
+        return ast.Fold(
+            name,
+            lower,
+            variable,
+            path or (),
+            distinct is not None,
+            None if lower in AGGREGATES else self._monoids.get(lower),
+            where=self._place(meta),
+        )
+
+    def attribute_name(self, _meta: Meta, token: Token) -> str:
+        return unquoted_name(token)
+
+    def variable(self, _meta: Meta, token: Token) -> str:
+        return unquoted_name(token)
+
+    def _until(self, meta: Meta, last: Any) -> Place:
+        """From the first sign of a rule to the end of one of its parts."""
+        whole = self._place(meta)
+        return Place(self._source, whole.start, last.end if isinstance(last, Place) else whole.end)
+
+    # --- conditions ---
+
+    def predicate_of(self, meta: Meta, variable: str, predicate: ex.Expression) -> ex.Expression:
+        """`x[p AND same(a)]`: bag predicates stand by themselves, all else holds for every event."""
+        place = self._place(meta)
+        bags: list[ex.Expression] = []
+        others: list[ex.Expression] = []
+        for conjunct in ex.conjuncts(predicate):
+            bag = _bag_predicate(variable, conjunct)
+            (others if bag is None else bags).append(conjunct if bag is None else bag)
+        if others:
+            inner = ex.all_of(*(self._of_events(variable, each) for each in others), where=predicate.where)
+            bags.append(ex.Every(variable, inner, where=place))
+        return ex.all_of(*bags, where=place)
+
+    def _of_events(self, variable: str, predicate: ex.Expression) -> ex.Expression:
+        """The predicate with its bare names as attributes of the variable."""
+        for node in predicate.walk():
+            if isinstance(node, ex.Aggregate):
+                raise QuerySyntaxError(
+                    f"`{node.function}` cannot stand in a predicate, which speaks of one event at a time.",
+                    where=node.where,
+                    hint=f"aggregate first, then filter: AGG y[total <- sum({variable}.price)](…) FILTER "
+                    "y[total > 100].",
+                )
+            if isinstance(node, ex.Variable) or (isinstance(node, ex.Attribute) and node.index is not ex.Each.PLAIN):
+                raise QuerySyntaxError(
+                    "A predicate speaks of one event at a time, without index and NEXT.",
+                    where=node.where,
+                    hint=f"name attributes: {variable}[price > 100]; neighbours are compared by "
+                    f"{variable}[increasing(price)].",
+                )
+
+        def bound(node: ex.Expression) -> ex.Expression:
+            match node:
+                case ex.Name(name):
+                    return ex.Attribute(variable, (name,), where=node.where)
+                case ex.Attribute(first, path):
+                    return ex.Attribute(variable, (first, *path), where=node.where)
+                case _:
+                    return node
+
+        return predicate.transform(bound)
+
+
+def _bag_predicate(variable: str, conjunct: ex.Expression) -> ex.BagPredicate | None:
+    match conjunct:
+        case ex.Call(function, (ex.Name(name),)) if function in BAG_PREDICATES:
+            return ex.BagPredicate(BAG_PREDICATES[function], variable, (name,), where=conjunct.where)
+        case ex.Call(function, (ex.Attribute(first, path, ex.Each.PLAIN),)) if function in BAG_PREDICATES:
+            return ex.BagPredicate(BAG_PREDICATES[function], variable, (first, *path), where=conjunct.where)
+        case _:
+            return None
 
 
 def parse(
@@ -15,26 +178,8 @@ def parse(
 ) -> ast.Query:
     """The syntax tree of an ACEL formula with its clauses.
 
-    Parameters
-    ----------
-    text
-        The formula.
-    name
-        What messages call the text, such as the name of its file.
-    monoids
-        The aggregates a user has registered, by name in lower case.
-    max_text
-        The most characters a text may have.
+    `name` stands for the text in messages; `monoids` are user-defined aggregates by name in lower case.
 
-    Raises
-    ------
-    TextTooLongError
-        When the text has more than `max_text` characters.
-    QuerySyntaxError
-        When the text is not a sentence of the language; it shows the place and what was expected there.
-
-    Examples
-    --------
     >>> parse("SELL AS s ; BUY+").formula
     Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
     """

@@ -25,8 +25,6 @@ FILTER, OR, AND, CHAIN, REPEATED = range(5)
 def print_query(query: ast.Query) -> str:
     """A formula and its clauses as text, one clause per line.
 
-    Examples
-    --------
     >>> from tocsin.language.acel.parser import parse
     >>> print(print_query(parse("((SELL as s);BUY@+) filter s[price>100] ∧ s[same(name)] within 90s")))
     SELL AS s ; BUY@+ FILTER s[price > 100] AND s[same(name)]
@@ -38,8 +36,6 @@ def print_query(query: ast.Query) -> str:
 def print_formula(formula: ast.Formula) -> str:
     """A formula as text.
 
-    Examples
-    --------
     >>> a, b = ast.Event("A"), ast.Event("B")
     >>> print_formula(ast.Repeat(ast.Any((a, ast.Sequence((a, b))))))
     '(A OR A ; B)+'
@@ -105,8 +101,6 @@ def _fold(fold: ast.Fold) -> str:
 def print_condition(condition: ex.Expression) -> str:
     """The condition of a FILTER as text.
 
-    Examples
-    --------
     >>> cheap = ex.Every("s", ex.Comparison("<", ex.Attribute("s", ("price",)), ex.Literal(5)))
     >>> print_condition(ex.Or((cheap, ex.BagPredicate(ex.BagOrder.SAME, "b", ("name",)))))
     's[price < 5] OR b[same(name)]'

@@ -24,8 +24,8 @@ A string is text of the language where a condition or a reference is asked for (
 (`col("a.k") == "x"`).
 """
 
-from tocsin.language.builder.patterns import Draft, Element, absent, all_of, any_of, event, seq
-from tocsin.language.builder.values import (
+from tocsin.language.builder.drafts import Draft, Element, absent, all_of, any_of, event, seq
+from tocsin.language.builder.operands import (
     Value,
     avg,
     call,

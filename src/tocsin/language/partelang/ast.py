@@ -41,7 +41,7 @@ class Template(Written):
 
 @dataclass(frozen=True)
 class Reference(Written):
-    """What a pattern is of: a template, or a named pattern with its arguments."""
+    """The base of a pattern: a template, or a named pattern with its arguments."""
 
     name: str
     arguments: tuple[Expression, ...] = ()
@@ -65,7 +65,7 @@ class Definition(Written):
 
 
 class Sort(Enum):
-    """What a pattern asks for: one event, that there is none, or all of them. The value is its prefix."""
+    """The three sorts of patterns: one event, no event, or all events. The value is the prefix."""
 
     ONE = ""
     NO = "no"
@@ -172,19 +172,9 @@ class Program(Written):
     source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
-    def uses(self) -> tuple[Use, ...]:
-        """The modules it uses."""
-        return tuple(each for each in self.declarations if isinstance(each, Use))
-
-    @property
     def templates(self) -> tuple[Template, ...]:
         """The types of events it declares."""
         return tuple(each for each in self.declarations if isinstance(each, Template))
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """The patterns it names."""
-        return tuple(each for each in self.declarations if isinstance(each, Definition))
 
     @property
     def rules(self) -> tuple[Rule, ...]:

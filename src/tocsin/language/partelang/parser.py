@@ -1,17 +1,188 @@
-"""PARTElang text to syntax tree. Knows the grammar; knows nothing of types, nor of what a rule means."""
+"""PARTElang text to syntax tree, by the rules of grammar.lark; types and the meaning of a rule are not known here."""
+
+# ruff: noqa: D102 - a method builds what the rule of its name reads
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
+
+from lark import Token, v_args
+from lark.tree import Meta
 
 from tocsin import errors
+from tocsin.errors import QuerySyntaxError, did_you_mean
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
+from tocsin.language.ast import Quantifier, Selection
 from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.partelang import ast
-from tocsin.language.partelang.build import ProgramBuilder
 from tocsin.language.partelang.habits import syntax_error, without_comments
+from tocsin.language.tree_builders import ExpressionBuilder, unquoted_name
 from tocsin.source import Place, Source, Where
+
+POLICIES = (Selection.ANY, Selection.NEXT, Selection.CONTIGUOUS)
+
+
+@dataclass(frozen=True)
+class Ident:
+    """A name on its way into the tree."""
+
+    name: str
+    where: Place
+
+
+@v_args(meta=True, inline=True)
+class ProgramBuilder(ExpressionBuilder):
+    """Builds programs, bottom up."""
+
+    def program(self, meta: Meta, *declarations: ast.Declaration) -> ast.Program:
+        whole = Place(self._source, 0, len(self._source.text)) if meta.empty else self._place(meta)
+        return ast.Program(declarations, source=self._source, where=whole)
+
+    def ident(self, meta: Meta, token: Token) -> Ident:
+        return Ident(unquoted_name(token), self._place(meta))
+
+    # --- declarations ---
+
+    def use(self, _meta: Meta, module: Ident) -> ast.Use:
+        return ast.Use(module.name, where=module.where)
+
+    def template(self, _meta: Meta, name: Ident, *slots: ast.Slot | None) -> ast.Template:
+        return ast.Template(name.name, _present(slots), where=name.where)
+
+    def slot(self, _meta: Meta, name: Token, kind: ast.TypeName) -> ast.Slot:
+        return ast.Slot(unquoted_name(name), kind, where=self._place(name))
+
+    def plain_type(self, meta: Meta, name: Token) -> ast.TypeName:
+        return ast.TypeName(unquoted_name(name), where=self._place(meta))
+
+    def array_type(self, meta: Meta, name: Token, length: Token) -> ast.TypeName:
+        return ast.TypeName(unquoted_name(name), self._integer(length), where=self._place(meta))
+
+    def definition(self, _meta: Meta, name: Ident, *rest: Any) -> ast.Definition:
+        *given, reference, conditions = rest if isinstance(rest[-1], tuple) else (*rest, ())
+        parameters = tuple(given[0]) if given else ()
+        return ast.Definition(name.name, parameters, reference, conditions, where=name.where)
+
+    def parameters(self, _meta: Meta, *names: ast.Parameter) -> list[ast.Parameter]:
+        return list(names)
+
+    def parameter(self, _meta: Meta, name: Ident) -> ast.Parameter:
+        return ast.Parameter(name.name, where=name.where)
+
+    def rule(self, meta: Meta, name: Ident, patterns: tuple[ast.Pattern, ...], *clauses: Any) -> ast.Rule:
+        found = dict(clauses)
+        return ast.Rule(name.name, patterns, **found, where=self._place(meta), name_where=name.where)
+
+    # --- patterns ---
+
+    def patterns(self, _meta: Meta, *patterns: ast.Pattern) -> tuple[ast.Pattern, ...]:
+        return patterns
+
+    def pattern(
+        self,
+        meta: Meta,
+        prefix: Token | None,
+        variable: Ident,
+        reference: ast.Reference,
+        quantifier: Quantifier | None,
+        conditions: tuple[ex.Expression, ...] = (),
+    ) -> ast.Pattern:
+        sort = ast.Sort(str(prefix or ""))
+        place = self._place(meta)
+        return ast.Pattern(
+            variable.name, reference, conditions, sort, quantifier, where=place, name_where=variable.where
+        )
+
+    def kind(self, _meta: Meta, name: Ident, *arguments: ex.Expression | None) -> ast.Reference:
+        return ast.Reference(name.name, _present(arguments), where=name.where)
+
+    def one_or_more(self, meta: Meta, _plus: Token) -> Quantifier:
+        return Quantifier(1, None, where=self._place(meta))
+
+    def exactly(self, meta: Meta, number: Token) -> Quantifier:
+        times = self._integer(number)
+        return Quantifier(times, times, where=self._place(meta))
+
+    def from_to(self, meta: Meta, least: Token, most: Token | None) -> Quantifier:
+        return Quantifier(self._integer(least), None if most is None else self._integer(most), where=self._place(meta))
+
+    def block(self, _meta: Meta, *conditions: ex.Expression | None) -> tuple[ex.Expression, ...]:
+        return _present(conditions)
+
+    # --- constraints ---
+
+    def constraints(self, _meta: Meta, *constraints: ast.Constraint) -> tuple[str, Any]:
+        return "constraints", constraints
+
+    def distance(
+        self, meta: Meta, prefix: Token | None, variable: Ident, anchor: Ident, least: ex.Interval, most: ex.Interval
+    ) -> ast.Distance:
+        return ast.Distance(
+            variable.name,
+            anchor.name,
+            least.microseconds,
+            most.microseconds,
+            ast.Sort(str(prefix or "")),
+            where=self._place(meta),
+        )
+
+    def distinct(self, meta: Meta, *variables: Ident) -> ast.Distinct:
+        return ast.Distinct(tuple(each.name for each in variables), where=self._place(meta))
+
+    def unordered(self, meta: Meta, *variables: Ident) -> ast.Unordered:
+        return ast.Unordered(tuple(each.name for each in variables), where=self._place(meta))
+
+    def bound(self, meta: Meta, sign: Token | None, interval: ex.Interval) -> ex.Interval:
+        return ex.Interval(-interval.microseconds if sign == "-" else interval.microseconds, where=self._place(meta))
+
+    def select(self, _meta: Meta, policy: Token) -> tuple[str, Selection]:
+        known = {each.value: each for each in POLICIES}
+        if policy not in known:
+            raise QuerySyntaxError(
+                f"There is no selection `{policy}`.",
+                where=self._place(policy),
+                hint=did_you_mean(policy, known, "selections"),
+            )
+        return "selection", known[str(policy)]
+
+    # --- reactions ---
+
+    def reactions(self, _meta: Meta, *reactions: ast.Emission | ast.Reaction) -> tuple[str, Any]:
+        return "reactions", reactions
+
+    def do(self, meta: Meta, call: ex.Expression) -> ast.Reaction:
+        return ast.Reaction(call, where=self._place(meta))
+
+    def emission(self, meta: Meta, template: Ident, at: ex.Expression, *values: ast.Assignment | None) -> ast.Emission:
+        return ast.Emission(template.name, at, _present(values), where=self._place(meta), name_where=template.where)
+
+    def assignment(self, _meta: Meta, name: Token, value: ex.Expression) -> ast.Assignment:
+        return ast.Assignment(unquoted_name(name), value, where=self._place(name))
+
+    # --- calls: what a name stands for is known when the program is analysed ---
+
+    def call(self, meta: Meta, name: Token, *arguments: ex.Expression | None) -> ex.Expression:
+        return rx.Invoke(str(name), _present(arguments), where=self._place(meta))
+
+    def call_of_distinct(self, meta: Meta, name: Token, argument: ex.Expression) -> Any:
+        return rx.Invoke(str(name), (argument,), True, where=self._place(meta))
+
+    def call_of_all(self, meta: Meta, name: Token, _star: Token) -> Any:
+        raise QuerySyntaxError(
+            f"`{name}(*)` would count matches, and a condition speaks of one.",
+            where=self._place(meta),
+            hint="count the events of a variable: `count(outgoing)`.",
+        )
+
+
+def _present(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(item for item in items if item is not None)
+
 
 # Where a declaration begins, as far as can be told from a text that is not a program.
 DECLARATION = re.compile(r"^[ \t]*(?:template|rule|pattern|use)\b", re.MULTILINE)
@@ -20,26 +191,12 @@ DECLARATION = re.compile(r"^[ \t]*(?:template|rule|pattern|use)\b", re.MULTILINE
 def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> ast.Program:
     """The syntax tree of a program.
 
-    Parameters
-    ----------
-    text
-        The program.
-    name
-        What messages call the text, such as the name of its file.
-    max_text
-        The most characters a text may have.
+    `name` stands for the text in messages.
 
-    Raises
-    ------
-    TextTooLongError
-        When the text has more than `max_text` characters.
-    QuerySyntaxError
-        When the text is not a program; it shows the place and what was expected there.
-    QueryErrors
-        When several of its declarations are wrong: each with its first error.
+    Raises `TextTooLongError` when the text has more than `max_text` characters. Raises `QuerySyntaxError` when the text
+    is not a program; it shows the place and what was expected there. Raises `QueryErrors` when several of its
+    declarations are wrong: each with its first error.
 
-    Examples
-    --------
     >>> program = parse("template A { x : Integer } rule R where a : A { x > 5 } when then")
     >>> program.rules[0].patterns[0].variable
     'a'
@@ -72,7 +229,7 @@ def _parts(source: Source) -> Iterator[tuple[int, Source]]:
 
 
 def _problem(part: Source, whole: Source, start: int) -> errors.QuerySyntaxError | None:
-    """What is wrong with a part, told at its place in the whole."""
+    """The error in a part, at its place in the whole."""
     try:
         _program(part)
     except errors.QuerySyntaxError as error:

@@ -29,8 +29,6 @@ WIDTH = 100
 def print_program(program: ast.Program) -> str:
     """A program as text: its declarations, with an empty line between them.
 
-    Examples
-    --------
     >>> from tocsin.language.partelang.parser import parse
     >>> print(print_program(parse("rule R where a:A{x>=5,} no b:B{x=a.x} when no b in a [0s,4s] then")))
     rule R where

@@ -9,8 +9,7 @@ from lark import Lark
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import habits as shared
 from tocsin.language.messages import Fields, Habit, explain
-from tocsin.language.sase.situation import SELECTIONS, Situation
-from tocsin.language.sase.words import CLAUSES, RESERVED_IN_CONDITIONS
+from tocsin.language.sase.words import CLAUSES, RESERVED_IN_CONDITIONS, SELECTIONS, Situation
 from tocsin.language.situation import Piece
 from tocsin.source import Source
 

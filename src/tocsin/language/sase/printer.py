@@ -35,8 +35,6 @@ OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGNED, PRIMARY = range(8)
 def print_query(query: ast.Query) -> str:
     """A query as text, one clause per line; clauses that say the default are left out.
 
-    Examples
-    --------
     >>> from tocsin.language.sase.parser import parse
     >>> print(print_query(parse("pattern seq(A a, not(B b), C+ c[]) within 90s where a.k=c.k and (c.x<>1)")))
     PATTERN SEQ(A a, NOT B b, C+ c)
@@ -140,8 +138,6 @@ def _conjuncts(condition: ex.Expression) -> list[str]:
 def print_expression(expression: ex.Expression) -> str:
     """An expression as text, with as few parentheses as it needs.
 
-    Examples
-    --------
     >>> sum_ = ex.Arithmetic("+", ex.Attribute("a", ("x",)), ex.Literal(1))
     >>> print_expression(ex.Arithmetic("*", sum_, ex.Attribute("b", ("y",), ex.Running("i", -1))))
     '(a.x + 1) * b[i-1].y'

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.dead import is_never_true
-from tocsin.optimizer.rules.rule import NO_FACTS
-from tocsin.optimizer.spine import is_plain, map_nodes
+from tocsin.optimizer.query_parts import is_plain, map_nodes
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.truth import is_never_true
 
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
@@ -20,14 +19,6 @@ def drop_idle_absences(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
 
     Not under contiguity: every event of every type that is read counts for positions there (R17), so that no type may
     go.
-
-    Examples
-    --------
-    >>> never = ex.Comparison("=", ex.Attribute("n", ("x",)), ex.Literal(None))
-    >>> bounds = (alg.Bound(alg.LastOf(("a",))),), (alg.Bound(alg.FirstOf(("b",))),)
-    >>> both = alg.Sequence((alg.Event("A", "a"), alg.Event("B", "b")))
-    >>> drop_idle_absences(alg.Query(alg.Absent(both, "N", "n", never, *bounds))).pattern == both
-    True
     """
     if query.selection in CONTIGUOUS or not is_plain(query):
         return query

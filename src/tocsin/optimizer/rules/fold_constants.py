@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
 from tocsin.language import expressions as ex
-from tocsin.optimizer.constants import FALSE, TRUE, choice_of, folded
-from tocsin.optimizer.dead import is_never_true
-from tocsin.optimizer.rules.rule import NO_FACTS
-from tocsin.optimizer.spine import is_plain, map_nodes
+from tocsin.optimizer.query_parts import is_plain, map_nodes
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.truth import FALSE, TRUE, choice_of, folded, is_never_true
 
 
 def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
@@ -20,13 +18,6 @@ def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     same choices (R1, R3), so that it is vacuous and, for `next`, testable (R2) exactly when the old one was. A conjunct
     that is always TRUE needs no choice. One that is never TRUE becomes FALSE where no choice can be missing; not with
     time-outs, which lack the later variables and with them what is said of these.
-
-    Examples
-    --------
-    >>> x = ex.Comparison(">", ex.Attribute("a", ("x",)), ex.Literal(1))
-    >>> query = alg.Query(alg.Filter(alg.Event("A", "a"), ex.And((x, ex.Not(ex.Not(x))))))
-    >>> fold_constants(query).pattern.condition == x
-    True
     """
     is_whole = is_plain(query) and not query.timeouts
     sure = frozenset(name for name, kind in query.variables.items() if not kind.optional) if is_whole else None

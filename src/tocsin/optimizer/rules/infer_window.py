@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
+from tocsin.analysis.sase import LONGEST_WINDOW_US
 from tocsin.analysis.temporal import Network
-from tocsin.analysis.translate import LONGEST_WINDOW_US
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import NO_FACTS
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 
@@ -21,15 +20,6 @@ def infer_window(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """Add WITHIN where distances bound every match of several events.
 
     Not where a policy selects among events: it must see events that are further away.
-
-    Examples
-    --------
-    >>> from tocsin.language import expressions as ex
-    >>> a, b = (ex.Attribute(name, ("ts",)) for name in "ab")
-    >>> near = ex.Between(ex.Arithmetic("-", b, a), ex.Interval(0), ex.Interval(5_000_000))
-    >>> query = alg.Query(alg.Filter(alg.All((alg.Event("A", "a"), alg.Event("B", "b"))), near))
-    >>> infer_window(query, Facts(time="ts")).window_us
-    5000001
     """
     if facts.time is None or query.window_us is not None or query.selection is not Selection.ANY:
         return query

@@ -12,12 +12,11 @@ from itertools import combinations
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.facts import Facts
 from tocsin.analysis.keys import Path, bound_together, keys
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
-from tocsin.optimizer.rules.rule import NO_FACTS
-from tocsin.optimizer.spine import is_free, is_plain, map_nodes, plain_equality
+from tocsin.optimizer.query_parts import is_free, is_plain, map_nodes, plain_equality
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 
 # What is equal by `=` is one key, and the other way round; of other types, as doubles, this is not so sure.
 EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE})
@@ -29,17 +28,6 @@ def partition_by_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     Sound where a match depends on its own events only, so not under policies, whose positions and competitors are those
     of a partition (R11). Every match must bind two variables that are equated: an event alone may have no key. An
     absence must be of the same key too, as its own condition says.
-
-    Examples
-    --------
-    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-    >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("b", ("k",)))
-    >>> query = alg.Query(alg.Within(alg.Filter(alg.Sequence((a, b)), same), 10))
-    >>> from tocsin.analysis.attributes import Schema
-    >>> schemas = {name: Schema.of(name, {"ts": "bigint", "k": "string"}) for name in "AB"}
-    >>> split = partition_by_keys(query, Facts(schemas))
-    >>> split.partition.same, split.pattern == alg.Within(alg.Sequence((a, b)), 10)
-    (('k',), True)
     """
     schemas = facts.schemas
     if schemas is None or not is_plain(query) or not is_free(query):
@@ -56,17 +44,10 @@ def _shared(query: alg.Query, schemas: Mapping[str, Schema]) -> Iterator[str]:
     together = bound_together(query)
     if any(len(each.sure) < 2 for each in together):
         return
-    classes = keys(query, schemas).classes
-    for path in dict.fromkeys(path for each in classes for _, path in each.members if len(path) == 1):
-        equal = {
-            frozenset({one[0], other[0]})
-            for each in classes
-            for one, other in each.equalities
-            if one[1] == other[1] == path
-        }
-        connects = all(frozenset(pair) in equal for each in together for pair in combinations(each.variables, 2))
-        if connects and all(_agrees(query, absence, path) for absence in alg.absences_in(query.pattern)):
-            yield path[0]
+    pairs = (pair for each in together for pair in combinations(each.variables, 2))
+    for name in keys(query, schemas).shared_by(pairs):
+        if all(_agrees(query, absence, (name,)) for absence in alg.absences_in(query.pattern)):
+            yield name
 
 
 def _agrees(query: alg.Query, absence: alg.Absent, path: Path) -> bool:

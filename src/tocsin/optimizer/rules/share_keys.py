@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.facts import Facts
 from tocsin.analysis.keys import Equality, KeyClass, Member, keys
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import NO_FACTS
-from tocsin.optimizer.spine import is_plain, map_nodes, plain_equality, where_of
+from tocsin.optimizer.query_parts import is_plain, map_nodes, plain_equality
+from tocsin.optimizer.rules.rule import NO_FACTS, Facts
 
 
 def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
@@ -25,17 +24,6 @@ def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     through values of different types, where rounding breaks the chain: so it needs schemas. It does nothing under
     `next`, where a further condition would let an event block less (R2), nor with time-outs, whose matches lack the
     variable in the middle.
-
-    Examples
-    --------
-    >>> a, b, c = (alg.Event("T", name) for name in "abc")
-    >>> k = {name: ex.Attribute(name, ("k",)) for name in "abc"}
-    >>> same = ex.And((ex.Comparison("=", k["a"], k["c"]), ex.Comparison("=", k["c"], k["b"])))
-    >>> query = alg.Query(alg.Filter(alg.Sequence((a, b, c)), same))
-    >>> from tocsin.analysis.attributes import Schema
-    >>> shared = share_keys(query, Facts({"T": Schema.of("T", {"ts": "bigint", "k": "string"})}))
-    >>> shared.pattern.condition.operands[-1] == ex.Comparison("=", k["a"], k["b"])
-    True
     """
     schemas = facts.schemas
     if schemas is None or query.selection is Selection.NEXT or query.timeouts or not is_plain(query):
@@ -43,7 +31,7 @@ def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     if not set(alg.event_types(query.pattern)) <= set(schemas):
         return query
     order = list(query.variables)
-    written = {plain_equality(conjunct) for conjunct in where_of(query)} - {None}
+    written = {plain_equality(conjunct) for conjunct in query.conjuncts} - {None}
     added = [
         equality
         for each in keys(query, schemas).classes

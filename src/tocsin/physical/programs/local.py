@@ -11,14 +11,14 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
-from tocsin.analysis.clocks import Schemas
+from tocsin.analysis.schema import Schemas
 from tocsin.analysis.type_names import from_spark_name
 from tocsin.analysis.types import DataType
 from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.arrow_types import in_type, to_arrow, types_in
+from tocsin.physical.local import match_together
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
-from tocsin.physical.local_together import match_together
 from tocsin.physical.programs.run import RESULT, Run, columns_of, lacks
 
 

@@ -19,16 +19,15 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template, emitted_
 from tocsin.algebra.ties import compares_ties, ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.clocks import Schemas, unit_of
-from tocsin.analysis.durations import counting
-from tocsin.analysis.schema import value_types
+from tocsin.analysis.formatting import counting
+from tocsin.analysis.schema import Schemas, unit_of, value_types
 from tocsin.analysis.types import INTEGER, NULL, DataType, Kind, common_type
 from tocsin.gaps import Gaps
 from tocsin.language.ast import Selection
 from tocsin.options import Options
-from tocsin.physical.programs.claims import is_shared, refused
 from tocsin.plan.constructs import CONTIGUOUS
 from tocsin.plan.prepare import bounded, prepare
+from tocsin.plan.programs import is_shared, refused
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")

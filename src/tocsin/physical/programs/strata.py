@@ -23,20 +23,21 @@ from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
 from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve
 from tocsin.physical.programs.run import RESULT, Run
-from tocsin.physical.programs.shown import bindings_in, shown
 from tocsin.physical.sliced import joint
-from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import Shipper
-from tocsin.physical.sliced.needs import needed
+from tocsin.physical.sliced.joint import bindings_in, shown
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE
+from tocsin.physical.sliced.scan import Mixed, event_types
 from tocsin.physical.spark_types import in_type, types_in
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
 from tocsin.physical.values import Kind, null
-from tocsin.plan.groups import has_other_keys
+from tocsin.plan import layout as names
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import attributes_by_variable, needed
 from tocsin.plan.prepare import prepare
+from tocsin.plan.programs import has_other_keys
 
 if TYPE_CHECKING:
     from tocsin.physical.programs.spark import Spark
@@ -100,11 +101,10 @@ class Strata:
         before = self.searched
         if before is not None:
             mixed.append(self._passed_on(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
-        every = [*parts, *(part for one in mixed for _, part in one.parts)]
-        members = [self._member(rule, inputs, every) for rule in rules]
+        readers = {self._number(rule): self._reader(rule, inputs) for rule in rules}
         kinds = () if before is None else before.kinds
         most, memory = self.run.options.max_matches_per_start, self.run.options.task_bytes
-        found = joint.search(members, inputs, parts, most=most, memory=memory, mixed=mixed, kinds=kinds)
+        found = joint.search(readers, inputs, parts, most=most, memory=memory, mixed=mixed, kinds=kinds)
         self.searched = replace(found, places={**(before.places if before else {}), **found.places})
         self.joint += rules
 
@@ -126,23 +126,20 @@ class Strata:
                 chosen.append(rule)
         return chosen
 
-    def _member(self, rule: Rule, inputs: Inputs, parts: Sequence[Part]) -> joint.RuleSearch:
+    def _reader(self, rule: Rule, inputs: Inputs) -> Reader[Kernel]:
         made = self.kernels[rule.name]
-        attributes = Shipper(made, inputs, {}, with_digests=False, given=parts).attributes
+        attributes = attributes_by_variable(made.query, event_types(inputs).schemas)
         query = made.query
         if rule not in self.wanted:
             query = replace(query, returns=tuple(chain(*(emitting(rule, emit).returns for emit in rule.emits))))
-        id = None if self.run.reads_derived(rule) else self.run.options.id
-        return joint.RuleSearch(self._number(rule), made, needed(query, attributes), id)
+        return Reader(made, needed(query, attributes), None if self.run.reads_derived(rule) else self.run.options.id)
 
     def _number(self, rule: Rule) -> int:
         return self.run.program.rules.index(rule)
 
     # --- inputs -----------------------------------------------------------------------------------
 
-    def _inputs(
-        self, reads: Sequence[str], emitted: Sequence[_Emitted]
-    ) -> tuple[Inputs, list[Part], list[joint.Mixed]]:
+    def _inputs(self, reads: Sequence[str], emitted: Sequence[_Emitted]) -> tuple[Inputs, list[Part], list[Mixed]]:
         """The event types that rules read, and the DataFrames to read beside matches that are passed on."""
         options = self.run.options
         outside = [name for name in reads if name not in self.run.program.emitters]
@@ -201,7 +198,7 @@ class Strata:
 
     def _passed_on(
         self, before: joint.Searched, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int
-    ) -> joint.Mixed:
+    ) -> Mixed:
         """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""
         rows = []
         for rule in self.joint:
@@ -214,7 +211,7 @@ class Strata:
         spread = with_columns(before.frame, F.explode(F.cases(rows)).alias(WHICH))
         columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(before.kinds))))
         owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
-        return joint.Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
+        return Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
 
     # --- the result -------------------------------------------------------------------------------
 
@@ -245,7 +242,7 @@ class Strata:
 
 def mixed_whole(
     whole: DataFrame, parts: Sequence[Part], derived: Sequence[Stream], type_column: str, time_kind: Kind
-) -> joint.Mixed:
+) -> Mixed:
     """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
     base = Part(whole, (), schema_of(whole), "", time_kind, type_column, None, True)
     kind = base.columns[type_column][0]
@@ -261,7 +258,7 @@ def mixed_whole(
             for field in stream.schema.fields
         }
         found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
-    return joint.Mixed(base.renamed, tuple(found))
+    return Mixed(base.renamed, tuple(found))
 
 
 def in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:

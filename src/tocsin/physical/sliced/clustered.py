@@ -39,21 +39,20 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.algebra.text import to_text
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.options import Options
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced import layout as names
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.sliced.edges import ORIGIN, Across, Crossing, Inside
-from tocsin.physical.sliced.events import Shipment
 from tocsin.physical.sliced.matches import Found
+from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import slice_of, slice_of_copy, with_copies
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition
+from tocsin.plan import layout as names
 
 DEFAULTS = Options()
 
@@ -69,7 +68,7 @@ def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_
     assert window is not None and width is not None
     shipment, shapes = sliced.ship(kernel, inputs, with_digests=with_digests)
     schema = sliced.schema_of(kernel, inputs, shipment, shapes)
-    of_query = kernel, shipment.layout, inputs.id is not None, to_text(kernel.query)
+    of_query = kernel, shipment.layout, inputs.id is not None
     limited = partial(task_of, most=options.max_matches_per_start, memory=options.task_bytes)
     inside = limited(Inside(*of_query, window_us=window, reach_us=2 * window))
     across = Across(limited(Crossing(*of_query), width), slack_us=window)

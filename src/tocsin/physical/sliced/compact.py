@@ -20,18 +20,19 @@ from pyspark.sql import types as T
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.options import Options
-from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import Shipment, Shipper
+from tocsin.physical.sliced import scan
 from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.matches import DEFAULTS
+from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Value
+from tocsin.plan import layout as names
+from tocsin.plan.manifest import Reader
 
 
 def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
@@ -48,8 +49,8 @@ def ship(
     """The kernel that makes graphs, what travels to it, and the columns that it gives."""
     schemas = {name: inputs.streams[name].schema for name in kernel.types}
     kernel = kernel.as_graphs({name: schema.names for name, schema in schemas.items()})
-    shipment = Shipper(kernel, inputs, {}, with_digests=False, stream=stream, rated=rated).shipment()
-    make_ready_for_python(shipment.frame)
+    reader = Reader(kernel, {}, ties=inputs.ties, with_digests=False)
+    shipment, _ = scan.ship(reader, inputs, stream=stream, rated=rated)
     return kernel, shipment, _schema(kernel, schemas)
 
 

@@ -11,13 +11,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tocsin.algebra.text import to_text
 from tocsin.kernels.model import Rows
 from tocsin.kernels.trends.totals import Totals, nothing, together
 from tocsin.kernels.trends.trend import Trend
-from tocsin.physical.sliced.layout import KEY, Layout
 from tocsin.physical.sliced.rows import array_of, codes, integers, key_of
 from tocsin.physical.sliced.worker import Member
+from tocsin.plan.layout import KEY, Layout
 
 TOTALS, ALL_TOTALS = "__tocsin_totals", "__tocsin_all_totals"
 WINDOW = "__tocsin_window"
@@ -62,7 +61,7 @@ class Counting(Member):
 
 def counting(trend: Trend, layout: Layout) -> Counting:
     """The member of a task that counts."""
-    return Counting(trend.kernel, layout, text=to_text(trend.kernel.query), trend=trend)
+    return Counting(trend.kernel, layout, trend=trend)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from tocsin.kernels import hashes
 from tocsin.kernels.hashes import Digests, Words
 from tocsin.kernels.model import Integers, Made
-from tocsin.physical.sliced.layout import Layout
 from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.plan.layout import Layout
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)

@@ -18,9 +18,9 @@ from tocsin.kernels.hashes import halves, holds_any, match_hashes, ordinals, twi
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
 from tocsin.physical.sliced.gather import Gatherer, portions
-from tocsin.physical.sliced.layout import BITS, END, FIRST_HALF, SECOND_HALF, START, Layout, variable
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.sliced.worker import Member, Task
+from tocsin.plan.layout import BITS, END, FIRST_HALF, SECOND_HALF, START, Layout, variable
 
 ORIGIN = "__tocsin_origin"
 # What the origin says of a row that is a match: NULL when no other match can be equal to it.
@@ -147,18 +147,10 @@ def _batch(schema: pa.Schema, size: int, columns: Mapping[str, pa.Array]) -> pa.
 
 @dataclass(frozen=True)
 class Inside(Member):
-    """The first pass: the matches that lie in one task, its rows near edges, and the times it has.
-
-    Attributes
-    ----------
-    window_us
-        The window of the query.
-    reach_us
-        How near to an edge a row must be to be sent on.
-    """
+    """The first pass: the matches that lie in one task, its rows near edges, and the times it has."""
 
     window_us: int = 0
-    reach_us: int = 0
+    reach_us: int = 0  # how near to an edge a row must be to be sent on
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Write matches, rows near edges and runs in the columns of all three."""
@@ -217,18 +209,10 @@ class Crossing(Member):
 
 @dataclass(frozen=True)
 class Across:
-    """The second pass: matches go through, those over several tasks are found, and the times of tasks are compared.
+    """The second pass: matches go through, those over several tasks are found, and the times of tasks are compared."""
 
-    Attributes
-    ----------
-    task
-        The task of one `Crossing`.
-    slack_us
-        How much of time two tasks may have in common.
-    """
-
-    task: Task
-    slack_us: int
+    task: Task  # the task of one `Crossing`
+    slack_us: int  # how much of time two tasks may have in common
 
     @property
     def member(self) -> Member:

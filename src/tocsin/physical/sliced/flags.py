@@ -2,60 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, reduce
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import WORD_BITS, Source
-from tocsin.kernels.searches import Search
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.physical.columns import Binding, Compiler
-from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.layout import Packing
 from tocsin.physical.sliced.parts import Part
-from tocsin.physical.sliced.questions import Questions
-from tocsin.physical.sliced.values import NARROW, cast
-from tocsin.physical.spark_types import Shape
+from tocsin.physical.sliced.values import cast
+from tocsin.physical.spark_types import to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
+from tocsin.physical.tables import Question, answered
+from tocsin.physical.values import Kind, Value
+from tocsin.plan import layout as names
+from tocsin.plan.manifest import Manifest, Shape
 
 
 class Flags:
-    """The conditions of a kernel on single events.
+    """The conditions of a manifest on single events."""
 
-    Attributes
-    ----------
-    kernel
-        The kernel.
-    parts
-        The DataFrames that it reads.
-    source_shapes
-        By variable, the types of its attributes in the whole query.
-    questions
-        What its conditions ask DataFrames.
-    """
-
-    kernel: Search
-    parts: Sequence[Part]
-    source_shapes: dict[str, Shape]
-    questions: Questions
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.questions = Questions(manifest.sources)
+        self.by_type: dict[str, list[Source]] = {}
+        for source in manifest.sources:
+            for kind in source.types:
+                self.by_type.setdefault(kind, []).append(source)
 
     def answered(self, part: Part) -> DataFrame:
         """The events of a part with what DataFrames answer of them."""
-        return self.questions.answered(part, lambda name: self.compiler(part, name))
+        return self.questions.answered(part, lambda name: self.compiler(part, self._shape(name), name))
+
+    def compiler(self, part: Part, shape: Shape | None, *variables: str) -> Compiler:
+        """What compiles expressions over an event of a part, whose attributes have these types in the query."""
+        columns: Mapping[str, tuple[Column, T.DataType]] = part.columns
+        if shape is not None:
+            wanted = {name: to_spark(dtype) for name, dtype in shape.items()}
+            columns = {name: (cast(part, name, dtype), dtype) for name, dtype in wanted.items()}
+        return Compiler({name: Binding(dict(columns)) for name in variables}, self.questions.answers)
+
+    def _shape(self, source: str) -> Shape | None:
+        return self.manifest.source_shapes.get(source)
 
     # --- which events -----------------------------------------------------------------------------
 
     def filter(self, part: Part) -> Column:
         """Of an event that cannot take part nothing is shipped; its conditions are written so that files see them."""
-        kernel = self.kernel
+        manifest = self.manifest
         tests = [part.columns[part.time][0].isNotNull()]
-        if not kernel.crosses_partitions:
+        if not manifest.crosses_partitions:
             tests += self._has_key(part)
-        if not kernel.counts_every_event:
+        if not manifest.counts_every_event:
             sources = self._sources(part)
             if not sources:
                 return F.lit(False)
@@ -69,27 +73,19 @@ class Flags:
 
     def _has_key(self, part: Part) -> list[Column]:
         """`[k]`: an event with NULL takes part in nothing; one without the attribute is in no partition (R11)."""
-        partition = self.kernel.query.partition
+        partition = self.manifest.partition
         if any(name not in part.columns for name in partition.attributes):
             return [F.lit(False)]
         return [part.columns[name][0].isNotNull() for name in partition.same]
 
-    @cached_property
-    def _by_type(self) -> dict[str, list[Source]]:
-        found: dict[str, list[Source]] = {}
-        for source in self.kernel.sources:
-            for kind in source.types:
-                found.setdefault(kind, []).append(source)
-        return found
-
     def _sources(self, part: Part) -> list[Source]:
         own = set(part.types)
-        return [source for source in self.kernel.sources if not own.isdisjoint(source.types)]
+        return [source for source in self.manifest.sources if not own.isdisjoint(source.types)]
 
     def _is_alone(self, part: Part, source: Source) -> bool:
         """Whether the events of a variable's types that are left after the filter are all candidates for it."""
         own = set(source.types) & set(part.types)
-        return not self.kernel.counts_every_event and all(len(self._by_type[kind]) == 1 for kind in own)
+        return not self.manifest.counts_every_event and all(len(self.by_type[kind]) == 1 for kind in own)
 
     def _is_candidate(self, part: Part, source: Source) -> Column | None:
         """Whether an event may be bound to a variable; None: every one may."""
@@ -98,76 +94,50 @@ class Flags:
         return reduce(and_, tests) if tests else None
 
     def _conditions(self, part: Part, source: Source) -> list[Column]:
-        compiler = self.compiler(part, source.variable)
+        compiler = self.compiler(part, self._shape(source.variable), source.variable)
         return [compiler.condition(condition) for condition in source.conditions]
-
-    def compiler(self, part: Part, *variables: str) -> Compiler:
-        """What compiles expressions over an event of a part."""
-        bindings = {name: Binding(self._typed(part, self.source_shapes.get(name))) for name in variables}
-        return Compiler(bindings, self.questions.answers)
-
-    def _typed(self, part: Part, shape: Shape | None) -> dict[str, tuple[Column, T.DataType]]:
-        """The columns of a variable with the types it has in the whole query."""
-        if shape is None:
-            return part.columns
-        return {name: (cast(part, name, dtype), dtype) for name, dtype in shape.items()}
 
     # --- bits -------------------------------------------------------------------------------------
 
-    def packing(self, wanting: int) -> Packing:
-        """How the bits are laid out when the attributes of so many types are asked for."""
-        kernel = self.kernel
-        asks = (
-            kernel.needs_kinds
-            or wanting > 1
-            or (kernel.needs_order and not kernel.counts_every_event and len(kernel.types) > 1)
-        )
-        packing = Packing(len(kernel.sources), max(len(kernel.types) - 1, 1).bit_length() if asks else 0)
-        attributes = kernel.query.partition.attributes
-        if len(attributes) != 1 or packing.size > names.KEY_AT:
-            return packing
-        widths = [
-            NARROW.get(type(part.columns[attributes[0]][1]), 0) for part in self.parts if attributes[0] in part.columns
-        ]
-        return replace(packing, key_bits=max(widths) if widths and all(widths) else 0)
-
-    def bits(self, part: Part, packing: Packing) -> Column:
+    def bits(self, part: Part) -> Column:
         """The bits of a part's events."""
+        packing = self.manifest.packing
         # By type, so that a row's type is compared once for all variables.
         values = {
-            name: (name, lambda part, name=name, number=number: self._flags(part, packing, name, number))
-            for number, name in enumerate(self.kernel.types)
+            name: (name, lambda part, name=name, number=number: self._flags(part, name, number))
+            for number, name in enumerate(self.manifest.types)
         }
         bits = F.coalesce(part.choose(values), F.bigint(names.OWN_COPY))
         if packing.has_key:
-            (attribute,) = self.kernel.query.partition.attributes
+            (attribute,) = self.manifest.partition.attributes
             key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
             bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
         return bits
 
-    def _flags(self, part: Part, packing: Packing, kind: str, number: int) -> Column:
+    def _flags(self, part: Part, kind: str, number: int) -> Column:
         """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
+        packing = self.manifest.packing
         always = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0)
         if packing.words:
             return F.bigint(always)
-        places = {source.bit: names.FLAGS_AT + source.bit for source in self.kernel.sources}
+        places = {source.bit: names.FLAGS_AT + source.bit for source in self.manifest.sources}
         return self._flagged(part, kind, always, places)
 
     def word(self, number: int, part: Part) -> Column:
         """A column of flags, where these do not fit into the bits."""
         places = {
-            source.bit: source.bit % WORD_BITS for source in self.kernel.sources if source.bit // WORD_BITS == number
+            source.bit: source.bit % WORD_BITS for source in self.manifest.sources if source.bit // WORD_BITS == number
         }
         values = {
-            name: (name, lambda part, name=name: self._flagged(part, name, 0, places)) for name in self.kernel.types
+            name: (name, lambda part, name=name: self._flagged(part, name, 0, places)) for name in self.manifest.types
         }
         return F.coalesce(part.choose(values), F.bigint(0))
 
     def _flagged(self, part: Part, kind: str, always: int, places: Mapping[int, int]) -> Column:
         """The flags of an event of one type at these places, and what is always there."""
         sometimes = []
-        takes_part = self._has_key(part) if self.kernel.crosses_partitions else []
-        for source in self._by_type.get(kind, ()):
+        takes_part = self._has_key(part) if self.manifest.crosses_partitions else []
+        for source in self.by_type.get(kind, ()):
             if source.bit not in places:
                 continue
             bit = 1 << places[source.bit]
@@ -185,3 +155,36 @@ def _any_bit(numbers: list[Column]) -> Column:
         half = len(numbers) // 2
         return _any_bit(numbers[:half]).bitwiseOR(_any_bit(numbers[half:]))
     return reduce(lambda bits, bit: bits.bitwiseOR(bit), numbers)
+
+
+class Questions:
+    """The questions of a kernel's conditions."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.sources = tuple(sources)
+        asked = [node for source in self.sources for node in _asked(source)]
+        # Variables that ask the same of an event are answered by one join.
+        alike = {key: number for number, key in enumerate(dict.fromkeys(map(anonymous, asked)))}
+        self.names = {node: f"__tocsin_has{alike[anonymous(node)]}" for node in asked}
+
+    @property
+    def answers(self) -> dict[ex.Expression, Value]:
+        """What each question is in a part that `answered` has made."""
+        return {node: Value(F.col(name), Kind.BOOLEAN) for node, name in self.names.items()}
+
+    def answered(self, part: Part, compiler: Callable[[str], Compiler]) -> DataFrame:
+        """The events of a part with the answers; `compiler` compiles what a variable says of them."""
+        questions: dict[str, Question] = {}
+        for source in self.sources:
+            if set(source.types) & set(part.types):
+                for node in _asked(source):
+                    values = [compiler(source.variable).value(argument) for argument in node.arguments]
+                    questions[self.names[node]] = Question(node, values, self.names[node])
+        if not questions:
+            return part.renamed
+        return answered(part.renamed, list(questions.values()), [column.text for column, _ in part.columns.values()])
+
+
+def _asked(source: Source) -> list[rx.InTable]:
+    nodes = (node for condition in source.conditions for node in condition.walk())
+    return [node for node in nodes if isinstance(node, rx.InTable) and node.table.rows is None]

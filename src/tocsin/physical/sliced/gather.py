@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from tocsin.errors import TypeMismatchError
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
-from tocsin.physical.sliced.layout import (
+from tocsin.physical.sliced.rows import array_of, key_of
+from tocsin.plan.layout import (
     END,
     FIRST_HALF,
     KEY,
@@ -29,7 +30,6 @@ from tocsin.physical.sliced.layout import (
     value,
     variable,
 )
-from tocsin.physical.sliced.rows import array_of, key_of
 
 MOST_AT_ONCE = 1 << 16
 KEY_TYPES = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}

@@ -17,9 +17,9 @@ from tocsin.kernels.runs.compact import fingerprint, packed, packed_unit
 from tocsin.kernels.runs.found import Graphs
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.runs.texts import LEAF, UNION
-from tocsin.physical.sliced.layout import END, START, member, variable
 from tocsin.physical.sliced.rows import array_of
 from tocsin.physical.sliced.worker import Member
+from tocsin.plan.layout import END, START, member, variable
 
 COUNT, STARTS, GRAPH = "__tocsin_count", "__tocsin_starts", "__tocsin_graph"
 

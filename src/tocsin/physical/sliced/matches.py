@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.text import to_text
 from tocsin.analysis import types as analysis
-from tocsin.analysis.variables import MISSING, STATUS
+from tocsin.analysis.names import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.searches import Search
@@ -21,14 +20,11 @@ from tocsin.options import Options
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
-from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.computed import computed, split
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import overall
-from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import Shipment, Shipper
-from tocsin.physical.sliced.layout import Gathered
-from tocsin.physical.sliced.needs import brought, needed
+from tocsin.physical.sliced import scan
+from tocsin.physical.sliced.scan import Shipment, event_types
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.spark_types import Shape
@@ -36,25 +32,22 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, where, with_columns
 from tocsin.physical.values import Kind, Value
+from tocsin.plan import layout as names
+from tocsin.plan.layout import Gathered
+from tocsin.plan.manifest import Reader
+from tocsin.plan.needs import attributes_by_variable, brought, needed
 
 DEFAULTS = Options()
 
 
 @dataclass(frozen=True)
 class Found:
-    """The matches of a kernel before RETURN: one row each.
+    """The matches of a kernel before RETURN: one row each."""
 
-    Attributes
-    ----------
-    frame
-        `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
-        halves of `match_id` unless an `id` column makes it.
-    shapes
-        The variables whose events are there, and the attributes that are.
-    """
-
+    # `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
+    # halves of `match_id` unless an `id` column makes it
     frame: DataFrame
-    shapes: dict[str, Shape]
+    shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
 
 
 class Finder(Protocol):
@@ -139,7 +132,7 @@ def search(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, with_
     shipment, found = ship(kernel, inputs, with_digests=with_digests)
     width = width_us(kernel, options.slice_us)
     rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    member = Member(kernel, shipment.layout, inputs.id is not None, to_text(kernel.query))
+    member = Member(kernel, shipment.layout, inputs.id is not None)
     task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
     return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
 
@@ -148,13 +141,11 @@ def ship(
     kernel: Search, inputs: Inputs, *, with_digests: bool, stream: int = 0, rated: Sequence[str] = ()
 ) -> tuple[Shipment, dict[str, Shape]]:
     """What travels, and the variables and attributes that the query's outputs need."""
-    attributes = Shipper(kernel, inputs, {}, with_digests=False).attributes
+    attributes = attributes_by_variable(kernel.query, event_types(inputs).schemas)
     is_identified = not with_digests and not kernel.query.over_all_matches
     needs = brought(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
-    shipper = Shipper(kernel, inputs, needs, with_digests=with_digests, stream=stream, rated=rated)
-    shipment = shipper.shipment()
-    make_ready_for_python(shipment.frame)
-    return shipment, shipper.shapes
+    reader = Reader(kernel, needs, inputs.id, inputs.ties, with_digests)
+    return scan.ship(reader, inputs, stream=stream, rated=rated)
 
 
 def schema_of(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:

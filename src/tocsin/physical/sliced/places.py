@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tocsin.physical.sliced.layout import END, FIRST_HALF, SECOND_HALF, START, variable
+from tocsin.plan.layout import END, FIRST_HALF, SECOND_HALF, START, variable
 
 RULE = "__tocsin_rule"
 HALVES = (START, END, FIRST_HALF, SECOND_HALF)

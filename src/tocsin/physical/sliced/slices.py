@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 
 from tocsin.kernels.model import WORD_BITS
 from tocsin.kernels.reach import Reach
-from tocsin.physical.sliced.layout import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import repartition, select
+from tocsin.plan.layout import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
 
 LEAST_US, MOST_US = -(2**63), 2**63 - 1
 NOBODY = F.array().cast("array<bigint>")
@@ -82,28 +82,15 @@ def copies(own: Column, kernel: Sees, micros: Column, width: int) -> Column:
 
 @dataclass(frozen=True)
 class Group:
-    """Kernels for which rows are split alike.
+    """Kernels for which rows are split alike."""
 
-    Attributes
-    ----------
-    keys
-        What rows of one partition agree on.
-    width_us
-        How wide slices are.
-    back_us, ahead_us
-        How far before and after the times it owns a slice must see events, as in `Reach`.
-    flags
-        The numbers of their flags, which no other group has.
-    packing
-        Where these are.
-    """
-
-    keys: tuple[Column, ...]
-    width_us: int
+    keys: tuple[Column, ...]  # what rows of one partition agree on
+    width_us: int  # how wide slices are
+    # back_us, ahead_us: how far before and after the times it owns a slice must see events, as in `Reach`
     back_us: int
     ahead_us: int
-    flags: frozenset[int]
-    packing: Packing
+    flags: frozenset[int]  # the numbers of their flags, which no other group has
+    packing: Packing  # where these are
 
     @property
     def masks(self) -> dict[str, int]:

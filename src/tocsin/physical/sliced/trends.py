@@ -17,17 +17,19 @@ from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.options import Options
 from tocsin.physical.bags import Binding
-from tocsin.physical.compat import make_ready_for_python, schema_of
+from tocsin.physical.compat import schema_of
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import Key, group_keys, returned
+from tocsin.physical.sliced import scan
 from tocsin.physical.sliced.counting import ALL_TOTALS, TOTALS, WINDOW, Answers, counting
-from tocsin.physical.sliced.events import Shipment, Shipper
 from tocsin.physical.sliced.matches import DEFAULTS
+from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import distribute
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
 from tocsin.physical.values import Kind, Value, value_of
+from tocsin.plan.manifest import Reader
 
 
 def over_all(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
@@ -43,10 +45,9 @@ def ship(trend: Trend, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] 
     """What travels, and the columns of what is counted: those of group keys, the window, and the totals."""
     query = trend.kernel.query
     needs = needs_of(keys_of(query, trend.machine))
-    shipper = Shipper(trend.kernel, inputs, needs, with_digests=False, stream=stream, rated=rated)
-    shipment = shipper.shipment()
-    make_ready_for_python(shipment.frame)
-    dtypes = [shipper.shapes[name][one] for name, attributes in needs.items() for one in attributes]
+    reader = Reader(trend.kernel, needs, ties=inputs.ties, with_digests=False)
+    shipment, shapes = scan.ship(reader, inputs, stream=stream, rated=rated)
+    dtypes = [shapes[name][one] for name, attributes in needs.items() for one in attributes]
     schema = T.StructType([T.StructField(f"f{number}", dtype) for number, dtype in enumerate(dtypes)])
     if query.every_us is not None:
         schema = schema.add(WINDOW, T.LongType())

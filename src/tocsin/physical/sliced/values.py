@@ -1,23 +1,29 @@
-"""What is shipped of an event, as a column of the DataFrame that it lies in."""
+"""The columns of a manifest as SQL over the DataFrame that an event lies in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from pyspark.sql import types as T
 
-from tocsin.kernels.model import Carried, Held
+from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.kernels.model import Held
 from tocsin.language import expressions as ex
 from tocsin.physical import identity, instants
+from tocsin.physical.columns import Compiler
 from tocsin.physical.sliced.parts import Part
+from tocsin.physical.sliced.text import text_of
+from tocsin.physical.spark_types import to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.values import TIMES, Kind, Value, kind_of, value_of
+from tocsin.physical.values import TIMES, Kind, value_of
+from tocsin.plan.layout import position
+from tocsin.plan.manifest import Attribute, Digest, Key, Position, Tie, TrimmedDigest
 
-NARROW: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
 FIXED_WIDTH: tuple[type[T.DataType], ...] = (
-    *NARROW,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
     T.LongType,
     T.FloatType,
     T.DoubleType,
@@ -26,46 +32,102 @@ FIXED_WIDTH: tuple[type[T.DataType], ...] = (
     T.TimestampType,
     T.TimestampNTZType,
 )
+NOTHING = (F.lit(None), T.NullType())
 
 
-@dataclass(eq=False)
-class Attribute:
-    """The value of a column that holds an attribute of the types that ask for it."""
-
-    name: str
-    dtype: T.DataType
-    types: frozenset[str]
-
-    def __call__(self, part: Part) -> Column:
-        """The attribute of a part's events; NULL in those of other types."""
-        if self.types.isdisjoint(part.types):
-            return F.lit(None).cast(self.dtype)
-        if isinstance(self.dtype, FIXED_WIDTH) and self.name in part.columns:
-            # As wide when it is NULL: not worth a look at the type.
-            return cast(part, self.name, self.dtype)
-        return part.choose({kind: ("", lambda part: cast(part, self.name, self.dtype)) for kind in self.types})
+def attribute(part: Part, column: Attribute) -> Column:
+    """An attribute of a part's events; NULL in those of other types."""
+    dtype = to_spark(column.type)
+    if column.types.isdisjoint(part.types):
+        return F.lit(None).cast(dtype)
+    if isinstance(dtype, FIXED_WIDTH) and column.name in part.columns:
+        # As wide when it is NULL: not worth a look at the type.
+        return cast(part, column.name, dtype)
+    return part.choose({kind: ("", lambda part: cast(part, column.name, dtype)) for kind in column.types})
 
 
-def digest_of(part: Part, kinds: set[str], columns: identity.Typed, number: int, *, id: str | None = None) -> Column:
+def held_as(compiler: Compiler, expression: ex.Expression, held: Held) -> Column:
+    """A value as workers hold it."""
+    value = compiler.value(expression)
+    match held:
+        case Held.INTEGER if value.kind in TIMES:
+            return value.micros
+        case Held.INTEGER:
+            return value.number.cast("bigint")
+        case Held.FLOAT:
+            return value.number.cast("double")
+        case Held.RANK if value.kind is Kind.INTEGER:
+            return value.column.cast("decimal(20,0)")
+        case Held.BOOLEAN | Held.RANK:
+            return value.column
+        case _:
+            assert_never(held)
+
+
+def key(part: Part, column: Key) -> Column:
+    """A key that is equal exactly when SQL's grouping says so, in every input."""
+    dtype = to_spark(column.type)
+    if column.attribute not in part.columns:
+        return F.lit(None).cast(dtype)
+    value = value_of(*part.columns[column.attribute])
+    if value.kind in TIMES and isinstance(dtype, T.LongType):
+        return value.micros
+    if value.kind is Kind.DOUBLE:
+        # −0.0 is 0.0 here; as bits they differ.
+        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
+    return value.column if value.kind is Kind.INTERVAL else cast(part, column.attribute, dtype)
+
+
+def tie(part: Part, column: Tie) -> Column:
+    """What orders events of one instant."""
+    dtype = to_spark(column.type)
+    return value_of(cast(part, column.attribute, dtype), dtype).column
+
+
+def type_name(part: Part) -> Column:
+    """The type of an event."""
+    if part.type_column is None:
+        return F.lit(part.name)
+    return F.coalesce(part.columns[part.type_column][0], F.lit(""))
+
+
+def place(part: Part, column: Position) -> Column:
+    """The place of an event in the order of all events."""
+    ties = (cast(part, one.attribute, to_spark(one.type)) for one in column.ties)
+    parts = position(time_of(part), ties, type_name(part), text_of(part.columns, without=part.time))
+    return F.struct(*(found.alias(name) for name, found in parts.items()))
+
+
+def digest(part: Part, column: Digest) -> Column:
+    """A digest of whole events; what we have added to an event is no part of it."""
+    own = {name: typed for name, typed in part.columns.items() if not name.startswith(RESERVED_PREFIX)}
+    if column.types is not None:
+        return _digest_of(part, column.types, own, column.half, column.id)
+    # Also of types that the pattern does not name; these need not have the `id` column.
+    id = column.id if column.id in own else None
+    if part.type_column is None:
+        names = identity.names_of(part.name or "", own, id=id)
+    else:
+        names = identity.names_of_any(part.columns[part.type_column][0], own, id=id)
+    return identity.digests(names, own, id=id)[column.half]
+
+
+def trimmed_digest(part: Part, column: TrimmedDigest) -> Column:
+    """A digest of what PROJECT leaves of events."""
+    kept = {name: part.columns.get(name, NOTHING) if name in column.kept else NOTHING for name in column.attributes}
+    return _digest_of(part, column.types, kept, column.half, None)
+
+
+def _digest_of(part: Part, types: frozenset[str], columns: identity.Typed, half: int, id: str | None) -> Column:
     """A digest of the events of these types, 0 for others."""
-    own = kinds.intersection(part.types)
+    own = types.intersection(part.types)
     if not own:
         return F.bigint(0)
     # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
-    names_by_kind = {kind: (kind, lambda part, kind=kind: identity.names_of(kind, columns, id=id)) for kind in own}
-    made = identity.digests(part.choose(names_by_kind), columns, id=id)[number]
+    named = {kind: (kind, lambda part, kind=kind: identity.names_of(kind, columns, id=id)) for kind in own}
+    made = identity.digests(part.choose(named), columns, id=id)[half]
     is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
     return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
-
-
-def digest_of_all(part: Part, columns: identity.Typed, number: int, *, id: str | None = None) -> Column:
-    """A digest of every event, also of types that the pattern does not name; these need not have the `id` column."""
-    id = id if id in columns else None
-    if part.type_column is None:
-        names = identity.names_of(part.name or "", columns, id=id)
-    else:
-        names = identity.names_of_any(part.columns[part.type_column][0], columns, id=id)
-    return identity.digests(names, columns, id=id)[number]
 
 
 def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
@@ -74,6 +136,11 @@ def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
         return F.lit(None).cast(dtype)
     column, own = part.columns[attribute]
     return column if own == dtype else column.cast(dtype)
+
+
+def time_of(part: Part) -> Column:
+    """The time of an event in microseconds."""
+    return micros_of(part.columns[part.time][0], part.time_kind)
 
 
 def micros_of(time: Column, kind: Kind) -> Column:
@@ -85,42 +152,3 @@ def micros_of(time: Column, kind: Kind) -> Column:
             return instants.micros_of_local(time)
         case _:
             return time.cast("bigint")
-
-
-def key_value(part: Part, attribute: str, kinds: set[Kind]) -> Column:
-    """A key that is equal exactly when SQL's grouping says so, in every input."""
-    if attribute not in part.columns:
-        return F.lit(None)
-    value: Value = value_of(*part.columns[attribute])
-    if value.kind in TIMES and len(kinds) > 1:
-        return value.micros
-    if value.kind is Kind.DOUBLE:
-        # −0.0 is 0.0 here; as bits they differ.
-        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
-    return value.column
-
-
-def plain_attribute(carried: Carried) -> str | None:
-    """The attribute that a carried column is, when it is nothing more."""
-    found = set()
-    for expression in carried.expressions.values():
-        if not isinstance(expression, ex.Attribute) or len(expression.path) != 1:
-            return None
-        found.add(expression.path[0])
-    return found.pop() if len(found) == 1 else None
-
-
-def is_held_as(dtype: T.DataType, held: Held) -> bool:
-    """Whether a worker can take a shipped column of this type as it is."""
-    kind = kind_of(dtype)
-    match held:
-        case Held.INTEGER:
-            return kind in (Kind.INTEGER, Kind.INSTANT, Kind.LOCAL)
-        case Held.FLOAT:
-            return kind is Kind.DOUBLE
-        case Held.BOOLEAN:
-            return kind is Kind.BOOLEAN
-        case Held.RANK:
-            return kind in (Kind.STRING, Kind.DECIMAL) or isinstance(dtype, T.BinaryType)
-        case _:
-            assert_never(held)

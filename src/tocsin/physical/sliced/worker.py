@@ -21,6 +21,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tocsin import errors
+from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.model import Matches, Rows, Source
@@ -29,38 +30,22 @@ from tocsin.kernels.shared import SharedLoops
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions, types_of
-from tocsin.physical.sliced.layout import BITS, KEY_AT, PASSED_ON, Layout
 from tocsin.physical.sliced.places import in_places, passed_on, types_passed_on
 from tocsin.physical.sliced.rows import NullableArray, array_of, integers, rows_of, shared_rows
+from tocsin.plan.layout import BITS, KEY_AT, PASSED_ON, Layout
 
 
 @dataclass(frozen=True)
 class Member:
-    """A search of a task: what its rows mean, and how its matches are written.
-
-    Attributes
-    ----------
-    search
-        The search.
-    layout
-        The meaning of the columns of rows.
-    has_id
-        Whether a column identifies events, so that no two matches are equal.
-    text
-        The query, for messages.
-    number
-        The number of its matches in a result of several searches.
-    places
-        Of each variable of the layout, its place in such a result; None: matches have columns of their own.
-    """
+    """A search of a task: what its rows mean, and how its matches are written."""
 
     summarizes: ClassVar[bool] = False  # whether it writes totals or graphs of matches in place of matches
 
     search: Search
-    layout: Layout
-    has_id: bool = False
-    text: str = ""
-    number: int = 0
+    layout: Layout  # the meaning of the columns of rows
+    has_id: bool = False  # whether a column identifies events, so that no two matches are equal
+    number: int = 0  # the number of its matches in a result of several searches
+    # of each variable of the layout, its place in such a result; None: matches have columns of their own
     places: tuple[int, ...] | None = None
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
@@ -92,21 +77,11 @@ class Member:
 
 @dataclass(frozen=True)
 class SearchGroup:
-    """Members that split rows alike.
+    """Members that split rows alike."""
 
-    Attributes
-    ----------
-    members
-        The members; one, where they are not searched for together.
-    width_us
-        How wide time slices are; None when rows are not cut by time.
-    loops
-        The nested loops of all members, where they share lists and prefixes.
-    """
-
-    members: tuple[Member, ...]
-    width_us: int | None = None
-    loops: SharedLoops | None = None
+    members: tuple[Member, ...]  # the members; one, where they are not searched for together
+    width_us: int | None = None  # how wide time slices are; None when rows are not cut by time
+    loops: SharedLoops | None = None  # the nested loops of all members, where they share lists and prefixes
 
     def rows(self, table: pa.Table, known: dict[object, NullableArray]) -> list[Rows]:
         """The rows as each member reads them; columns that several read are taken from `known`."""
@@ -139,21 +114,11 @@ class SearchGroup:
 
 @dataclass(frozen=True)
 class Task:
-    """The function that an engine runs on the rows of each task.
+    """The function that an engine runs on the rows of each task."""
 
-    Attributes
-    ----------
-    groups
-        The searches, those in one group that split rows alike.
-    most
-        How many matches may have one start.
-    memory
-        How many bytes may be held for matches.
-    """
-
-    groups: tuple[SearchGroup, ...]
-    most: int = MOST_MATCHES_PER_START
-    memory: int = MOST_MEMORY
+    groups: tuple[SearchGroup, ...]  # the searches, those in one group that split rows alike
+    most: int = MOST_MATCHES_PER_START  # how many matches may have one start
+    memory: int = MOST_MEMORY  # how many bytes may be held for matches
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the searches on one task's rows; matches that were found before are passed on."""
@@ -261,5 +226,5 @@ def _described(table: pa.Table, group: SearchGroup) -> str:
         where += f", partition {', '.join(map(repr, keys))} and others" if keys else ""
     except Exception:
         where = "in rows that cannot be read"
-    texts = "\n".join(member.text for member in group.members)
+    texts = "\n".join(to_text(member.search.query) for member in group.members)
     return f"{where}, of the {'query' if len(group.members) == 1 else 'queries'}:\n{texts}"

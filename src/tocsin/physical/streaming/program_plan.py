@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, emitting
-from tocsin.algebra.text import to_text
 from tocsin.algebra.ties import ordered_by_ties
-from tocsin.analysis.rules.delays import Delay, delays
+from tocsin.algebra.tree_text import to_text
+from tocsin.analysis.rules.stratify import Delay, delays
 from tocsin.analysis.types import DataType
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
@@ -21,51 +21,31 @@ from tocsin.kernels.searches import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.programs.claims import asks_frame
-from tocsin.physical.sliced.layout import Layout
-from tocsin.physical.sliced.needs import Needs, needed
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
-from tocsin.physical.streaming.emitting import Emission, Insertion, Reader
-from tocsin.physical.streaming.rules import LiveRule, Stratum
+from tocsin.physical.streaming.rules import Emission, Insertion, LiveRule, Stratum
 from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
+from tocsin.plan.layout import Layout
+from tocsin.plan.manifest import Manifest
+from tocsin.plan.needs import Needs, needed
 from tocsin.plan.prepare import BoundRule, distances_of, prepare
+from tocsin.plan.programs import asks_frame
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user asks of a program.
+    """What a user asks of a program."""
 
-    Attributes
-    ----------
-    program
-        The program as it was written, whose times are called `timestamp`.
-    timed
-        The same, bounded, and with the names that the data has for times.
-    rules
-        The rules that are needed, with these names.
-    shown
-        The names of those whose matches are the result.
-    template
-        The template whose events are the result instead.
-    time
-        The time column of each event type.
-    id
-        The column that identifies events from outside.
-    strategy
-        `"aggregate"`: each rule by itself, in windows of what is remembered.
-    """
-
-    program: Program
-    timed: Program
-    rules: tuple[Rule, ...]
-    shown: tuple[str, ...]
-    template: str | None
-    time: Mapping[str, str]
-    id: str | None = None
-    strategy: str = "auto"
+    program: Program  # the program as it was written, whose times are called `timestamp`
+    timed: Program  # the same, bounded, and with the names that the data has for times
+    rules: tuple[Rule, ...]  # the rules that are needed, with these names
+    shown: tuple[str, ...]  # the names of those whose matches are the result
+    template: str | None  # the template whose events are the result instead
+    time: Mapping[str, str]  # the time column of each event type
+    id: str | None = None  # the column that identifies events from outside
+    strategy: str = "auto"  # `"aggregate"`: each rule by itself, in windows of what is remembered
 
     @property
     def is_aggregate(self) -> bool:
@@ -88,18 +68,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rules compiled for the events they get.
+    """Rules compiled for the events they get."""
 
-    Attributes
-    ----------
-    asked
-        What is asked.
-    attributes
-        The attributes of every event type that the rules read.
-    """
-
-    asked: Asked
-    attributes: Attributes
+    asked: Asked  # what is asked
+    attributes: Attributes  # the attributes of every event type that the rules read
 
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
@@ -161,8 +133,7 @@ class Plan:
 
     def step(
         self,
-        layouts: Sequence[Layout],
-        needs: Sequence[Needs],
+        manifest: Manifest,
         places: Sequence[tuple[int, ...]],
         schemas: Mapping[str, pa.Schema],
         lateness_us: tuple[int, ...],
@@ -176,8 +147,10 @@ class Plan:
 
         Parameters
         ----------
-        layouts, needs, places
-            Of every rule: what the columns of rows mean to it, what its matches hold, and where the result has that.
+        manifest
+            What is shipped of events.
+        places
+            Of every rule, where the result has the variables of its matches.
         schemas
             The columns of every event type that the rules read.
         lateness_us
@@ -194,7 +167,7 @@ class Plan:
         asked = self.asked
         rules = [
             self._live(number, layout, own, schemas, result)
-            for number, (layout, own) in enumerate(zip(layouts, places, strict=True))
+            for number, (layout, own) in enumerate(zip(manifest.layouts, places, strict=True))
         ]
         strata = sorted({rule.stratum for rule in asked.rules})
         return Step(
@@ -203,7 +176,7 @@ class Plan:
                 for stratum in strata
             ),
             lateness_us,
-            self._insertion(layouts, needs, schemas),
+            self._insertion(manifest, schemas),
             asked.template,
             most,
             memory,
@@ -226,7 +199,7 @@ class Plan:
             emissions.append(Emission(emit.type, self._prepared(emitting(rule, emit)).bound, names, schema))
         search = self.kernels[number]
         return LiveRule(
-            Member(search, layout, asked.id_of(rule) is not None, to_text(search.query), number, places),
+            Member(search, layout, asked.id_of(rule) is not None, number, places),
             self.due(number),
             delay_us=self.delays[number],
             is_shown=rule.name in asked.shown,
@@ -246,26 +219,19 @@ class Plan:
     def _is_alone(self, search: Search) -> bool:
         return search.needs_order or search.compares_ties or self.asked.is_aggregate
 
-    def _insertion(
-        self, layouts: Sequence[Layout], needs: Sequence[Needs], schemas: Mapping[str, pa.Schema]
-    ) -> Insertion | None:
-        derived = set(self.asked.timed.emitted)
-        readers = [number for number, rule in enumerate(self.asked.rules) if derived & set(rule.reads)]
-        if not readers:
+    def _insertion(self, manifest: Manifest, schemas: Mapping[str, pa.Schema]) -> Insertion | None:
+        types = [name for name in self.asked.timed.emitted if name in self.asked.reads]
+        if not types:
             return None
-        types = dict.fromkeys(
-            name for number in readers for name in alg.event_types(self.kernels[number].query.pattern)
-        )
         # What asks a DataFrame is asked of events from outside, before they travel.
-        sources = (
+        sources = tuple(
             replace(
                 source, conditions=tuple(each for each in source.conditions if not any(map(asks_frame, each.walk())))
             )
-            for source in self.sources
+            for source in manifest.sources
         )
         return Insertion(
-            tuple(sources),
-            tuple(Reader(self.kernels[number], needs[number], layouts[number]) for number in readers),
+            replace(manifest, sources=sources),
             {name: schemas[name] for name in types},
             {name: self.asked.time[name] for name in types},
         )

@@ -14,24 +14,30 @@ from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import parse_rate
+from tocsin.analysis.rules.program_state import most_events
 from tocsin.analysis.rules.sharding import Sharding, sharding
-from tocsin.analysis.rules.state import most_events
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, common_kind, resolve
-from tocsin.physical.programs.claims import refused_on_streams
 from tocsin.physical.programs.run import RESULT, Run, check_columns
-from tocsin.physical.programs.shown import shown
 from tocsin.physical.programs.spark import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
-from tocsin.physical.sliced import layout as names
-from tocsin.physical.sliced.events import WITH_CLOCK, WITH_EVENTS, Shipment, Shipper
-from tocsin.physical.sliced.joint import Mixed, RuleSearch, Searched
+from tocsin.physical.sliced.joint import Searched, shown
 from tocsin.physical.sliced.matches import variable_type
 from tocsin.physical.sliced.parts import Part, part_of, parts_of
 from tocsin.physical.sliced.places import HALVES, RULE, placed
-from tocsin.physical.spark_types import arrow_schema, to_spark, types_in
+from tocsin.physical.sliced.scan import (
+    WITH_CLOCK,
+    WITH_EVENTS,
+    Mixed,
+    Scan,
+    Shipment,
+    event_types,
+    made_type,
+    spark_shapes,
+)
+from tocsin.physical.spark_types import Shape, arrow_schema, to_spark, types_in
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.streaming import frames
@@ -39,24 +45,21 @@ from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.program_plan import Asked, Plan
-from tocsin.physical.streaming.program_shipping import StreamShipper
+from tocsin.plan import layout as names
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import Manifest, Reader
+from tocsin.plan.needs import attributes_by_variable
+from tocsin.plan.programs import refused_on_streams
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers.
+    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers."""
 
-    Attributes
-    ----------
-    program, inputs
-        The program and the user's DataFrames.
-    options
-        The options, in the unit of the times.
-    """
-
+    # program, inputs: the program and the user's DataFrames
     program: Program
     inputs: Any
-    options: Options
+    options: Options  # the options, in the unit of the times
 
     def matches(self, name: str) -> DataFrame:
         """The matches of a rule."""
@@ -187,35 +190,35 @@ class _Live:
     # --- what travels -----------------------------------------------------------------------------
 
     @cached_property
-    def shipper(self) -> StreamShipper:
-        """What is shipped of events."""
-        every = [*self.single, *(part for one in self.mixed for _, part in one.parts)]
-        members = []
+    def manifest(self) -> Manifest:
+        """What is shipped of events. Keys are columns, so that workers can write them."""
+        events = event_types(self.streams)
+        readers = []
         for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
-            attributes = Shipper(kernel, self.streams, {}, with_digests=False, given=every).attributes
-            members.append(RuleSearch(number, kernel, self.plan.needs(number, attributes), self.asked.id_of(rule)))
-        self.members = members
-        return StreamShipper(members, self.plan.sources, self.streams, self.single, self.mixed)
+            needs = self.plan.needs(number, attributes_by_variable(kernel.query, events.schemas))
+            ties = () if self.run.batch.reads_derived(rule) else self.run.options.ties
+            readers.append(Reader(kernel, needs, self.asked.id_of(rule), ties))
+        keys = self._sharding().key
+        return manifest_of(readers, events, made_type, sources=self.plan.sources, packs_key=False, keys=keys)
+
+    @cached_property
+    def shapes(self) -> list[dict[str, Shape]]:
+        """Of every rule, the attributes that its matches bring."""
+        return [spark_shapes(own) for own in self.manifest.shapes]
 
     def _found(self, result: T.StructType | None, schema: T.StructType) -> DataFrame:
         """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
-        options, shipper = self.asked_of_streams, self.shipper
-        layouts = [
-            shipper.ordered(layout, () if self.run.batch.reads_derived(rule) else self.run.options.ties)
-            if kernel.needs_order or kernel.compares_ties
-            else layout
-            for layout, kernel, rule in zip(shipper.layouts, self.plan.kernels, self.asked.rules, strict=True)
-        ]
+        options, manifest = self.asked_of_streams, self.manifest
+        scan = Scan(manifest, self.single, self.mixed)
         split = self._sharding()
-        key = tuple(F.col(shipper.key(name)) for name in split.key)
+        key = tuple(F.col(manifest.keys[name]) for name in split.key)
         stream = WITH_EVENTS if options.with_late else WITH_CLOCK
-        frame = shipper.streamed(stream, frames.rated(options))
+        frame = scan.streamed(stream, frames.rated(options))
         make_ready_for_python(frame)
-        shipment = Shipment(frame, tuple(shipper.columns(stream)), layouts[0], shipper.micros, key)
+        shipment = Shipment(frame, scan.columns(stream), manifest.layouts[0], scan.micros, key)
         shards = frames.shards_of(options, frame, split.reason)
         step = self.plan.step(
-            layouts,
-            [member.needs for member in self.members],
+            manifest,
             self.places,
             {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
             tuple(options.lateness_us[types[0]] for types in self.sources),
@@ -226,7 +229,7 @@ class _Live:
         )
         queries = [rule.query for rule in self.asked.rules]
         identified = (*frames.identified_by(self.run.options.id), *frames.hashed_by(queries))
-        plan = frames.named(self.plan.text(), layouts, frames.types_in(frame), shards, *identified)
+        plan = frames.named(self.plan.text(), [*manifest.layouts], frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
         return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
 
@@ -250,8 +253,8 @@ class _Live:
     def _placed(self) -> tuple[list[T.DataType], list[tuple[int, ...]]]:
         held: list[T.DataType] = []
         places = []
-        for rule, layout, shapes in zip(self.asked.rules, self.shipper.layouts, self.shipper.shapes, strict=True):
-            own = [variable_type(self.streams, gathered, shapes[gathered.name]) for gathered in layout.gathered]
+        for rule, layout, shape in zip(self.asked.rules, self.manifest.layouts, self.shapes, strict=True):
+            own = [variable_type(self.streams, gathered, shape[gathered.name]) for gathered in layout.gathered]
             places.append(placed(own, held) if rule.name in self.asked.shown else ())
         return held, places
 
@@ -266,7 +269,7 @@ class _Live:
         numbers = {rule.name: number for number, rule in enumerate(self.asked.rules)}
         shapes = {
             number: dict(zip(own, zip(self.places[number], own.values(), strict=True), strict=True))
-            for number, own in enumerate(self.shipper.shapes)
+            for number, own in enumerate(self.shapes)
             if self.asked.rules[number].name in self.asked.shown
         }
         return shown(

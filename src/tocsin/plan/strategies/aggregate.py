@@ -64,7 +64,7 @@ class Aggregate(Strategy):
 
     def slice_us(self, plan: Plan) -> int | None:
         """WA, how far windows advance; None where one window is all of time."""
-        windows = windows_of(plan.search)
+        windows = windows_of(reach_of(plan.query))
         return None if windows is None else windows.advance_us
 
     def describe(self, plan: Plan) -> str:

@@ -34,21 +34,11 @@ class Form(Enum):
 
 
 class Strategy(ABC):
-    """One way to run a rule.
+    """One way to run a rule."""
 
-    Attributes
-    ----------
-    name
-        What users call it.
-    form
-        What engines do with it.
-    places
-        Where it runs: locally, on batches, on streams.
-    """
-
-    name: ClassVar[str]
-    form: ClassVar[Form] = Form.SEARCH
-    places: ClassVar[frozenset[str]] = EVERYWHERE
+    name: ClassVar[str]  # what users call it
+    form: ClassVar[Form] = Form.SEARCH  # what engines do with it
+    places: ClassVar[frozenset[str]] = EVERYWHERE  # where it runs: locally, on batches, on streams
 
     @abstractmethod
     def refuses(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> UnsupportedError | None:

@@ -1,1 +1,0 @@
-"""ACEL formulas: their names, their structure, and the algebra they become."""

@@ -1,0 +1,226 @@
+"""How many matches of a rule one event can be in, how many events it can emit, and what a chain of joins would keep.
+
+code            theory
+----            ------
+Reads           r_j, as curves: how many events of a variable may come within a time, of all keys and of one
+choices         Π_j α_j(len_j), len_j = the shortest window of j around those chosen before it
+kept_matches    S_left of the digest (§3.7): a left match is dropped when no right event can join it any more
+
+Each combination is counted once, whatever the order in which its events come. All events of a match share the rule's
+key when it has one: then at most as many can join an event as its key has. Variables of which it does not matter which
+holds which event (`unordered`) are chosen as a bag: C(n + k − 1, k) in place of nᵏ.
+
+The matches, counted at the times of the events of a variable x, are as many copies of x's arrivals. An emitted event
+lies at a known distance from x, which may vary by some spread: in a closed interval of length t there are at most as
+many as in one of length t + spread of x's events. One at the first or last of several times lies at one of them: then
+the sum of theirs bounds it too. All these bounds hold, and the least of them counts. Where several events are gathered
+or absent the number of matches does not grow; where a variable repeats it may be exponential, and there is no bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.analysis.blockers import largest
+from tocsin.analysis.keys import common_keys, keys
+from tocsin.analysis.rates import Arrivals, Copies, Least, Rate, Together
+from tocsin.analysis.rules.stratify import instants
+from tocsin.analysis.temporal import Closure, network
+from tocsin.language import expressions as ex
+from tocsin.source import Place
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The arrivals of a rule's variables, where known: of all events, and of those that one match can choose from."""
+
+    of_all: Mapping[str, Arrivals]
+    of_key: Mapping[str, Arrivals]
+
+
+def choices(
+    closure: Closure, reference: str, others: Iterable[str], reads: Reads, unordered: Iterable[tuple[str, ...]] = ()
+) -> int | None:
+    """How many combinations of events of the others one event of the reference can be together with, at most."""
+    order = [reference, *(name for name in others if name != reference)]
+    best = _one_by_one(closure, order, reads)
+    for group in unordered:
+        if reference in group or not set(group) <= set(order):
+            continue
+        as_bag = _as_bag(closure, reference, group, reads)
+        rest = _one_by_one(closure, [name for name in order if name not in group], reads)
+        if as_bag is not None and rest is not None:
+            best = as_bag * rest if best is None else min(best, as_bag * rest)
+    return best
+
+
+def _one_by_one(closure: Closure, order: Sequence[str], reads: Reads) -> int | None:
+    total = 1
+    for place, name in enumerate(order[1:], 1):
+        window_us = shortest_window_us(closure, order[:place], name)
+        if window_us is None or name not in reads.of_key:
+            return None
+        total *= reads.of_key[name].within(window_us)
+    return total
+
+
+def shortest_window_us(closure: Closure, known: Iterable[str], name: str) -> int | None:
+    """The length of the shortest window in which an event of a variable lies, seen from events of known ones."""
+    distances = [closure.distance(each, name) for each in known]
+    return min((most - least for least, most in distances if least is not None and most is not None), default=None)
+
+
+def _as_bag(closure: Closure, reference: str, group: tuple[str, ...], reads: Reads) -> int | None:
+    types = dict(closure.alternative.types)
+    ends = [closure.distance(reference, name) for name in group]
+    first = [least for least, _ in ends if least is not None]
+    last = [most for _, most in ends if most is not None]
+    if len({types[name] for name in group}) > 1 or len(first) < len(group) or len(last) < len(group):
+        return None
+    if group[0] not in reads.of_key:
+        return None
+    candidates = reads.of_key[group[0]].within(max(last) - min(first))
+    return math.comb(candidates + len(group) - 1, len(group))
+
+
+@dataclass(frozen=True)
+class JoinStores:
+    """The stores of one join of a chain, in the order of the text: matches so far, and events to join them with."""
+
+    variable: str
+    left: int
+    right: int
+
+
+def join_stores(
+    closure: Closure, order: Sequence[str], reads: Reads, lateness_us: int, unordered: Iterable[tuple[str, ...]] = ()
+) -> tuple[JoinStores, ...] | None:
+    """The stores of a chain of joins that nothing holds back; None where a bound does not follow.
+
+    Our engine keeps no partial matches; this is what an engine that does would have to keep.
+    """
+    groups = tuple(unordered)
+    found: list[JoinStores] = []
+    for place, name in enumerate(order[1:], 1):
+        left = [before for before in order[:place] if before in closure.variables]
+        sizes = [_kept_matches(closure, reference, left, name, reads, lateness_us, groups) for reference in left]
+        present = [size for size in sizes if size is not None]
+        back = largest(closure.upper(name, before) for before in left)
+        if not present or back is None or name not in reads.of_all:
+            return None
+        found.append(JoinStores(name, min(present), reads.of_all[name].within(max(0, back) + lateness_us)))
+    return tuple(found)
+
+
+def _kept_matches(
+    closure: Closure,
+    reference: str,
+    left: Sequence[str],
+    right: str,
+    reads: Reads,
+    lateness_us: int,
+    groups: tuple[tuple[str, ...], ...],
+) -> int | None:
+    until = closure.upper(reference, right)
+    times = choices(closure, reference, left, reads, groups)
+    if until is None or times is None or reference not in reads.of_all:
+        return None
+    return reads.of_all[reference].within(max(0, until) + lateness_us) * times
+
+
+def in_text_order(query: alg.Query) -> tuple[str, ...]:
+    """All variables of a rule in the order in which its text has them, absent and gathered ones too."""
+    places = {
+        node.variable: node.where.start if isinstance(node.where, Place) else 0
+        for node in query.pattern.walk()
+        if isinstance(node, alg.Event | alg.Around)
+    }
+    return tuple(sorted(places, key=lambda name: places[name]))
+
+
+# --- emitted events -------------------------------------------------------------------------------
+
+
+def with_derived(program: Program, rates: Mapping[str, Rate], live_keys: int | None = None) -> dict[str, Arrivals]:
+    """The arrivals of all types, as far as they follow; a type from inside and outside has the sum of both."""
+    known: dict[str, Arrivals | None] = dict(rates)
+    for rule in program.in_order:
+        for emit in rule.emits:
+            inside = emitted(rule, emit, known, live_keys)
+            before = known.get(emit.type)
+            is_first = emit.type not in known
+            if isinstance(before, Rate):
+                before = before.of_all(live_keys)
+            if is_first:
+                known[emit.type] = inside
+            else:
+                known[emit.type] = None if inside is None or before is None else Together((before, inside))
+    return {name: arrivals for name, arrivals in known.items() if arrivals is not None}
+
+
+def emitted(
+    rule: Rule, emit: alg.Emit, known: Mapping[str, Arrivals | None], live_keys: int | None = None
+) -> Arrivals | None:
+    """The arrivals of an emission; None when they do not follow from what is known."""
+    closure = network(rule.query, TIMESTAMP).alternatives[0]
+    if closure.alternative.iterated:
+        return None
+    reads = reads_of(rule, known, live_keys)
+    found = [
+        Copies(arrivals, times, spread_us)
+        for name in closure.variables
+        for arrivals, times in [_matches_at(rule, closure, name, reads)]
+        for spread_us in [_spread_us(emit.at, name, closure)]
+        if arrivals is not None and times is not None and spread_us is not None
+    ]
+    names = _at_one_of(emit.at)
+    if names is not None:
+        parts = [_matches_at(rule, closure, name, reads) for name in names]
+        exact = [Copies(arrivals, times) for arrivals, times in parts if arrivals is not None and times is not None]
+        if len(exact) == len(parts):
+            return Least((Together(tuple(exact)) if len(exact) > 1 else exact[0], *found))
+    return Least(tuple(found)) if found else None
+
+
+def reads_of(rule: Rule, known: Mapping[str, Arrivals | None], live_keys: int | None = None) -> Reads:
+    """The arrivals of each variable of a rule, as far as they are known."""
+    of_all: dict[str, Arrivals] = {}
+    of_key: dict[str, Arrivals] = {}
+    has_key = common_keys(rule.query, keys(rule.query)) != ()
+    for name, kind in rule.types.items():
+        arrivals = known.get(kind)
+        whole = arrivals.of_all(live_keys) if isinstance(arrivals, Rate) else arrivals
+        single = arrivals.of_key if isinstance(arrivals, Rate) and has_key else whole
+        of_all |= {} if whole is None else {name: whole}
+        of_key |= {} if single is None else {name: single}
+    return Reads(of_all, of_key)
+
+
+def _matches_at(rule: Rule, closure: Closure, name: str, reads: Reads) -> tuple[Arrivals | None, int | None]:
+    """The arrivals of a variable, and how many matches one of its events can be in."""
+    return reads.of_all.get(name), choices(closure, name, closure.variables, reads, rule.query.unordered)
+
+
+def _at_one_of(at: ex.Expression) -> list[str] | None:
+    """The variables at one of whose times, moved by a constant, an event is emitted; None for a mean of times."""
+    if any(not isinstance(node, ex.Attribute | ex.Call | ex.Interval | ex.Arithmetic) for node in at.walk()):
+        return None
+    return list(dict.fromkeys(node.variable for node in at.walk() if isinstance(node, ex.Attribute)))
+
+
+def _spread_us(at: ex.Expression, name: str, closure: Closure) -> int | None:
+    """By how much the time from an event of a variable to the instant that an expression gives may vary."""
+    first, last = [], []
+    for times, moved_us in instants(at):
+        if not isinstance(times, ex.Attribute):
+            return None
+        least, most = (0, 0) if times.variable == name else closure.distance(name, times.variable)
+        if least is None or most is None:
+            return None
+        first.append(least + moved_us)
+        last.append(most + moved_us)
+    return max(last) - min(first)

@@ -1,0 +1,270 @@
+"""`ast.Query` → `algebra.Query`: names, structure and clauses, all problems shown together; no schema needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.clauses import Outputs, translate_outputs
+from tocsin.analysis.names import Variables, check_names, renamed_columns
+from tocsin.analysis.references import References
+from tocsin.analysis.structure import Structure
+from tocsin.language import ast
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+from tocsin.source import Where
+
+# Engines add and double windows in 64 bits of microseconds.
+LONGEST_WINDOW_US = 100_000 * 365 * 24 * 3600 * 1_000_000
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A query of the algebra, what its author may want to know, and what is wrong with it."""
+
+    query: alg.Query
+    warnings: tuple[errors.TocsinWarning, ...] = ()
+    problems: tuple[errors.TocsinError, ...] = ()
+
+
+def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
+    """The meaning of a syntax tree.
+
+    `is_partial` returns what is wrong outside the pattern as `problems`: attributes can still be compared with schemas.
+    """
+    window_us = tree.within.size_us if tree.within is not None else None
+    problems = check_names(tree)
+    structure = Structure(window_us, problems)
+    core = structure.node(tree.pattern)
+    is_partial = is_partial and not problems
+    problems += window_problems(tree.within, tree.every)
+    if core is None:
+        errors.raise_all(problems.in_order())
+        raise errors.InternalError("A pattern without nodes and without errors.", where=tree.where)
+    variables = Variables(alg.variables_of(core), _negated_names(tree.pattern))
+    references = References(variables, problems)
+    conditions = _split_where(tree, references)
+    core = _with_absent_conditions(core, conditions.absent)
+    outputs = translate_outputs(tree, references)
+    _check_after_match(tree, variables, problems)
+    _check_timeouts(tree, core, outputs, problems)
+    if not is_partial:
+        errors.raise_all(problems.in_order())
+
+    pattern = core
+    if conditions.positive:
+        pattern = alg.Filter(pattern, ex.all_of(*conditions.positive), where=tree.place("where_clause"))
+    places = {event.variable: event.where for event in ast.events_in(tree.pattern)}
+    return finished(tree, pattern, outputs, places, problems, lambda query: _warnings(tree, query), conditions.same)
+
+
+def finished(
+    tree: ast.Clauses,
+    pattern: alg.Node,
+    outputs: Outputs,
+    places: Mapping[str, Where],
+    problems: errors.Problems,
+    warnings: Callable[[alg.Query], Iterable[errors.TocsinWarning]],
+    same: tuple[str, ...] = (),
+) -> Translation:
+    """The query of a translated pattern with its clauses; `places` are those of its variables."""
+    if tree.within is not None:
+        pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
+    query = alg.Query(
+        pattern,
+        partition=alg.Partition(tuple(key.attribute for key in tree.partition_by), same),
+        selection=tree.selection,
+        after_match=tree.after_match,
+        output=ast.Output.ALL if tree.output is ast.Output.COUNT else tree.output,
+        returns=outputs.returns,
+        group_by=outputs.group_by,
+        having=outputs.having,
+        over_all_matches=outputs.over_all_matches,
+        every_us=outputs.every_us,
+        timeouts=tree.timeouts,
+        places=tree.places,
+    )
+    returns, renamed = renamed_columns(query, places)
+    query = replace(query, returns=query.returns or returns)
+    if problems:
+        return Translation(query, problems=tuple(problems.in_order()))
+    return Translation(query, (*window_warnings(tree.within), *warnings(query), *renamed, *outputs.warnings))
+
+
+def window_problems(window: ast.Window | None, every: ast.Window | None) -> errors.Problems:
+    """The errors in the sizes of WITHIN (R37) and EVERY."""
+    problems = errors.Problems()
+    of_within = "`WITHIN W` keeps matches with end - start < W, so that even one instant needs W > 0."
+    for each, if_empty, if_long in (
+        (window, of_within, "leave WITHIN out to match however far apart the events are."),
+        (every, "write it as in `EVERY 10 MINUTES`.", "leave EVERY out for a single count."),
+    ):
+        if each is not None and each.size_us <= 0:
+            message = "A window must be longer than nothing."
+            problems.add(errors.InvalidWindowError, message, where=each.where, hint=if_empty)
+        elif each is not None and each.size_us > LONGEST_WINDOW_US:
+            message = "A window must be shorter than 100,000 years."
+            problems.add(errors.InvalidWindowError, message, where=each.where, hint=if_long)
+    return problems
+
+
+@dataclass
+class _Conditions:
+    """WHERE, sorted by what its conjuncts speak of."""
+
+    positive: list[ex.Expression]
+    absent: dict[str, list[ex.Expression]]
+    same: tuple[str, ...] = ()
+
+
+def _split_where(tree: ast.Query, references: References) -> _Conditions:
+    split = _Conditions([], {})
+    for written in ex.conjuncts(tree.where_clause):
+        if isinstance(written, ex.SameValue):
+            split.same += written.attributes
+            continue
+        conjunct = references.resolve(written)
+        for node in conjunct.walk():
+            if isinstance(node, ex.Aggregate) and node.argument is None:
+                references.problems.add(
+                    errors.AggregateNotAllowedError,
+                    "COUNT(*) counts matches, and WHERE decides what a match is.",
+                    where=node.where,
+                    hint="count the events of a variable with `COUNT(b)`, or filter the result with HAVING.",
+                )
+        mentioned = ex.variables_in(conjunct)
+        negated = [name for name in references.variables.negated if name in mentioned]
+        if len(negated) > 1:
+            references.problems.add(
+                errors.TwoNegatedVariablesError,
+                f"One condition speaks of two absent events, `{negated[0]}` and `{negated[1]}`.",
+                where=conjunct.where,
+                hint="each NOT is an absence of its own: give each its own condition.",
+            )
+        elif negated:
+            split.absent.setdefault(negated[0], []).append(conjunct)
+        else:
+            split.positive.append(conjunct)
+    return split
+
+
+def _with_absent_conditions(node: alg.Node, conditions: dict[str, list[ex.Expression]]) -> alg.Node:
+    match node:
+        case alg.Absent():
+            own = conditions.get(node.variable)
+            return replace(
+                node,
+                part=_with_absent_conditions(node.part, conditions),
+                condition=ex.all_of(*own) if own else None,
+            )
+        case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat():
+            return node.rebuilt(lambda part: _with_absent_conditions(part, conditions))
+        case alg.Event():
+            return node
+        case _:
+            raise errors.unknown_node(node, "The translation of NOT")
+
+
+def _negated_names(element: ast.Element) -> dict[str, str]:
+    match element:
+        case ast.Negation():
+            return {event.variable: event.type for event in ast.events_in(element)}
+        case ast.Composite():
+            return {name: kind for part in element.parts for name, kind in _negated_names(part).items()}
+        case ast.Event():
+            return {}
+        case _:
+            assert_never(element)
+
+
+def _check_after_match(tree: ast.Query, variables: Variables, problems: errors.Problems) -> None:
+    name = tree.after_match.variable
+    if name is not None and name not in variables.positive:
+        problem = variables.unknown(name, tree.after_match.where)
+        if name in variables.negated:
+            problem = errors.UnknownVariableError(
+                f"`{name}` is negated: the search cannot go on from an event that is not there.",
+                where=tree.after_match.where,
+                hint=errors.did_you_mean(name, variables.positive, "positive variables"),
+            )
+        problems.append(problem)
+
+
+def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems: errors.Problems) -> None:
+    if not tree.timeouts:
+        return
+    inner = core
+    while isinstance(inner, alg.Absent):
+        inner = inner.part
+    reasons = {
+        "needs WITHIN, which says when an event comes too late": tree.within is None,
+        "needs a SEQ of two or more elements at the top": not isinstance(inner, alg.Sequence),
+        "goes with `SEMANTICS any` only": tree.selection is not ast.Selection.ANY,
+        "goes with `AFTER MATCH REUSE` only": tree.after_match.skip is not ast.Skip.REUSE,
+        "goes with `OUTPUT all` only": tree.output is not ast.Output.ALL,
+        "has no rows when RETURN aggregates over all matches": outputs.over_all_matches,
+    }
+    problems.extend(
+        errors.TimeoutsNotAllowedError(
+            f"WITH TIMEOUTS {reason}.",
+            where=tree.place("timeouts"),
+            hint="a time-out is a match of the first elements of a SEQ that nothing extends within the window.",
+        )
+        for reason, holds in reasons.items()
+        if holds
+    )
+
+
+def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarning]:
+    if tree.selection is ast.Selection.CONTIGUOUS and query.partition.attributes:
+        yield errors.TocsinWarning(
+            "PARTITION_CONTIGUITY",
+            "`contiguous` counts the events of all partitions, so that an event of another key breaks a match.",
+            where=tree.place("selection"),
+            hint="for neighbours within the partition write `SEMANTICS partition-contiguous`.",
+        )
+    yield from null_warnings(query.pattern)
+    repeats = [node for node in query.pattern.walk() if isinstance(node, alg.Repeat)]
+    condition = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
+    for conjunct in ex.conjuncts(condition):
+        plain = {node.variable for node in ex.references_in(conjunct) if node.index is ex.Each.PLAIN}
+        for repeat in repeats:
+            inside = [name for name in alg.variables_of(repeat) if name in plain]
+            if len(inside) > 1:
+                one, two = inside[:2]
+                yield errors.TocsinWarning(
+                    "COMPOSITE_ITERATION",
+                    f"`{print_expression(conjunct)}` holds for every pair of copies, not within one copy.",
+                    where=conjunct.where,
+                    hint=f"to compare within a copy write `{one}[i]` and `{two}[i]`.",
+                )
+                break
+
+
+def null_warnings(pattern: alg.Node) -> Iterator[errors.TocsinWarning]:
+    """Warn of comparisons with NULL, which are never TRUE."""
+    conditions = (node.condition for node in pattern.walk() if isinstance(node, alg.Filter | alg.Absent))
+    for node in (node for condition in conditions if condition is not None for node in condition.walk()):
+        if isinstance(node, ex.Comparison) and ex.Literal(None) in (node.left, node.right):
+            operand = print_expression(node.left if node.right == ex.Literal(None) else node.right)
+            wanted = f"{operand} IS {'NOT ' if node.op == '!=' else ''}NULL"
+            yield errors.TocsinWarning(
+                "NULL_COMPARISON",
+                f"`{print_expression(node)}` is never TRUE: a comparison with NULL is UNKNOWN.",
+                where=node.where,
+                hint=f"write `{wanted}`." if node.op in ("=", "!=") else "leave it out.",
+            )
+
+
+def window_warnings(window: ast.Window | None) -> Iterator[errors.TocsinWarning]:
+    """Warn of a slide, which changes nothing."""
+    if window is not None and window.slide_us is not None:
+        yield errors.TocsinWarning(
+            "SLIDE_IGNORED",
+            "The slide of WITHIN (size, slide) changes nothing: every match is found, once.",
+            where=window.where,
+            hint="write `WITHIN size`.",
+        )

@@ -1,0 +1,119 @@
+"""The parts of a query that rules and estimates ask for again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.alternatives import is_of_acel
+from tocsin.analysis.keys import Member
+from tocsin.language import expressions as ex
+
+PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent, alg.Filter, alg.Within)
+
+
+def is_plain(query: alg.Query) -> bool:
+    """Whether a pattern is made of SASE+'s operators only, whose variables hold just what their events bind."""
+    return all(isinstance(node, PLAIN_NODES) and not is_of_acel(node) for node in query.pattern.walk())
+
+
+def is_free(query: alg.Query) -> bool:
+    """Whether a match depends on its own events only: no policy compares it with others, and none is a time-out."""
+    return not query.compares_matches and not query.timeouts
+
+
+def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Node:
+    """The pattern with `change` applied to every node, children first; what does not change is the same object."""
+    match node:
+        case alg.Sequence() | alg.All() | alg.Any() | alg.Adjacent() | alg.Both():
+            parts = tuple(map_nodes(part, change) for part in node.parts)
+            same = all(new is old for new, old in zip(parts, node.parts, strict=True))
+            return change(node if same else replace(node, parts=parts))
+        case (
+            alg.Repeat()
+            | alg.RepeatAdjacent()
+            | alg.Around()
+            | alg.Filter()
+            | alg.Within()
+            | alg.Bind()
+            | alg.Project()
+            | alg.Derive()
+            | alg.Emit()
+        ):
+            part = map_nodes(node.part, change)
+            return change(node if part is node.part else replace(node, part=part))
+        case alg.Event() | alg.NextOf():
+            return change(node)
+        case _:
+            raise errors.unknown_node(node, "The optimizer")
+
+
+def plain_equality(conjunct: ex.Expression) -> frozenset[Member] | None:
+    """The two attributes that a conjunct equates, of every event of their variables; None when it is not that."""
+    match conjunct:
+        case ex.Comparison(op="=", left=ex.Attribute() as left, right=ex.Attribute() as right):
+            are_plain = left.index is ex.Each.PLAIN and right.index is ex.Each.PLAIN
+            return frozenset({(left.variable, left.path), (right.variable, right.path)}) if are_plain else None
+        case _:
+            return None
+
+
+def is_plain_choice(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct speaks of events only by references without an index, and of at least one."""
+    references = list(ex.references_in(conjunct))
+    only = all(reference.index is ex.Each.PLAIN for reference in references)
+    whole = any(isinstance(node, ex.Aggregate | ex.Variable | ex.Every | ex.BagPredicate) for node in conjunct.walk())
+    return bool(references) and only and not whole
+
+
+def is_between_neighbours(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct over one variable speaks of every two neighbours: `b[i].x > b[i-1].x`, `NEXT(b).x >= b.x`."""
+    letters = set()
+    offsets = set()
+    for reference in ex.references_in(conjunct):
+        match reference.index:
+            case ex.Each.PLAIN:
+                offsets.add(0)
+            case ex.Each.NEXT:
+                offsets.add(1)
+            case ex.Running(letter, offset):
+                letters.add(letter)
+                offsets.add(offset)
+            case _:
+                return False
+    return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})
+
+
+def own_conditions(query: alg.Query, variable: str) -> tuple[ex.Expression, ...]:
+    """The conjuncts that speak of one variable alone and hold for each of its events by itself.
+
+    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
+    >>> small = ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Literal(3))
+    >>> own_conditions(alg.Query(alg.Filter(alg.Sequence((a, b)), small)), "a") == (small,)
+    True
+    """
+    return conditions_by_variable(query).get(variable, ())
+
+
+def conditions_by_variable(query: alg.Query) -> dict[str, tuple[ex.Expression, ...]]:
+    """The conjuncts that speak of one variable alone and hold for each of its events by itself, of every variable."""
+    own: dict[str, dict[ex.Expression, None]] = {}
+    events: dict[str, list[alg.Event]] = {}
+    for conjunct in query.conjuncts:
+        mentioned = ex.variables_in(conjunct)
+        if len(mentioned) == 1 and is_plain_choice(conjunct):
+            own.setdefault(next(iter(mentioned)), {})[conjunct] = None
+    for node in query.pattern.walk():
+        if isinstance(node, alg.Absent):
+            for conjunct in ex.conjuncts(node.condition):
+                if ex.variables_in(conjunct) == {node.variable} and is_plain_choice(conjunct):
+                    own.setdefault(node.variable, {})[conjunct] = None
+        elif isinstance(node, alg.Event):
+            events.setdefault(node.variable, []).append(node)
+    for name, found in events.items():
+        if len(found) == 1:
+            for conjunct in filter(is_plain_choice, ex.conjuncts(found[0].condition)):
+                own.setdefault(name, {})[conjunct] = None
+    return {name: tuple(conjuncts) for name, conjuncts in own.items()}
