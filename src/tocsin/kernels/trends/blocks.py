@@ -29,8 +29,7 @@ import numpy as np
 
 from tocsin.kernels.model import Integers
 from tocsin.kernels.trends.machine import Machine
-from tocsin.kernels.trends.pairs import fits
-from tocsin.kernels.trends.semirings import add, collect, extend, fill, join, room
+from tocsin.kernels.trends.semirings import add, collect, extend, fill, fits, join, room
 from tocsin.language.ast import Selection
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2

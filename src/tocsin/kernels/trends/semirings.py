@@ -156,6 +156,11 @@ def unsigned(number: int) -> int:
     raise NotImplementedError
 
 
+def fits(variable: int, one: int, other: int, *columns: Any) -> bool:
+    """Whether two events may be neighbours; written anew for each query."""
+    raise NotImplementedError
+
+
 def fill(n: Array, at: int, length: int) -> None:
     """Make some places zero."""
     begin = unsigned(at)

@@ -21,8 +21,8 @@ from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers
 from tocsin.kernels.trends import blocks, chains, semirings
 from tocsin.kernels.trends.blocks import Stages
+from tocsin.kernels.trends.chains import Conditions
 from tocsin.kernels.trends.machine import Machine
-from tocsin.kernels.trends.pairs import Conditions
 from tocsin.kernels.trends.semirings import DOUBLES, INTEGERS, KEYS, RESIDUES, Semiring
 from tocsin.kernels.trends.totals import Weights
 from tocsin.language.ast import Selection
