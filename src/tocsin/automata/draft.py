@@ -98,7 +98,7 @@ class Step:
         return replace(self, guard=tuple(map(change, self.guard)), updates=updates, outputs=tuple(outputs))
 
     def given_to(self, variable: str) -> list[Output]:
-        """What the step adds to a variable, in order."""
+        """The outputs of the step to a variable, in order."""
         return [one.output for one in self.outputs if one.variable == variable]
 
 

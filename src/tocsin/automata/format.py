@@ -37,7 +37,7 @@ def _role(state: int, automaton: Automaton) -> str:
 
 
 def label(transition: Transition) -> list[str]:
-    """What a transition asks, updates and gives, in up to three parts; tests are given by number."""
+    """The guard, updates and outputs of a transition, in up to three parts; tests are given by number."""
     asks = [f"t{need}" for need in transition.needs]
     asks += [describe(conjunct) for conjunct in ex.conjuncts(transition.guard)]
     parts = [" and ".join(asks) or "any event"]

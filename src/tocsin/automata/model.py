@@ -43,7 +43,7 @@ class TheEvent:
     absent: tuple[str, ...] = ()
 
     def value(self, name: str) -> ex.Expression:
-        """What an attribute is, in terms of the event read."""
+        """An attribute in terms of the event read."""
         is_there = self.attributes is None or (name in self.attributes and name not in self.absent)
         return rx.attribute((name,)) if is_there else rx.NULL
 
@@ -72,7 +72,7 @@ class Emission:
 
 @dataclass(frozen=True)
 class Transition:
-    """What may happen when an event is read."""
+    """A step that an event allows."""
 
     source: int
     target: int

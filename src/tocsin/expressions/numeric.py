@@ -216,7 +216,7 @@ def smaller(a: Any, a_null: bool, b: Any, b_null: bool) -> Any:
 
 
 def compensation(total: float, x: float) -> float:
-    """What is lost when x is added to a total (Neumaier's sum); 0 beyond the doubles."""
+    """The part that is lost when x is added to a total (Neumaier's sum); 0 beyond the doubles."""
     after = total + x
     lost = (total - after) + x if abs(total) >= abs(x) else (x - after) + total
     return lost if math.isfinite(lost) else 0.0

@@ -40,7 +40,7 @@ def chain(seeds: Words, values: Integers) -> Words:
 
 
 def chain_texts(seeds: Words, texts: Sequence[str]) -> Words:
-    """The same, of texts: one by one."""
+    """The hashes of one more text each, one by one."""
     found = (_xxh64(text.encode(), seed) for seed, text in zip(seeds.tolist(), texts, strict=True))
     return np.fromiter(found, np.uint64, len(texts))
 

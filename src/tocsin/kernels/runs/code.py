@@ -49,7 +49,7 @@ class SearchCode:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What comes out."""
+        """The arrays that are filled."""
         return GRAPHS if self.as_graphs else MATCHES
 
     @property

@@ -40,7 +40,7 @@ STEPS = ("out_step", "out_event", "out_before", "out_number")  # outputs with an
 
 @dataclass(frozen=True)
 class Task:
-    """What a search is given: events in order with their letters and values, the window, and its limits."""
+    """The input of a search: events in order with their letters and values, the window, and its limits."""
 
     events: Merged
     letters: Integers

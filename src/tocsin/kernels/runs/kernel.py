@@ -235,7 +235,7 @@ class RunKernel(searches.Search):
 
     @cached_property
     def variables(self) -> dict[str, alg.Kind]:
-        """What is asked for."""
+        """The variables of the result."""
         return self.query.variables
 
     def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
@@ -286,7 +286,7 @@ class RunKernel(searches.Search):
         return Task(events, letters, rows.columns, objects, window_us, most, jit, memory)
 
     def as_graphs(self, attributes: Mapping[str, Sequence[str]]) -> RunKernel:
-        """The same for graphs: slices own the matches that end in them, and events keep all their attributes."""
+        """The search for graphs: slices own the matches that end in them, and events keep all their attributes."""
         wants = {name: tuple(attributes[name]) for name in self.types}
         return replace(self, owns_by_end=True, back_us=self.ahead_us, ahead_us=0, wants=wants)
 

@@ -34,7 +34,7 @@ class Scalar:
 
     @property
     def parts(self) -> dict[str, str]:
-        """What it consists of."""
+        """Its parts, and how each is held."""
         return {"value": storage(self.kind), "null": BOOLEAN}
 
 
@@ -300,7 +300,7 @@ class Registers:
 
 
 def _spine(node: ex.Expression) -> Iterator[ex.Expression]:
-    """What an element is combined of, the latest first; a register or the identity comes last."""
+    """The operands that an element combines, the latest first; a register or the identity comes last."""
     while isinstance(node, rx.Combine):
         yield node.right
         node = node.left

@@ -59,7 +59,7 @@ class Stages:
         return sorted(found, key=lambda stage: (-self.machine.reach[stage[0]].bit_count(), stage))
 
     def tables(self) -> tuple[Any, ...]:
-        """What `search` is given of it: see there."""
+        """The arguments of `search` that depend on it."""
         moves = {(state, symbol): target for state, symbol, target in self.machine.moves}
         targets = sorted({(symbol, target) for _, symbol, target in self.machine.moves})
         inner: list[list[int]] = []

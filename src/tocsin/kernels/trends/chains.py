@@ -43,7 +43,7 @@ Array = Any
 
 
 def tables(stages: Stages, compared: Sequence[str]) -> tuple[Any, ...]:
-    """What `search` is given of a pattern: see there."""
+    """The arguments of `search` that depend on the pattern."""
     machine = stages.machine
     states = range(len(machine.entered))
     variables = [machine.variable(state) for state in states]

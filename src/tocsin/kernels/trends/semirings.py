@@ -298,7 +298,7 @@ def residues(mantissas: NDArray[np.int64], shifts: NDArray[np.int64], chosen: Se
 
 @cache
 def _tree(width: int) -> tuple[NDArray[np.uint64], list[list[int]]]:
-    """What each residue is multiplied by, and the products of neighbouring primes, level by level."""
+    """The factor of each residue, and the products of neighbouring primes, level by level."""
     levels = [primes(width)]
     while len(levels[-1]) > 1:
         below = levels[-1]
