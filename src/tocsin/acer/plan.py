@@ -22,9 +22,9 @@ from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
+from tocsin.physical.sliced.manifest_sql import micros_of
 from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import slice_of
-from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.spark_types import arrow_type
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
