@@ -21,7 +21,7 @@ AT_ONCE = 20_000  # arrivals that are given to a machine together, and results t
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker has to know."""
+    """The task of a worker."""
 
     machine: Machine
     incoming: Incoming

@@ -12,7 +12,7 @@ LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
 
 
 class Clock(Enum):
-    """What the time column is."""
+    """The kind of the time column."""
 
     INSTANT = "timestamp"
     LOCAL = "timestamp_ntz"

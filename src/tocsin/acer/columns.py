@@ -1,4 +1,4 @@
-"""What travels to workers for an operator, and what comes back: names, types, and rows as typed columns."""
+"""The columns that workers of an operator read and return: names, types, and rows as typed columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Identity = tuple[int, int]
 
 
 def column(place: int) -> str:
-    """What the column at a place of an event is called on its way to workers."""
+    """The name of the column at a place of an event on its way to workers."""
     return f"__tocsin_c{place}"
 
 

@@ -1,4 +1,4 @@
-"""The same answers without windows that overlap in memory: an event is kept once, however many windows it lies in.
+"""Machines without windows that overlap in memory: an event is kept once, however many windows it lies in.
 
 machine     for                                       what is remembered of a key
 -------     ---                                       ---------------------------
@@ -103,7 +103,7 @@ class Sliding:
         return Memory(numbers=numbers)
 
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
-        """What windows give."""
+        """The results of windows."""
         given = Given()
         again: set[int] = set()
         self._take(memory, before)  # what the watermark passed while this key slept came before what comes late now
@@ -279,7 +279,7 @@ class Instants(_Waits):
         return Waiting()
 
     def run(self, key: Key, memory: Waiting, new: list[Arrival], before: int, now: int) -> Given:
-        """What f_P makes of them."""
+        """The rows that f_P makes of them."""
         given = Given(late=in_time(memory.waiting, new, before))
         for time, group in groupby(taken(memory.waiting, now), key=at_time):
             rows = processed(self.processing, key, time, [arrival.event for arrival in group])
@@ -312,7 +312,7 @@ class Fold(_Waits):
         return Folded()
 
     def run(self, key: Key, memory: Folded, new: list[Arrival], before: int, now: int) -> Given:
-        """What f_M gives."""
+        """The rows that f_M gives."""
         given = Given(late=in_time(memory.waiting, new, before))
         for arrival in taken(memory.waiting, now):
             memory.state, rows = mapped(self.mapping, key, memory.state, arrival, memory.growth, self.most_bytes)

@@ -32,12 +32,12 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         own = getattr(self.call, "__name__", type(self.call).__name__)
         return f"`{self.option}` ({own})"
 
     def failed(self, key: Key, time: int, problem: Exception) -> errors.MatchError:
-        """What to raise from what it raised."""
+        """The error for an exception that it raised."""
         if isinstance(problem, errors.UserFunctionError | errors.StateGrowsError):
             return problem
         own = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename != __file__][1:]

@@ -64,7 +64,7 @@ class Growth:
         return len(pairs) == DOUBLINGS and all(after >= FACTOR * before for before, after in pairs)
 
     def told(self, function: Function, key: Key) -> str:
-        """What there is to tell of it: nothing, as long as it does not grow."""
+        """The warning about it; empty as long as it does not grow."""
         if not self.grows:
             return ""
         return (

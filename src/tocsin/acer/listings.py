@@ -1,4 +1,4 @@
-"""What happens in a window: f_U and f_O of the Aggregate, and those that make it S&P, T-CER and R-CER.
+"""The functions of a window: f_U and f_O of the Aggregate, and those that make it S&P, T-CER and R-CER.
 
 code             paper 000
 ----             ---------
@@ -65,12 +65,12 @@ class Collected:
         return [*(state or ()), arrival.event]
 
     def output(self, window: Window, state: Any) -> tuple[Any, list[Any]]:
-        """What f_P makes of them."""
+        """The rows that f_P makes of them."""
         return state, processed(self.processing, window.key, window.start_us, state)
 
 
 def processed(function: Function, key: Key, time: int, events: list[Any]) -> list[Any]:
-    """What f_P makes of events of one time."""
+    """The rows that f_P makes of events of one time."""
     try:
         return rows_in(function.call(events))
     except Exception as problem:
@@ -139,7 +139,7 @@ class Share:
 
 
 class Looped(NamedTuple):
-    """What A gives and takes again by its loop: the payloads of f_M, its state, and what is known of its size."""
+    """The loop of A: the payloads of f_M, its state, and how that has grown."""
 
     payloads: list[Any]
     memory: Any

@@ -59,7 +59,7 @@ class Literal:
         return Memory(numbers=numbers)
 
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
-        """What windows give."""
+        """The results of windows."""
         given = Given()
         again: set[int] = set()
         for arrival in sorted(new, key=in_order):  # also those that come late together
@@ -119,7 +119,7 @@ class Literal:
             yield memory.at
 
     def _passed(self, key: Key, memory: Memory, watermark: int) -> Iterator[Result]:
-        """What windows give when the watermark comes here."""
+        """The results of windows when the watermark comes here."""
         passed = 0
         while passed < len(memory.waiting) and memory.waiting[passed].time < watermark:
             arrival = memory.waiting[passed]

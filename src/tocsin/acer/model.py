@@ -1,4 +1,4 @@
-"""What all machines have in common: arrivals in, results out, a memory between.
+"""The interface of machines: arrivals in, results out, a memory between.
 
 A machine runs one of the operators for one key. `run` is called with what has come and how far time has come; a batch
 is a stream that comes in order and whose time comes to its end. So there is one meaning for both.
@@ -27,7 +27,7 @@ in_order = itemgetter(0, 1)
 
 
 class Result(NamedTuple):
-    """What a machine gives: its time, how often it has been given before, and the payload."""
+    """A result of a machine: its time, how often it has been given before, and the payload."""
 
     time: int
     revision: int
@@ -50,7 +50,7 @@ class Machine(Protocol):
         """The memory of a key that has had no event; of which windows, where not of all."""
 
     def run(self, key: Key, memory: Any, new: list[Arrival], before: int, now: int) -> Given:
-        """What follows from new arrivals, and from time that has come from `before` to `now`; changes the memory."""
+        """The results of new arrivals, and of time that has come from `before` to `now`; changes the memory."""
 
     def due(self, memory: Any) -> int:
         """How far time has to come before anything can happen without new arrivals."""

@@ -157,7 +157,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def _inside(kind: Any) -> Any:
-    """What a list of rows, or a generator of them, is of."""
+    """The row type of a list of rows, or of a generator of them."""
     origin, inner = get_origin(kind), get_args(kind)
     is_list = isinstance(origin, type) and issubclass(origin, Iterable) and not issubclass(origin, tuple | Mapping)
     return inner[0] if is_list and inner else kind

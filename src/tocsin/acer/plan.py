@@ -59,7 +59,7 @@ class Source:
         return CLOCKS[self.stream.time_kind]
 
     def columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """What columns of the events are called on their way to workers."""
+        """The names of columns of the events on their way to workers."""
         places = {name: place for place, name in enumerate(self.stream.schema.names)}
         return tuple(names.column(places[name]) for name in wanted)
 
@@ -76,7 +76,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Live:
-    """What a user asks of a stream, as `match` has it."""
+    """The options of a stream, as `match` has them."""
 
     delay_us: int | None = None
     shards: int | None = None

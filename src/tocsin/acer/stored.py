@@ -1,4 +1,4 @@
-"""What machines remember between micro-batches, as bytes: a pickle that holds data and no code.
+"""The memory of machines between micro-batches, as bytes: a pickle that holds data and no code.
 
 A pickle may name any function of any module, and loading it calls them: whoever can write the checkpoint would run code
 in the workers. So the names that a pickle may hold are those below, and the classes that the user's functions are

@@ -20,7 +20,7 @@ from tocsin.plan.layout import BITS
 
 
 class Remembered(NamedTuple):
-    """What a shard remembers of a key: when it has to be woken, how much there is, and the memory of its machine."""
+    """The state of a key in a shard: when it has to be woken, how much there is, and the memory of its machine."""
 
     key: Key
     due: int

@@ -98,7 +98,7 @@ class Step:
         return replace(self, guard=tuple(map(change, self.guard)), updates=updates, outputs=tuple(outputs))
 
     def given_to(self, variable: str) -> list[Output]:
-        """What the step adds to a variable, in order."""
+        """The outputs of the step to a variable, in order."""
         return [one.output for one in self.outputs if one.variable == variable]
 
 
@@ -232,15 +232,7 @@ def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:
 
 
 def conjunction(conditions: Iterable[ex.Expression]) -> tuple[ex.Expression, ...] | None:
-    """Conditions that must all be TRUE, each once; None when they cannot.
-
-    Examples
-    --------
-    >>> conjunction([rx.TypeIs("A"), rx.TRUE, rx.TypeIs("A")])
-    (TypeIs(type='A'),)
-    >>> conjunction([rx.TypeIs("A"), rx.TypeIs("B")]) is None
-    True
-    """
+    """Conditions that must all be TRUE, each once; None when they cannot."""
     found = Conjunction().and_(conditions)
     return None if found is None else found.guard
 

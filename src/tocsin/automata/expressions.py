@@ -1,4 +1,4 @@
-"""What transitions compute: the expressions of the language, and the few words a register automaton adds.
+"""The expressions of transitions: those of the language, and the few that a register automaton adds.
 
 Guards, updates and outputs are trees of `tocsin.language.expressions`, three-valued as everywhere, so that whatever
 compiles those compiles these. The event being read is the variable `EVENT`; all else here has no place in a query.
@@ -45,7 +45,7 @@ class IsLater(ex.Expression):
 
 @dataclass(frozen=True)
 class Register(ex.Expression):
-    """What a register held before the event was read."""
+    """The value of a register before the event was read."""
 
     name: str
 

@@ -15,25 +15,7 @@ from tocsin.language.sase.printer import print_expression
 
 
 def to_text(automaton: Automaton) -> str:
-    """Tests, states with the registers that matter in them, and their transitions.
-
-    Examples
-    --------
-    >>> from tocsin.algebra import nodes as alg
-    >>> from tocsin.automata import automaton
-    >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
-    >>> print(to_text(automaton(alg.Sequence((a, b), alg.Order.POSITION))))
-    3 transitions between 3 states, no registers
-    tests
-      t0  type = 'A'
-      t1  type = 'B'
-    state 0 (start)
-      → 1  t0 / a: event
-    state 1
-      → 1  any event
-      → 2  t1 / b: event
-    state 2 (end)
-    """
+    """Tests, states with the registers that matter in them, and their transitions."""
     return "\n".join(_lines(automaton))
 
 
@@ -55,7 +37,7 @@ def _role(state: int, automaton: Automaton) -> str:
 
 
 def label(transition: Transition) -> list[str]:
-    """What a transition asks, updates and gives, in up to three parts; tests are given by number."""
+    """The guard, updates and outputs of a transition, in up to three parts; tests are given by number."""
     asks = [f"t{need}" for need in transition.needs]
     asks += [describe(conjunct) for conjunct in ex.conjuncts(transition.guard)]
     parts = [" and ".join(asks) or "any event"]

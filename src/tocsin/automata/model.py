@@ -21,7 +21,8 @@ start and end are those of its run, whatever its outputs are (R8).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 from tocsin.automata import expressions as rx
 from tocsin.language import expressions as ex
@@ -43,7 +44,7 @@ class TheEvent:
     absent: tuple[str, ...] = ()
 
     def value(self, name: str) -> ex.Expression:
-        """What an attribute is, in terms of the event read."""
+        """An attribute in terms of the event read."""
         is_there = self.attributes is None or (name in self.attributes and name not in self.absent)
         return rx.attribute((name,)) if is_there else rx.NULL
 
@@ -72,7 +73,7 @@ class Emission:
 
 @dataclass(frozen=True)
 class Transition:
-    """What may happen when an event is read."""
+    """A step that an event allows."""
 
     source: int
     target: int
@@ -131,22 +132,11 @@ def most_events(machine: Automaton) -> int | None:
     >>> most_events(automaton(alg.Sequence((a, b)))) is None  # any number of others may lie between the two
     True
     """
-    under_way: set[int] = set()
-
-    @cache
-    def longest_from(state: int) -> int:
-        if state in under_way:
-            raise _Again
-        under_way.add(state)
-        found = max((1 + longest_from(one.target) for one in machine.leaving[state]), default=0)
-        under_way.remove(state)
-        return found
-
+    following = {state: [one.target for one in steps] for state, steps in enumerate(machine.leaving)}
+    longest: dict[int, int] = {}
     try:
-        return longest_from(START)
-    except _Again:
+        for state in TopologicalSorter(following).static_order():
+            longest[state] = max((1 + longest[target] for target in following[state]), default=0)
+    except CycleError:
         return None
-
-
-class _Again(Exception):
-    """A state that leads to itself."""
+    return longest[START]

@@ -202,7 +202,7 @@ def reduced(draft: Draft) -> Draft:
 
 
 def finished(draft: Draft, monoids: Monoids) -> Automaton:
-    """The same automaton for the same pattern, however its parts were numbered on the way."""
+    """The automaton of a draft, equal for equal patterns, however their parts were numbered on the way."""
     draft = _with_short_names(merge_steps(draft))
     number_of = _numbers(draft)
     tests: dict[ex.Expression, int] = {}

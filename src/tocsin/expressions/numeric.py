@@ -216,39 +216,12 @@ def smaller(a: Any, a_null: bool, b: Any, b_null: bool) -> Any:
 
 
 def compensation(total: float, x: float) -> float:
-    """What is lost when x is added to a total (Neumaier's sum); 0 beyond the doubles."""
+    """The part that is lost when x is added to a total (Neumaier's sum); 0 beyond the doubles."""
     after = total + x
     lost = (total - after) + x if abs(total) >= abs(x) else (x - after) + total
     return lost if math.isfinite(lost) else 0.0
 
 
 HELPERS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        add_overflows,
-        subtract_overflows,
-        multiply_overflows,
-        wrapped_sum,
-        carry,
-        whole_sum,
-        whole_range,
-        remainder_integers,
-        round_integer,
-        round_overflows,
-        equal_doubles,
-        less_double,
-        at_most_double,
-        divide,
-        remainder_doubles,
-        fits_integer,
-        floor_integer,
-        ceil_integer,
-        nearest_integer,
-        square_root,
-        power,
-        sign,
-        larger,
-        smaller,
-        compensation,
-    )
+    name: each for name, each in vars().copy().items() if getattr(each, "__module__", "") == __name__
 }

@@ -1,4 +1,4 @@
-"""What only rules compute, on Python values: tables, the calendar, means. NULL is left to the caller."""
+"""Functions of rules on Python values: tables, the calendar, means. NULL is left to the caller."""
 
 from __future__ import annotations
 

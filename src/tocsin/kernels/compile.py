@@ -207,7 +207,7 @@ def has_numba() -> bool:
 
 @cache
 def _recipe() -> str:
-    """What a compiled function depends on beside its own text: numba does not look at the files of its helpers."""
+    """All that compiled functions depend on beside their texts: numba does not look at the files of helpers."""
     texts = [Path(str(module.__file__)).read_bytes() for module in (numeric, prefixes, helpers, steps)]
     helpers_of_all = hashlib.sha256(b"".join(texts)).hexdigest()
     return f"2 {sys.implementation.cache_tag} {_version()} {np.__version__} {helpers_of_all}\n"

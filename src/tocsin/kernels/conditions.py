@@ -139,7 +139,7 @@ def _ranged(query: alg.Query) -> str | None:
 
 
 def environment_of(bound: BoundQuery, core: alg.Node) -> Environment:
-    """What the attributes of a query's variables are."""
+    """The types of the attributes of a query's variables."""
     types = _types(core)
     return Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
 

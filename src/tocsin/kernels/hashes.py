@@ -7,6 +7,7 @@ before it, the first with 42. The two digests of every event come from Spark; he
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
 
@@ -39,7 +40,7 @@ def chain(seeds: Words, values: Integers) -> Words:
 
 
 def chain_texts(seeds: Words, texts: Sequence[str]) -> Words:
-    """The same, of texts: one by one."""
+    """The hashes of one more text each, one by one."""
     found = (_xxh64(text.encode(), seed) for seed, text in zip(seeds.tolist(), texts, strict=True))
     return np.fromiter(found, np.uint64, len(texts))
 
@@ -203,7 +204,7 @@ class Numbering:
     def __init__(self, digests: Digests, *groups: Integers | None) -> None:
         """The digests of the task's rows; `groups` (slice, partition) tell apart rows that never meet."""
         self._has_twin = twins([column for column in (*digests, *groups) if column is not None])
-        self._seen: dict[tuple[int, int], int] = {}
+        self._seen: Counter[tuple[int, int]] = Counter()
 
     @property
     def may_find_equals(self) -> bool:
@@ -213,28 +214,14 @@ class Numbering:
     def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
         """The number of each match among the equal ones so far."""
         numbers = np.zeros(len(matches), np.int64)
-        if self._has_twin is None:
-            return numbers
-        chosen = np.flatnonzero(holds_any(matches, self._has_twin))
-        order = chosen[np.lexsort((second[chosen], first[chosen]))]
-        if not len(order):
-            return numbers
-        starts = np.flatnonzero(differs(first[order], second[order]))
-        sizes = np.diff(np.append(starts, len(order)))
-        heads = order[starts]
-        before = [
-            self._count(pair, size)
-            for pair, size in zip(
-                zip(first[heads].tolist(), second[heads].tolist(), strict=True), sizes.tolist(), strict=True
-            )
-        ]
-        numbers[order] = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(before, sizes)
+        if self._has_twin is not None:
+            chosen = np.flatnonzero(holds_any(matches, self._has_twin))
+            first, second = first[chosen], second[chosen]
+            pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+            before = np.array([self._seen[pair] for pair in pairs], np.int64)
+            numbers[chosen] = ordinals(first, second) + before
+            self._seen.update(pairs)
         return numbers
-
-    def _count(self, pair: tuple[int, int], size: int) -> int:
-        before = self._seen.get(pair, 0)
-        self._seen[pair] = before + size
-        return before
 
 
 def ordinals(first: Integers, second: Integers) -> Integers:

@@ -54,7 +54,7 @@ class Stretch:
         return times // self.factor * self.unit + self.shift
 
     def more_than(self, distance_us: int) -> int:
-        """What new distances exceed, or reach from below, exactly when the old ones do: `>` and `≤`.
+        """The limit that new distances exceed, or reach from below, exactly when the old ones do: `>` and `≤`.
 
         Examples
         --------
@@ -64,7 +64,7 @@ class Stretch:
         return _within(distance_us // self.unit * self.factor + self.room - 1)
 
     def less_than(self, distance_us: int) -> int:
-        """What new distances stay below, or reach from above, exactly when the old ones do: `<` and `≥`."""
+        """The limit that new distances stay below, or reach from above, exactly when the old ones do: `<` and `≥`."""
         return _within(-(-distance_us // self.unit) * self.factor - (self.room - 1))
 
     def node(self, node: alg.Node) -> alg.Node:
@@ -102,7 +102,7 @@ def _within(distance: int) -> int:
 
 
 def apart(events: Merged, window_us: int | None, instants: Integers | None = None) -> tuple[Merged, int | None]:
-    """The same events at times that differ, and a window for them.
+    """Move tied events to times that differ, and adapt the window.
 
     `instants` are the ranks of all rows by time and tie columns: events equal in both still tie. Without them, the
     order of the list counts.

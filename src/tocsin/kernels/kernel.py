@@ -100,7 +100,7 @@ class Kernel(Search):
         return without(self.query.core, self.conditions.residual_around)
 
     def _walked(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
-        """What a walk along links finds: conditions are tried on the way, absences of whole matches afterwards."""
+        """Find matches by a walk along links: conditions are tried on the way, absences of whole matches afterwards."""
         words = words_of(self.query)
         assert words is not None
         conjuncts = (*self.conditions.residual, *(test.conjunct for test in self.conditions.tests))
@@ -115,7 +115,7 @@ class Kernel(Search):
         return kept if counts else map(Starts(rows, most, walker.iterated, self.query.selection).noted, kept)
 
     def kept(self, runner: Runner, rows: Rows, lists: Lists, *, counts: bool = True) -> Iterator[Matches]:
-        """What a runner finds in lists of these rows, as far as other conditions and policies keep it.
+        """Find matches in lists of these rows, as far as other conditions and policies keep them.
 
         With `counts`, no more matches may begin with one event than the runner says: those that are kept (R43).
         """
@@ -157,7 +157,7 @@ class Kernel(Search):
     def _policed(
         self, kept: Iterator[Matches], rows: Rows, memory: int, *, is_distinct: bool, is_selected: bool
     ) -> Iterator[Matches]:
-        """What the policies keep of matches."""
+        """The matches that the policies keep."""
         if self.stretch is not None:
             kept = map(self.stretch.matches, kept)
         if self.query.ranks_matches or not is_distinct or self.conditions.unordered:
@@ -180,7 +180,7 @@ class Kernel(Search):
             )
 
     def setting(self, rows: Rows) -> Setting:
-        """What the functions for these rows share."""
+        """The settings of functions for these rows."""
         numbers = {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
         kinds = self.query.variables
         gatherings = [

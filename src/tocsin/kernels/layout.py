@@ -208,7 +208,7 @@ def _small(numbers: Integers) -> tuple[Integers, int]:
 
 
 def _base(rows: Rows) -> int:
-    """What times count from without slices: 0, or a little off when the very first or last instants occur.
+    """The time that others count from without slices: 0, or a little off when the very first or last instants occur.
 
     Bounds that lie beside a time, or further than 64 bits, must differ from every time.
     """

@@ -109,7 +109,7 @@ def _column(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
 
 
 def _shifted(events: Mapping[str, Integers | Bag], made: Made | None, shift: int) -> dict[str, Integers | Bag]:
-    """The same events, where those that were made have later numbers."""
+    """Events, where those that were made have later numbers."""
     base = 0 if made is None else made.base
 
     def later(rows: Integers) -> Integers:

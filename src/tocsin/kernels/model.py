@@ -1,4 +1,4 @@
-"""What a kernel is given and what it gives: columns of numbers in, indices of rows out.
+"""The input and output of a kernel: columns of numbers in, indices of rows out.
 
 code        meaning
 ----        -------

@@ -1,4 +1,4 @@
-"""What the form of a query decides, without the types of attributes: how its rows may be split, and how it is searched.
+"""The form of a query decides how its rows may be split and how it is searched; types of attributes are not needed.
 
 Rows are split into time slices (`width_us`), or into the windows Γ(WA, WS) of one size at regular distances (000 §2.1,
 §4). D, which is `longest_us`, is the time within which lies whatever decides a match: its events and all that could
@@ -30,7 +30,7 @@ MOST_WIDTH_US = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What a task must see."""
+    """The rows that a task must see."""
 
     query: alg.Query
     needs_order: bool  # whether positions matter: then `Rows.order` is needed
@@ -51,7 +51,7 @@ class Reach:
 
 
 def reach_of(query: alg.Query) -> Reach:
-    """What a task of a query must see."""
+    """The rows that a task of a query must see."""
     per_end = query.output.is_per_end
     gatherings = list(alg.gatherings_in(query.pattern))
     window = None if query.window_us is None else query.window_us - alg.gathered_us(query.pattern)
@@ -207,13 +207,7 @@ class Windows:
     before_us: int = 0
 
     def holds(self, longest_us: int) -> bool:
-        """Whether everything within `longest_us` lies in a window, wherever it begins.
-
-        Examples
-        --------
-        >>> [Windows(advance, 20).holds(10) for advance in (1, 11, 12)]
-        [True, True, False]
-        """
+        """Whether everything within `longest_us` lies in a window, wherever it begins."""
         return self.advance_us <= self.size_us - longest_us + 1 and self.size_us >= longest_us
 
 

@@ -51,7 +51,7 @@ class Residual:
         return self._with_gathered(left, [bound for bound in found if bound is not None]) if self.gatherings else left
 
     def _completed(self, bound: Bound) -> Bound | None:
-        """What a match holds with all that it gathers; None when a condition or an absence refutes it."""
+        """The rows of a match with all that it gathers; None when a condition or an absence refutes it."""
         bags = {variable: [self.event(row) for row in rows] for variable, rows in bound.items()}
         if not all(test(bags) for test in self.early):
             return None

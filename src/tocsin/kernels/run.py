@@ -35,7 +35,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Found:
-    """What one call of a function gives, by output name, as long as it was filled."""
+    """The outputs of one call by name, as far as they were filled."""
 
     arrays: Arrays
     count: int
@@ -207,14 +207,14 @@ class Runner:
         return Matches(start, end, events, floors, values=tuple(self._values(found)))
 
     def _values(self, found: Found) -> Iterator[tuple[NDArray[Any], Mask]]:
-        """What is asked of bags."""
+        """Aggregates of bags in the result."""
         for number, test in enumerate(self.setting.asked):
             values = found.arrays[value_name(number, test.folds[0].kind)][: found.count]
             yield values, found.arrays[f"out_null{number}"][: found.count].astype(np.bool_)
 
 
 def _trimmed(found: Found, made: Function) -> Found:
-    """The same in arrays that are no longer than it is."""
+    """Copy outputs into arrays that are no longer than they are."""
     arrays = {name: array[: found.count] for name, array in found.arrays.items() if not made.is_of_bag(name)}
     for name in made.bags:
         total = int(arrays[f"out_{name}_to"][-1]) if found.count else 0
@@ -227,7 +227,7 @@ def _trimmed(found: Found, made: Function) -> Found:
 
 
 def _written(outputs: Arrays) -> Found:
-    """What a call has found, also from a start that it has not searched to its end."""
+    """The outputs of a call, also from a start that it has not searched to its end."""
     return Found(outputs, int(np.argmin(np.append(outputs["out_group"], -1))))
 
 

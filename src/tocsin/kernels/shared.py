@@ -80,7 +80,7 @@ class SharedLoops:
 
     @cached_property
     def prefixes(self) -> list[Prefix]:
-        """What they begin with in common."""
+        """Beginnings that they have in common."""
         return prefixes([kernel.query for kernel in self.kernels])
 
     def find(

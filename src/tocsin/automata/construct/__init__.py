@@ -103,7 +103,7 @@ def ending_at(between: int, steps: Iterable[Step]) -> list[Step]:
 
 
 def following(between: int, steps: Iterable[Step], order: Order, scope: Scope) -> list[Step]:
-    """What may be read at the state between two parts: events that are skipped, and those that begin the next part."""
+    """The steps at the state between two parts: they skip events, or begin the next part."""
     beginning = [replace(step, source=between) for step in steps if step.begins]
     if order is None or order is alg.Order.POSITION:
         waits = [] if order is None or scope.contiguous else [Step(between, between)]
@@ -223,13 +223,7 @@ def automaton(node: alg.Node, *, contiguous: bool = False, reduce: bool = True) 
 
 
 def refusal(node: alg.Node) -> str | None:
-    """Why a pattern has no automaton, or None when it has one.
-
-    Examples
-    --------
-    >>> refusal(alg.All((alg.Event("A", "a"), alg.Event("B", "b"))))
-    'A register automaton cannot recognise AND of parts in any order.'
-    """
+    """Why a pattern has no automaton, or None when it has one."""
     try:
         automaton(node, reduce=False)
     except errors.UnsupportedError as error:

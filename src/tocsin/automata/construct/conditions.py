@@ -280,7 +280,7 @@ class _Builder:
     def _queue(
         self, variable: str, name: str, current: tuple[ex.Expression, ...], zero: ex.Expression, length: int
     ) -> list[tuple[ex.Expression, ...]]:
-        """What was given to a variable 0, 1, 2 … events ago, seen from each step that gives it one."""
+        """The values given to a variable 0, 1, 2 … events ago, seen from each step that gives it one."""
         seen = [current]
         for lag in range(1, length + 1):
             newer = seen[-1]

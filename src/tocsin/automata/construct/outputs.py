@@ -1,4 +1,4 @@
-"""What variables are given: PROJECT, AGG, `AS` and ACEL's AND, and the events that a step makes for them.
+"""The outputs of steps: PROJECT, AGG, `AS` and ACEL's AND, and the events that a step makes for variables.
 
 Events that are made, by PROJECT or AGG, are compared by value (R24), so that nothing may depend on which operator made
 which. Those of one position follow the event that was read, what AGG made before what PROJECT left; then they are
@@ -175,7 +175,7 @@ def same_outputs(left: tuple[Emission, ...], right: tuple[Emission, ...]) -> ex.
 
 
 def _shape(emission: Emission) -> tuple[str, Kind | None]:
-    """What equal events have in common before any value is known: the variable and the kind of event."""
+    """The variable and the kind of event, which equal events share before any value is known."""
     return (emission.variable, kind_of(emission.output))
 
 
@@ -193,7 +193,7 @@ def _same_bag(ours: list[Output], theirs: list[Output]) -> ex.Expression:
 
 
 def kind_of(output: Output) -> Kind | None:
-    """What equal events have in common before any value is known; None for the event read, which is always itself."""
+    """The kind that equal events share before any value is known; None for the event read, which is always itself."""
     if not isinstance(output, TheEvent):
         return False, tuple(sorted(name for name, _ in output.fields))
     return None if output.attributes is None else (True, tuple(sorted(output.attributes)))

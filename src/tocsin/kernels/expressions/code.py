@@ -67,7 +67,7 @@ Unite = Callable[[Slot, Slot], None]
 
 
 def condition_code(tree: ex.Expression, unite: Unite) -> str:
-    """The same as `true_code` for a condition whose leaves are `Text`s; `unite` is told of the ranks that meet."""
+    """As `true_code`, for a condition whose leaves are `Text`s; `unite` is called with every two ranks that meet."""
     return require_shallow(_Writer(_no_leaf, _no_leaf, unite).truth(tree).true)
 
 

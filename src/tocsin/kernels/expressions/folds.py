@@ -1,13 +1,15 @@
-"""Aggregates as numbers in generated code: what a monoid consists of, and the statements that fold a bag (R18).
+"""Aggregates as numbers in generated code: the parts of a monoid, registers that hold it, folds of a bag (R18).
 
 A sum of integers beyond 64 bits stops the query (D24), whatever the partial sums were: they are kept modulo 2**64 with
-a count of the carries. A sum of doubles is compensated after Neumaier.
+a count of the carries. A sum of doubles is compensated after Neumaier. `stddev` needs all values: in a register it is
+a Python object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from tocsin.analysis.types import Kind
 from tocsin.kernels.expressions.leaves import Fold, NotNumbers, Text, any_of
@@ -15,6 +17,7 @@ from tocsin.kernels.model import Held
 
 INDENT = "    "
 INTEGER, DOUBLE, BOOLEAN = "int", "float", "bool"
+OBJECT, KEY = "object", "key"  # any Python value, and what such a value is compared by
 ZEROS = {INTEGER: "0", DOUBLE: "0.0", BOOLEAN: "False"}
 KINDS = {Held.FLOAT: Kind.DOUBLE, Held.BOOLEAN: Kind.BOOLEAN}  # all others are integers
 Parts = Mapping[str, str]  # a text for each part
@@ -179,3 +182,54 @@ def fold_statements(fold: Fold, out: str, value: Callable[[str], tuple[str, str 
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"{INDENT}{line}" for line in lines]
+
+
+@dataclass(frozen=True)
+class NullableElement:
+    """A monoid over values of one kind, NULL included: it spoils an element, but for `count`, `first` and `last`."""
+
+    parts: Mapping[str, str]  # and how each is held
+    zero: Parts  # the parts of the identity
+    add: Callable[[Parts, str, str], Parts]  # one more value, a name in the code, and whether it is NULL
+    result: Callable[[Parts], Text]
+
+
+@cache
+def nullable_element(monoid: str, kind: Kind) -> NullableElement:
+    """The element of a built-in aggregate over values of a kind; raises `NotNumbers` where numbers do not hold it."""
+    if kind is Kind.NULL:
+        return nullable_element(monoid, Kind.INTEGER)
+    if monoid in ("first", "last"):
+        return _edge(kind, is_first=monoid == "first")
+    known = element(monoid, kind)
+    if monoid == "count":
+        return NullableElement(
+            known.parts,
+            known.zero,
+            lambda old, value, null: known.add(old, value),
+            lambda old: known.result(old, "False"),
+        )
+    return NullableElement(
+        {**known.parts, "bad": BOOLEAN},
+        {**known.zero, "bad": "False"},
+        lambda old, value, null: {**known.add(old, value), "bad": f"{old['bad']} or {null}"},
+        lambda old: known.result(old, old["bad"]),
+    )
+
+
+def _edge(kind: Kind, *, is_first: bool) -> NullableElement:
+    def add(old: Parts, value: str, null: str) -> Parts:
+        if not is_first:
+            return {"value": value, "null": null, "none": "False"}
+        return {
+            "value": f"{value} if {old['none']} else {old['value']}",
+            "null": f"{null} if {old['none']} else {old['null']}",
+            "none": "False",
+        }
+
+    return NullableElement(
+        {"value": storage(kind), "null": BOOLEAN, "none": BOOLEAN},
+        {"value": ZEROS[storage(kind)], "null": "False", "none": "True"},
+        add,
+        lambda old: Text(old["value"], any_of(old["none"], old["null"]), kind),
+    )

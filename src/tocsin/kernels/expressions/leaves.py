@@ -5,12 +5,13 @@ A value is source text for a number, and for whether it is NULL.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from dataclasses import dataclass, replace
 
 from tocsin.analysis.types import Kind
 from tocsin.expressions.numeric import GREATEST, LEAST
+from tocsin.expressions.objects import EPOCH, MICROSECOND, zoned
+from tocsin.expressions.of_rules import constant_integer
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 
@@ -84,8 +85,6 @@ class Test:
 RANKED = frozenset({Kind.STRING, Kind.DECIMAL, Kind.BINARY})
 COUNTED = frozenset({Kind.INTEGER, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL})  # held as 64-bit integers
 NUMBERS = COUNTED | {Kind.DOUBLE}
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-MICROSECOND = dt.timedelta(microseconds=1)
 MOST_STEP_DIGITS = 18  # of a power of ten in 64 bits
 
 
@@ -152,8 +151,7 @@ def constant(node: ex.Expression) -> Value:
         case ex.Interval():
             kind, number = Kind.INTERVAL, node.microseconds
         case ex.Timestamp():
-            zoned = node.value if node.value.tzinfo else node.value.replace(tzinfo=dt.UTC)
-            kind, number = Kind.TIMESTAMP, (zoned - EPOCH) // MICROSECOND
+            kind, number = Kind.TIMESTAMP, (zoned(node.value) - EPOCH) // MICROSECOND
         case ex.Date():
             kind, number = Kind.DATE, (node.value - EPOCH.date()) // MICROSECOND
         case _:
@@ -267,14 +265,8 @@ def strict(node: ex.Call, arguments: list[Value]) -> Value:
 
 def _round(value: Value, digits: ex.Expression) -> Value:
     """ROUND of an integer to a constant place; a double is rounded by its shortest decimal text, not as a number."""
-    match digits:
-        case ex.Literal(value=int() as places):
-            pass
-        case ex.Negative(operand=ex.Literal(value=int() as above)):
-            places = -above
-        case _:
-            raise NotNumbers
-    if value.kind is not Kind.INTEGER or places < -MOST_STEP_DIGITS:
+    places = constant_integer(digits)
+    if places is None or value.kind is not Kind.INTEGER or places < -MOST_STEP_DIGITS:
         raise NotNumbers
     if places >= 0:
         return value

@@ -1,4 +1,4 @@
-"""What a condition between events needs of each of them: it is taken apart into slots, folds and a tree over both."""
+"""Conditions between events, taken apart into the values they need of each event: slots, folds and a tree over both."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Families:
         return self.root(number)
 
     def root(self, number: int) -> int:
-        """What a number that was given before stands for by now."""
+        """The number that stands by now for one that was given before."""
         while self.parents[number] != number:
             number = self.parents[number]
         return number

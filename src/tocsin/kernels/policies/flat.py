@@ -46,17 +46,8 @@ class Flat:
     def take(self, indices: Integers) -> Flat:
         """The view of some of the matches."""
         offsets, where = picked(self.offsets, indices)
-        return Flat(
-            self.names,
-            offsets,
-            self.variables[where],
-            self.rows[where],
-            self.positions[where],
-            self.floors[where],
-            self.groups[indices],
-            self.start[indices],
-            self.end[indices],
-        )
+        slots = (column[where] for column in (self.variables, self.rows, self.positions, self.floors))
+        return Flat(self.names, offsets, *slots, *(column[indices] for column in (self.groups, self.start, self.end)))
 
     @cached_property
     def first(self) -> Integers:
@@ -103,17 +94,8 @@ def flatten(matches: Matches, rows: Rows, *, needs_order: bool = True) -> Flat:
     by = np.lexsort((variables, positions, match))
     offsets = np.searchsorted(match[by], np.arange(len(matches) + 1)).astype(np.int64, copy=False)
     held = held[by]
-    return Flat(
-        names,
-        offsets,
-        variables[by],
-        held,
-        positions[by],
-        floors[by],
-        groups_of(rows, held[offsets[:-1]]),
-        matches.start,
-        matches.end,
-    )
+    groups = groups_of(rows, held[offsets[:-1]])
+    return Flat(names, offsets, variables[by], held, positions[by], floors[by], groups, matches.start, matches.end)
 
 
 def groups_of(rows: Rows, which: Integers | None = None) -> Integers:
@@ -148,13 +130,7 @@ def _or_none(floors: Integers | None, size: int) -> Integers:
 
 
 def ranks(*keys: Integers) -> Integers:
-    """The rank of each element by several keys, the first key first.
-
-    Examples
-    --------
-    >>> ranks(np.array([7, 3, 7, 7]), np.array([1, 5, 0, 1])).tolist()
-    [2, 0, 1, 2]
-    """
+    """The rank of each element by several keys, the first key first."""
     by = np.lexsort(keys[::-1])
     found = np.empty(len(by), dtype=np.int64)
     found[by] = _starts_of_runs(differs(*(key[by] for key in keys)))

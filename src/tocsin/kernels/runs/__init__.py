@@ -3,7 +3,6 @@
 module       what it holds
 ------       -------------
 tables       an automaton → what each step asks of an event, which registers decide, what is kept of a run
-elements     the elements of monoids as numbers
 registers    registers as numbers, and the texts of expressions over them
 objects      registers as Python objects, for all that numbers cannot hold
 code         the search, and the replay of derived events, as the texts of functions
@@ -11,6 +10,5 @@ texts        the parts of the search that never change, and the arena of histori
 functions    how these functions are called
 found        the steps of runs → matches, or graphs of them; which matches are equal
 compact      a graph as bytes, and the matches that come out of it
-running      how the matches of a task are found
-kernel       a query → what its rows must carry, and the functions that search them
+kernel       a query → what its rows must carry, the functions that search them, and how matches are found
 """

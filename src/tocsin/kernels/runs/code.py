@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START, DerivedEvent
 from tocsin.kernels.compile import Writer
-from tocsin.kernels.expressions.folds import DOUBLE, storage
+from tocsin.kernels.expressions.folds import DOUBLE, KEY, OBJECT, storage
 from tocsin.kernels.expressions.leaves import NotNumbers
-from tocsin.kernels.runs.elements import KEY, OBJECT
 from tocsin.kernels.runs.objects import Objects
 from tocsin.kernels.runs.registers import Lines, Registers
 from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
@@ -50,7 +49,7 @@ class SearchCode:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What comes out."""
+        """The arrays that are filled."""
         return GRAPHS if self.as_graphs else MATCHES
 
     @property

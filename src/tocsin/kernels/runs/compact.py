@@ -40,7 +40,7 @@ Derived = Mapping[tuple[int, int], Iterator[Any]]
 
 
 def fingerprint(tables: Tables) -> bytes:
-    """What tells automata apart."""
+    """A digest that tells automata apart."""
     return hashlib.sha256(to_text(tables.automaton).encode()).digest()[:8]
 
 

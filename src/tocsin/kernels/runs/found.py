@@ -1,4 +1,4 @@
-"""What an automaton finds: matches as the steps of their runs, or graphs of them, and what variables hold of these.
+"""Matches of an automaton as the steps of their runs, or graphs of them, and the events that variables hold.
 
 A graph has all matches that end at one event, however many they are. It is a list of nodes, children first: as in the
 arena (`texts`), a node is a leaf, a kept step or a union. What has left the window is not part of it, so that every way
@@ -89,7 +89,7 @@ def exact(graphs: Graphs, number: int) -> int:
 
 
 def whole_ends(parts: Iterator[Paths], memory: int = MOST_MEMORY) -> Iterator[Paths]:
-    """The same matches, but all that end at one event together, as far as these fit into so many bytes."""
+    """Matches in parts that end at one event together, as far as these fit into so many bytes."""
     tail: Paths | None = None
     for part in parts:
         joined = part if tail is None else _joined(tail, part)
@@ -137,7 +137,7 @@ def matches_of(
 
 
 def _given(gives: Mapping[int, Sequence[int]], size: int, paths: Paths) -> tuple[Integers, Integers, Integers]:
-    """What a variable is given: by which kept steps, as which of the events they make, and where each match begins."""
+    """The events of a variable: the kept steps that give them, which of those they make, where each match begins."""
     taken, numbers, before = _expanded(gives, size, paths.steps)
     return taken, numbers, np.append(before, len(taken))[paths.offsets]
 

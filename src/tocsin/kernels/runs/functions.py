@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 from tocsin.kernels import compile
 from tocsin.kernels.expressions.code import require_shallow
-from tocsin.kernels.expressions.folds import BOOLEAN, DOUBLE, INTEGER
+from tocsin.kernels.expressions.folds import BOOLEAN, DOUBLE, INTEGER, KEY, OBJECT
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Integers, Mask
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
-from tocsin.kernels.runs.elements import KEY, OBJECT
 from tocsin.kernels.runs.found import Graphs, Paths
 from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects
 from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, LIVE, POOL
@@ -41,7 +40,7 @@ STEPS = ("out_step", "out_event", "out_before", "out_number")  # outputs with an
 
 @dataclass(frozen=True)
 class Task:
-    """What a search is given: events in order with their letters and values, the window, and its limits."""
+    """The input of a search: events in order with their letters and values, the window, and its limits."""
 
     events: Merged
     letters: Integers

@@ -26,7 +26,7 @@ from tocsin.kernels.matches import take
 from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Source, Template, has_any
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
-from tocsin.kernels.runs.found import Derive, Graphs, Paths, bound, distinct, exact, matches_of, whole_ends
+from tocsin.kernels.runs.found import Derive, Graphs, bound, distinct, exact, matches_of, whole_ends
 from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, replay_of, search_of, too_many_matches
 from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects, Reading
 from tocsin.kernels.runs.registers import Attributes, Registers
@@ -235,7 +235,7 @@ class RunKernel(searches.Search):
 
     @cached_property
     def variables(self) -> dict[str, alg.Kind]:
-        """What is asked for."""
+        """The variables of the result."""
         return self.query.variables
 
     def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
@@ -244,7 +244,7 @@ class RunKernel(searches.Search):
         derive = self._derive(rows, events, jit)
         # Matches whose events were made may be equal by what they hold, and then they count once (R24).
         is_compared = self.tables.is_ambiguous and bool(self.tables.templates)
-        paths = self._paths(rows, events, UNLIMITED if is_compared else most, memory, jit)
+        paths = self.search.paths(self._task(rows, events, UNLIMITED if is_compared else most, memory, jit))
         counts = np.zeros(len(events.times) if is_compared else 0, np.int64)
         for some in whole_ends(paths, memory) if is_compared else paths:
             matches = matches_of(
@@ -278,22 +278,15 @@ class RunKernel(searches.Search):
         chosen = np.arange(len(rows.ts)) if self.counts_every_event else np.flatnonzero(has_any(rows.flags))
         return merged(rows, chosen.astype(np.int64, copy=False))
 
-    def _paths(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Iterator[Paths]:
-        """The runs that have ended, those that are owned."""
-        return self.search.paths(self._task(rows, events, most, memory, jit))
-
     def _task(self, rows: Rows, events: Merged, most: int, memory: int, jit: bool | None) -> Task:
         letters, objects = self._letters(rows.flags[events.rows]), self._evaluator(rows, events)
-        events, window_us = self._moved(rows, events)
+        window_us = self.query.window_us
+        if rows.instants is not None:  # tie columns are part of the time
+            events, window_us = apart(events, window_us, rows.instants)
         return Task(events, letters, rows.columns, objects, window_us, most, jit, memory)
 
-    def _moved(self, rows: Rows, events: Merged) -> tuple[Merged, int | None]:
-        """The events and the window as the search compares them: tie columns are part of the time."""
-        window_us = self.query.window_us
-        return (events, window_us) if rows.instants is None else apart(events, window_us, rows.instants)
-
     def as_graphs(self, attributes: Mapping[str, Sequence[str]]) -> RunKernel:
-        """The same for graphs: slices own the matches that end in them, and events keep all their attributes."""
+        """The search for graphs: slices own the matches that end in them, and events keep all their attributes."""
         wants = {name: tuple(attributes[name]) for name in self.types}
         return replace(self, owns_by_end=True, back_us=self.ahead_us, ahead_us=0, wants=wants)
 

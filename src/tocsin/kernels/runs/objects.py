@@ -18,7 +18,7 @@ from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent
 from tocsin.automata.monoids import TAKE_NULLS
 from tocsin.expressions import interpret, objects
-from tocsin.kernels.runs.elements import KEY, OBJECT
+from tocsin.kernels.expressions.folds import KEY, OBJECT
 from tocsin.kernels.runs.registers import Lines
 from tocsin.kernels.runs.tables import Step, Tables
 from tocsin.language import expressions as ex

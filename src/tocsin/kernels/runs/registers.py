@@ -13,11 +13,10 @@ from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Update
 from tocsin.kernels.expressions.code import condition_code, value_code
-from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Parts, storage
+from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, NullableElement, Parts, nullable_element, storage
 from tocsin.kernels.expressions.leaves import NotNumbers, Text
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
-from tocsin.kernels.runs.elements import Element, element
 from tocsin.kernels.runs.tables import Step
 from tocsin.language import expressions as ex
 
@@ -35,7 +34,7 @@ class Scalar:
 
     @property
     def parts(self) -> dict[str, str]:
-        """What it consists of."""
+        """Its parts, and how each is held."""
         return {"value": storage(self.kind), "null": BOOLEAN}
 
 
@@ -104,7 +103,7 @@ class Registers:
     ) -> None:
         self.attributes = attributes
         self.numbers: dict[str, int] = {}
-        self.held: dict[str, Scalar | Element] = {}
+        self.held: dict[str, Scalar | NullableElement] = {}
         every = [update for group in updates for update in group]
         for name, _ in every:
             self.numbers.setdefault(name, len(self.numbers))
@@ -141,9 +140,9 @@ class Registers:
     def _reads_unknown(self, expressions: Iterable[ex.Expression]) -> bool:
         return any(name not in self.held for one in expressions for name in rx.registers_in(one))
 
-    def _element(self, monoid: str, operands: Iterable[ex.Expression]) -> Element:
+    def _element(self, monoid: str, operands: Iterable[ex.Expression]) -> NullableElement:
         if monoid == "count":
-            return element(monoid, Kind.INTEGER)
+            return nullable_element(monoid, Kind.INTEGER)
         found = [self.value(one, Lines()) for one in operands]
         kinds = {one.kind for one in found} - {Kind.NULL}
         if len(kinds) > 1:
@@ -151,7 +150,7 @@ class Registers:
         ranks = [slot for one in found for slot in one.ranks]
         if ranks:  # an extreme of texts: what comes out may be compared with anything that went in
             raise NotNumbers
-        return element(monoid, next(iter(kinds), Kind.NULL))
+        return nullable_element(monoid, next(iter(kinds), Kind.NULL))
 
     def _widen(self, name: str, value: Text) -> bool:
         old = self.held[name]
@@ -224,7 +223,7 @@ class Registers:
         new: dict[str, str] = {}
         for name, value in updates:
             held = self.held[name]
-            if isinstance(held, Element):
+            if isinstance(held, NullableElement):
                 texts = self._element_parts(value, held, lines)
             else:
                 found = self.value(value, lines)
@@ -236,7 +235,7 @@ class Registers:
                 new[full] = lines.named(texts[part])
         return new
 
-    def _element_parts(self, node: ex.Expression, held: Element, lines: Lines) -> Parts:
+    def _element_parts(self, node: ex.Expression, held: NullableElement, lines: Lines) -> Parts:
         match node:
             case rx.Zero():
                 return held.zero
@@ -249,14 +248,14 @@ class Registers:
             case _:
                 raise NotNumbers
 
-    def _added(self, old: Parts, node: rx.Lift, held: Element, lines: Lines) -> Parts:
+    def _added(self, old: Parts, node: rx.Lift, held: NullableElement, lines: Lines) -> Parts:
         if node.monoid == "count":
             return held.add(old, "0", "False")
         value = self.value(node.operand, lines)
         kept = {part: lines.named(text) for part, text in old.items()}
         if value.kind is Kind.NULL:
             return held.add(kept, "0", "True")
-        if value.ranks or element(node.monoid, value.kind) is not held:
+        if value.ranks or nullable_element(node.monoid, value.kind) is not held:
             raise NotNumbers  # a text, or a number of another kind than what the register holds
         return held.add(kept, lines.named(value.text), lines.named(value.null or "False"))
 
@@ -289,19 +288,19 @@ class Registers:
         null = None if found.null is None else lines.named(found.null)
         return replace(found, text=lines.named(found.text), null=null)
 
-    def _held_by(self, node: ex.Expression, monoid: str) -> Element:
-        """The element that an expression is: that of its register, or of what is lifted."""
+    def _held_by(self, node: ex.Expression, monoid: str) -> NullableElement:
+        """The element that an expression is: that of its nullable_element, or of what is lifted."""
         spine = list(_spine(node))
         if isinstance(spine[-1], rx.Register):
             held = self.held[spine[-1].name]
-            if not isinstance(held, Element):
+            if not isinstance(held, NullableElement):
                 raise NotNumbers
             return held
         return self._element(monoid, [one.operand for one in spine if isinstance(one, rx.Lift)])
 
 
 def _spine(node: ex.Expression) -> Iterator[ex.Expression]:
-    """What an element is combined of, the latest first; a register or the identity comes last."""
+    """The operands that an element combines, the latest first; a register or the identity comes last."""
     while isinstance(node, rx.Combine):
         yield node.right
         node = node.left

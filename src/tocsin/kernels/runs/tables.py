@@ -201,7 +201,7 @@ def _closed(names: Iterable[str], updates: Iterable[tuple[Update, ...]]) -> froz
 
 
 def _split(automaton: Automaton, one: Transition) -> tuple[Letter, int, list[ex.Expression]]:
-    """What a transition needs of the event alone: what Spark can decide, its time, and the rest."""
+    """The tests of a transition on the event alone: those that Spark can decide, its time, and the rest."""
     native, others, timing = [], [], ALWAYS
     for place in one.needs:
         test = automaton.tests[place]
@@ -228,7 +228,7 @@ def _letters(needed: Iterable[Letter]) -> tuple[Letter, ...]:
 def _given(
     one: Transition, templates: dict[Template, int]
 ) -> tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, Output], ...]]:
-    """What a transition gives to variables, and the events that it makes for them."""
+    """The events that a transition gives to variables, and those that it makes for them."""
     numbers: dict[Output, int] = {}
     gives = []
     for emission in one.outputs:
@@ -279,7 +279,7 @@ def _is_ambiguous(found: Tables) -> bool:
 
 
 def _shown(step: Step) -> tuple[tuple[str, tuple[bool, frozenset[str]] | None], ...]:
-    """What a match shows of a step, as far as it is known before there are events."""
+    """The part of a step that a match shows, as far as it is known before there are events."""
     made = {number: output for number, (_, output) in enumerate(step.made)}
     given = []
     for variable, template, number in step.gives:

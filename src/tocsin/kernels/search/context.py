@@ -20,7 +20,7 @@ from tocsin.language.ast import Selection
 
 @dataclass(frozen=True)
 class Setting:
-    """What all functions of a kernel share."""
+    """Settings that all functions of a kernel share."""
 
     numbers: Mapping[str, str]  # variable → its short name in the code
     columns: Columns
@@ -128,14 +128,14 @@ class Context:
     # --- where the outermost loop stands ----------------------------------------------------------
 
     def first(self) -> alg.Node:
-        """What the outermost loop is about."""
+        """The node of the outermost loop."""
         first = self.search.part
         while isinstance(first, alg.Around | alg.Sequence):
             first = first.part if isinstance(first, alg.Around) else first.parts[0]
         return first
 
     def outermost(self) -> alg.Node:
-        """What is looped over first: in an AND too the part that is written first."""
+        """The node that is looped over first: in an AND too the part that is written first."""
         first = self.first()
         while isinstance(first, alg.Around | alg.Sequence | alg.All):
             first = first.part if isinstance(first, alg.Around) else first.parts[0]

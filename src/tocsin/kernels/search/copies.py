@@ -288,7 +288,7 @@ class Chains:
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """What a group begins with."""
+        """Lines at the start of every group."""
         return (f"choices_{self.name} = 0", f"is_ahead_{self.name} = False")
 
     def make_when_hard(self) -> None:

@@ -259,7 +259,7 @@ def _write(cx: Context, state: State, left: list[Guard]) -> None:
 
 @contextmanager
 def _room(cx: Context, bags: Mapping[str, Held | None]) -> Iterator[None]:
-    """What is written inside has room; otherwise the search stops, or only counts from here on."""
+    """Make sure of room for the lines inside; otherwise the search stops, or only counts from here on."""
     writer = cx.writer
     cx.bags |= dict.fromkeys(bags)
     cx.declarations |= dict.fromkeys(f"total_{name} = 0" for name in bags)
@@ -280,7 +280,7 @@ def _room(cx: Context, bags: Mapping[str, Held | None]) -> Iterator[None]:
 
 
 def _values(cx: Context, state: State) -> dict[str, str]:
-    """What is asked of bags: the names of the outputs, and what they hold."""
+    """Aggregates of bags in the result: the names of the outputs, and their code."""
     found: dict[str, str] = {}
     for number, test in enumerate(cx.setting.asked):
         (fold,) = test.folds

@@ -1,4 +1,4 @@
-"""What generated code refers to: the statuses that it returns, and small functions that numba compiles."""
+"""Statuses that generated code returns, and small functions that it calls."""
 
 from __future__ import annotations
 

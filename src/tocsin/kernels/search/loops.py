@@ -117,7 +117,7 @@ def line(cx: Context, parts: tuple[alg.Event, ...], state: State, then: Then) ->
 
 
 def _begun(cx: Context, parts: tuple[alg.Event, ...], state: State) -> _Names:
-    """What stands before the loop."""
+    """Write the lines before the loop."""
     writer, fresh = cx.writer, cx.checks.fresh
     variables = [cx.setting.numbers[part.variable] for part in parts]
     cx.lined |= set(variables[1:])

@@ -38,7 +38,7 @@ def pick(cx: Context, node: Pick, state: State, then: Then) -> None:
 
 
 def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then: Then) -> None:
-    """The same walk over the rows of a table; every copy adds its events to the bags of its variables."""
+    """A walk over the rows of a table; every copy adds its events to the bags of its variables."""
     writer, table = cx.writer, cx.tables[pick.table]
     name = f"t{pick.table}"
     is_outermost = cx.is_outermost(state)

@@ -1,4 +1,4 @@
-"""What is searched for: the pattern with its composite choices replaced by tables of sub-matches.
+"""The searches of a query: its pattern with its composite choices replaced by tables of sub-matches.
 
 code        meaning
 ----        -------

@@ -1,4 +1,4 @@
-"""What generated code knows at a place in the nest of loops: which Python names hold it."""
+"""The state at a place in the nest of loops: which names in the generated code hold it."""
 
 from __future__ import annotations
 

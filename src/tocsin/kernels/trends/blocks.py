@@ -29,8 +29,7 @@ import numpy as np
 
 from tocsin.kernels.model import Integers
 from tocsin.kernels.trends.machine import Machine
-from tocsin.kernels.trends.pairs import fits
-from tocsin.kernels.trends.semirings import add, collect, extend, fill, join, room
+from tocsin.kernels.trends.semirings import add, collect, extend, fill, fits, join, room
 from tocsin.language.ast import Selection
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
@@ -60,7 +59,7 @@ class Stages:
         return sorted(found, key=lambda stage: (-self.machine.reach[stage[0]].bit_count(), stage))
 
     def tables(self) -> tuple[Any, ...]:
-        """What `search` is given of it: see there."""
+        """The arguments of `search` that depend on it."""
         moves = {(state, symbol): target for state, symbol, target in self.machine.moves}
         targets = sorted({(symbol, target) for _, symbol, target in self.machine.moves})
         inner: list[list[int]] = []
@@ -140,30 +139,14 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
     variables: Array,
     *columns: Array,
 ) -> int:
-    """To the results by label add the paths of all groups.
+    """To the results `o` by label add the paths of all groups; see `extend` for `weights` and `fields`.
 
-    Parameters
-    ----------
-    weights, fields
-        See `extend`.
-    head, width
-        The modulus of every place of a row, then −1/m modulo 2³² and the number 1 for each of the `width` moduli.
-    o
-        The results.
-    follows
-        Whether each event is the very next one after the one before it, and later.
-    most_starts
-        How many starts a block may have.
-    awaits
-        The symbol that each stage awaits.
-    taken, begins
-        For every target its symbol, and whether paths begin with it.
-    skipped, reached
-        For every target the first stage at a cut that its paths may come to, and the number of those they come from.
-    inner, movers
-        For every target the stages of its state, and the stages that move to it.
-    variables
-        For every mover the number of the variable that compares neighbours, or −1.
+    `head` has the modulus of every place of a row, then −1/m modulo 2³² and the number 1 for each of the `width`
+    moduli. `follows` is whether each event is the very next one after the one before it, and later. A block has at most
+    `most_starts` starts. Every stage `awaits` a symbol. For every target, `taken` is its symbol, `begins` whether paths
+    begin with it, `skipped` the first stage at a cut that its paths may come to, `reached` the number of those they
+    come from; `inner` are the stages of its state, `movers` the stages that move to it. For every mover, `variables` is
+    the number of the variable that compares neighbours, or −1.
     """
     size, stages, targets = 1 + len(fields) // 2, len(awaits), len(taken)
     unit = size * width

@@ -20,14 +20,22 @@ in some order: a Fenwick tree adds them up in logarithmic time. Otherwise each l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tocsin.expressions.interpret import offset_of
+from tocsin.kernels.compile import Writer
+from tocsin.kernels.expressions.slots import SlotRef, Test
+from tocsin.kernels.model import Held, Integers, Rows
+from tocsin.kernels.search.conditions import Candidate, Checks, Columns
+from tocsin.kernels.search.state import Many
 from tocsin.kernels.trends.blocks import Stages
-from tocsin.kernels.trends.pairs import fits
-from tocsin.kernels.trends.semirings import add, collect, extend, fill, plus, room
+from tocsin.kernels.trends.semirings import add, collect, extend, fill, fits, plus, room
+from tocsin.language import expressions as ex
 
 FINE, TOO_LARGE = 0, 1
 
@@ -35,7 +43,7 @@ Array = Any
 
 
 def tables(stages: Stages, compared: Sequence[str]) -> tuple[Any, ...]:
-    """What `search` is given of a pattern: see there."""
+    """The arguments of `search` that depend on the pattern."""
     machine = stages.machine
     states = range(len(machine.entered))
     variables = [machine.variable(state) for state in states]
@@ -96,24 +104,14 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
 ) -> int:
     """To the results by label add the paths of all groups; the parameters up to `o` are those of `blocks.search`.
 
-    Parameters
-    ----------
-    asks, gives
-        For every compared variable and event: with a tree, an event may follow e that gives a number below what e asks.
-        −1: it follows nobody.
-    lanes
-        How many starts a block has.
-    most
-        How many numbers a block may need; with more the status is TOO_LARGE.
-    peak
-        Becomes the largest number of a start, and the sum of these of all.
-    sources, ends, are_neighbours
-        For every move its states, and whether conditions compare its event with the last one; not from the start.
-    taken, reached, begins, is_later
-        For every target its symbol and state, whether paths begin with it, and whether other paths come there.
-    finals, compared, trees
-        For every state whether it is final, the number of its variable if that one is compared, or else −1, and a
-        number of its own if neighbours lead there, or else −1.
+    For every compared variable and event, with a tree, an event may follow e that `gives` a number below what e `asks`;
+    −1 follows nobody. A block has so many `lanes`, one for each start, and may need `most` numbers; with more the
+    status is TOO_LARGE. `peak` becomes the largest number of a start, and the sum of these of all. Moves, but for those
+    from the start, lead from `sources` to `ends`; `are_neighbours` is whether conditions compare their event with the
+    last one. For every target, `taken` and `reached` are its symbol and state, `begins` is whether paths begin with it,
+    `is_later` whether other paths come there. For every state, `finals` is whether it is final, `compared` the number
+    of its variable if that one is compared, `trees` a number of its own if neighbours lead there; otherwise these are
+    −1.
     """
     size, events, states, targets = 1 + len(fields) // 2, len(ts), len(finals), len(taken)
     unit = size * width
@@ -275,3 +273,87 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
                 end_of_instant = begin
             first = cursor
     return FINE
+
+
+Tests = Mapping[str, tuple[Test, ...]]
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions between neighbours, by variable, and the events they compare."""
+
+    tests: Tests
+    columns: Columns  # where the values they compare are
+    # The rows of a task, and the row of each event.
+    rows: Rows
+    chosen: Integers
+
+    def compiled(self) -> tuple[str, list[NDArray[Any]]]:
+        """The text of a function of the number of a variable and two events, and the arrays it needs beside them."""
+        writer = Writer()
+        checks = Checks(writer, self.columns)
+        names = dict.fromkeys(
+            name for some in self.tests.values() for test in some for name in self.columns.used_by(test)
+        )
+        writer.line("@compiled")
+        with writer.block(f"def fits({', '.join(['variable', 'one', 'other', *names])}):"):
+            writer.line("pair = (one,)")
+            for number, (variable, some) in enumerate(self.tests.items()):
+                with writer.block(f"if variable == {number}:"):
+                    held = {variable: Many("pair", "0", "1")}
+                    conditions = [checks.check(test, held, Candidate(variable, "other", "1")) for test in some]
+                    writer.line(f"return {' and '.join(filter(None, conditions)) or 'True'}")
+            writer.line("return True")
+        return writer.text, [self._array(name) for name in names]
+
+    def _array(self, name: str) -> NDArray[Any]:
+        """The array that a parameter names: the values of a carried column, or which of them are NULL."""
+        kind, _, column = name.rsplit("_", 2)
+        values, nulls = self.rows.columns[int(column)]
+        if kind == "c":
+            return values[self.chosen]
+        assert nulls is not None
+        return nulls[self.chosen]
+
+    def orders(self) -> tuple[Integers, Integers] | None:
+        """The numbers that events ask and give, by variable: one may follow another that asks for more than it gives.
+
+        None where conditions are more than one comparison of two numbers. What gives −1 follows nobody.
+        """
+        found = []
+        for variable, some in self.tests.items():
+            comparison = _comparison(some)
+            if comparison is None:
+                return None
+            op, later, earlier = comparison
+            (values, nulls), (limits, no_limit) = (
+                _column(self.rows.columns[self.columns.places[variable, each.slot.expression]], self.chosen)
+                for each in (later, earlier)
+            )
+            known = np.unique(values)
+            gives = np.searchsorted(known, values)
+            asks = np.searchsorted(known, limits, "right" if "=" in op else "left")
+            if op[0] == ">":
+                asks = len(known) - np.searchsorted(known, limits, "left" if "=" in op else "right")
+                gives = len(known) - 1 - gives
+            found.append((np.where(no_limit, 0, asks), np.where(nulls, -1, gives)))
+        asked, given = zip(*found, strict=True)
+        return np.concatenate(asked).astype(np.int64), np.concatenate(given).astype(np.int64)
+
+
+def _comparison(tests: Sequence[Test]) -> tuple[str, SlotRef, SlotRef] | None:
+    """How the later event is compared with the one before it."""
+    match [test.tree for test in tests]:
+        case [ex.Comparison(op=op, left=SlotRef() as left, right=SlotRef() as right)] if op in MIRRORED:
+            if left.slot.held is not right.slot.held or left.slot.held is Held.BOOLEAN:
+                return None
+            is_later = (offset_of(left.index) or 0) > (offset_of(right.index) or 0)
+            return (op, left, right) if is_later else (MIRRORED[op], right, left)
+        case _:
+            return None
+
+
+def _column(column: tuple[NDArray[Any], Any], chosen: Integers) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    values, nulls = column
+    return values[chosen], np.zeros(len(chosen), np.bool_) if nulls is None else nulls[chosen]

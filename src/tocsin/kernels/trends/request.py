@@ -36,7 +36,7 @@ class Requested:
 
     @property
     def expression(self) -> ex.Expression:
-        """As the query has it."""
+        """The expression in the query."""
         return ex.Call("digits", (self.node,)) if self.as_digits else self.node
 
 

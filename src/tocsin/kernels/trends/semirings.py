@@ -156,6 +156,11 @@ def unsigned(number: int) -> int:
     raise NotImplementedError
 
 
+def fits(variable: int, one: int, other: int, *columns: Any) -> bool:
+    """Whether two events may be neighbours; written anew for each query."""
+    raise NotImplementedError
+
+
 def fill(n: Array, at: int, length: int) -> None:
     """Make some places zero."""
     begin = unsigned(at)
@@ -293,7 +298,7 @@ def residues(mantissas: NDArray[np.int64], shifts: NDArray[np.int64], chosen: Se
 
 @cache
 def _tree(width: int) -> tuple[NDArray[np.uint64], list[list[int]]]:
-    """What each residue is multiplied by, and the products of neighbouring primes, level by level."""
+    """The factor of each residue, and the products of neighbouring primes, level by level."""
     levels = [primes(width)]
     while len(levels[-1]) > 1:
         below = levels[-1]
@@ -304,14 +309,7 @@ def _tree(width: int) -> tuple[NDArray[np.uint64], list[list[int]]]:
 
 
 def integers(found: NDArray[np.uint32]) -> list[int]:
-    """Integers from their residues modulo the first primes (Chinese remainder theorem).
-
-    Examples
-    --------
-    >>> numbers = np.array([-5, 2**40 + 1])
-    >>> integers(residues(numbers, np.zeros(2, np.int64), primes(3)))
-    [-5, 1099511627777]
-    """
+    """Integers from their residues modulo the first primes (Chinese remainder theorem)."""
     factors, levels = _tree(found.shape[1])
     scaled = found.astype(np.uint64) * factors % np.array(levels[0], np.uint64)
     whole = levels[-1][0]

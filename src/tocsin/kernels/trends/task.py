@@ -21,8 +21,8 @@ from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers
 from tocsin.kernels.trends import blocks, chains, semirings
 from tocsin.kernels.trends.blocks import Stages
+from tocsin.kernels.trends.chains import Conditions
 from tocsin.kernels.trends.machine import Machine
-from tocsin.kernels.trends.pairs import Conditions
 from tocsin.kernels.trends.semirings import DOUBLES, INTEGERS, KEYS, RESIDUES, Semiring
 from tocsin.kernels.trends.totals import Weights
 from tocsin.language.ast import Selection
@@ -59,7 +59,7 @@ class Task:
     conditions: Conditions
 
     def sums(self, *, jit: bool) -> dict[int, Sum]:
-        """What the paths add up to, by the label of their first event; labels without a path are left out."""
+        """The totals of all paths, by the label of their first event; labels without a path are left out."""
         counted = self._counted() if jit else self._integers(self.events, Weights.integers, None)[0]
         keys: Counts = {}
         if self.extremes:
@@ -186,7 +186,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What numbers are made of in one run."""
+    """The representation of numbers in one run."""
 
     semiring: Semiring
     dtype: Any  # what arrays hold; None: lists of Python's integers, which are not compiled

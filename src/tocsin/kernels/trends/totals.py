@@ -38,7 +38,7 @@ class Weights:
         return int(lengths[self.mantissas != 0].max(initial=0))
 
     def integers(self) -> list[int]:
-        """As Python's own."""
+        """Python's own integers."""
         return [number << shift for number, shift in zip(self.mantissas.tolist(), self.shifts.tolist(), strict=True)]
 
 

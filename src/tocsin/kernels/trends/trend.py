@@ -24,8 +24,8 @@ from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.model import Held, Integers, Rows, Slot, is_flagged
 from tocsin.kernels.search.conditions import Columns
 from tocsin.kernels.trends.blocks import Stages
+from tocsin.kernels.trends.chains import Conditions
 from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
-from tocsin.kernels.trends.pairs import Conditions
 from tocsin.kernels.trends.request import Requested, as_paths, requested_in
 from tocsin.kernels.trends.semirings import NO_KEY
 from tocsin.kernels.trends.task import Sum, Task
