@@ -26,13 +26,13 @@ from tocsin.analysis.variable_schemas import Binder, variable_schemas
 from tocsin.expressions import interpret
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
-from tocsin.kernels.forms import may_be_empty, without
 from tocsin.kernels.interchange import interchangeable
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.search.function import _FunctionWriter  # its `emit` alone: `program` refuses before
+from tocsin.kernels.reach import may_be_empty, without
+from tocsin.kernels.search.function import emit  # alone: `program` refuses before
 from tocsin.kernels.search.program import program
-from tocsin.kernels.trends.formula import as_paths
 from tocsin.kernels.trends.machine import NotAPathError, machine
+from tocsin.kernels.trends.request import as_paths
 from tocsin.language import expressions as ex
 from tocsin.language.acel.printer import print_condition
 from tocsin.language.sase.printer import print_expression
@@ -97,7 +97,7 @@ NODES: dict[str, Callable[[], Any]] = {
     "reference": lambda: reference.evaluate(alg.Query(NODE), ROWS),
     "kernel": lambda: kernel(replace(bind(alg.Query(A), SCHEMAS), query=alg.Query(NODE))),
     "program of searches": lambda: program(NODE, ()),
-    "loops": lambda: _FunctionWriter.emit(object.__new__(_FunctionWriter), NODE, None, None),  # type: ignore[arg-type]
+    "loops": lambda: emit(None, NODE, None, None),  # type: ignore[arg-type]
     "empty matches": lambda: may_be_empty(NODE),
     "residual absences": lambda: without(NODE, ()),
     "unordered variables": lambda: interchangeable(alg.Query(NODE, unordered=(("a", "b"),))),

@@ -16,8 +16,8 @@ from pyspark.daemon import manager
 
 import tocsin
 
-# Not for workers; and what imports numba, which a task does when compiling pays.
-ELSEWHERE = ("tocsin.cli", "tocsin.datasets", "tocsin.kernels.jitted", "tocsin.reference", "tocsin.testing")
+# Not for workers.
+ELSEWHERE = ("tocsin.cli", "tocsin.datasets", "tocsin.reference", "tocsin.testing")
 
 
 def main() -> None:

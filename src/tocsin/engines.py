@@ -136,10 +136,10 @@ def program_run(program: Program, inputs: Any, options: Options) -> Run[Any]:
     options = replace(options, time=times_of(program, options.time))
     if options.engine == "local":
         with _needing_arrow():
-            from tocsin.physical.programs.local import Local
+            from tocsin.physical.programs.local_engine import Local
         return timed_run(program, Local(inputs, program, options), options)
     with _needing_spark():
-        from tocsin.physical.programs.spark import Spark
+        from tocsin.physical.programs.spark_engine import Spark
     return timed_run(program, Spark(inputs, program.read, options.type), options)
 
 

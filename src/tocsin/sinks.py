@@ -86,10 +86,7 @@ def once(
 def check_columns(frame: DataFrame, column: str = COLUMN, *, hint: str = HINT) -> None:
     """Refuse matches with a column that is called like the number of the micro-batch, in Spark's eyes.
 
-    Raises
-    ------
-    InvalidInputError
-        When there is one.
+    Raises `InvalidInputError` when there is one.
     """
     alike = next((name for name in frame.columns if name.casefold() == column.casefold()), None)
     if alike is not None:

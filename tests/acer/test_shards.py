@@ -24,7 +24,7 @@ from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows, slices
-from tocsin.physical.streaming.state import RowStore, State
+from tocsin.physical.streaming.store import RowStore, State
 from tocsin.plan.layout import BITS
 
 FAR = 10_000  # ends all windows
@@ -161,7 +161,7 @@ def test_rule_cer_with_late_events(batches: Batches, distance: int, delay: int, 
     windows = Windows(unit, (distance + 1) * unit, unit)
     literal = Literal(windows, Shared(mapping, distance * unit, unit), distance=distance * unit)
     end = [[row._replace(ts=min(row.ts, 100 * unit)) for row in batch] for batch in scaled(batches, unit)]
-    check((Unwrapped(literal, mapping), Fold(mapping)), end, delay, unit, seed)
+    check((Unwrapped(**vars(literal), mapping=mapping), Fold(mapping)), end, delay, unit, seed)
 
 
 def check(

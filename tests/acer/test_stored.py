@@ -30,7 +30,7 @@ from tocsin.acer.fast import Fold
 from tocsin.acer.stored import NotPlainError, classes_of, dumped, loaded
 from tocsin.acer.stream import Remembered
 from tocsin.acer.windows import Window
-from tocsin.physical.streaming.state import RowStore, State
+from tocsin.physical.streaming.store import RowStore, State
 
 LEAVES = (
     st.none()

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from tocsin import acer, errors
 from tocsin.acer.events import event_class
 from tocsin.acer.functions import values_of_row
-from tocsin.acer.typed import annotated_schema
+from tocsin.acer.payload import annotated_schema
 
 
 class Inner(NamedTuple):

@@ -25,9 +25,10 @@ from tocsin.analysis.schema import bind
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.model import Bag, Integers, Matches, Rows
-from tocsin.kernels.runs import functions, running
+from tocsin.kernels.reach import Windows, before_us, longest_us, windows_of
+from tocsin.kernels.runs import functions
+from tocsin.kernels.runs import kernel as runs_kernel
 from tocsin.kernels.runs.kernel import RunKernel
-from tocsin.kernels.windows import Windows, before_us, longest_us, windows_of
 from tocsin.language import ast
 from tocsin.physical.arrow_scan import ship
 from tocsin.physical.arrow_types import types_in
@@ -113,7 +114,7 @@ def test_without_the_rule_of_ownership_matches_would_be_reported_by_each_window(
     kernel, windows = kernel_of(node, 10 * SECOND), Windows(5 * SECOND, 25 * SECOND)
     once = by_windows(kernel, windows, SPREAD, 0)
     assert once == expected(node, SPREAD, 10 * SECOND)
-    monkeypatch.setattr(running, "merged", owning_all)
+    monkeypatch.setattr(runs_kernel, "merged", owning_all)
     often = Counter(by_windows(kernel, windows, SPREAD, 0))
     assert set(often) == set(once)
     assert min(often.values()) > 1

@@ -27,7 +27,8 @@ from tests.kernels.expression_strategies import (
 from tocsin import errors
 from tocsin.analysis.types import Kind
 from tocsin.expressions import interpret, numeric
-from tocsin.kernels.expressions.code import fold_statements, true_code
+from tocsin.kernels.expressions.code import true_code
+from tocsin.kernels.expressions.folds import fold_statements
 from tocsin.kernels.expressions.leaves import Fold, SlotRef, Test
 from tocsin.kernels.expressions.slots import Families, prepare, slot_values
 from tocsin.kernels.model import Held, Slot

@@ -17,7 +17,7 @@ from tests.kernels.test_find import compiled, expected, found, kernel_of, rows_o
 from tocsin import errors, reference
 from tocsin.kernels import run
 from tocsin.kernels.compile import has_numba
-from tocsin.kernels.forms import without
+from tocsin.kernels.reach import without
 from tocsin.kernels.search.function import function
 from tocsin.kernels.search.program import program
 from tocsin.testing.streams import HALVES, KEYS, TYPES, WHOLE, Streams

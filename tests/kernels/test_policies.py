@@ -21,10 +21,9 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels import policies
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Matches, Rows, Source
-from tocsin.kernels.policies import duplicates
-from tocsin.kernels.policies.duplicates import distinct
+from tocsin.kernels.policies import distinct
 from tocsin.kernels.policies.flat import flatten
-from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, contiguous
+from tocsin.kernels.policies.selection import NextTest, alternatives, are_consecutive, conditions_of_next
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.ast import AfterMatch, Output, Selection
@@ -334,7 +333,7 @@ def test_positions_are_compared_before_the_variables_that_hold_them() -> None:
 
 def test_a_stretch_of_events_is_contiguous_only_without_others_between() -> None:
     task = task_of(compiled("PATTERN SEQ(A a, B b) SEMANTICS contiguous"), stream("A1 C2 B3 A4 B5"))
-    kept = take(task.matches, contiguous(task.matches, task.rows))
+    kept = take(task.matches, are_consecutive(flatten(task.matches, task.rows)))
     assert task.kept(kept) == task.expected()
     assert len(kept) == 1
 
@@ -355,7 +354,7 @@ def test_a_condition_on_bags_that_are_not_complete_counts_for_other_variables() 
 
 def test_bindings_are_compared_when_their_numbers_agree_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = task_of(compiled("PATTERN SEQ(A+ a, B b)"), stream("A1 A2 A3 B4 B5")).matches
-    monkeypatch.setattr(duplicates, "_mixed", lambda codes: np.zeros(len(codes), dtype=np.uint64))
+    monkeypatch.setattr(policies, "_mixed", lambda codes: np.zeros(len(codes), dtype=np.uint64))
     assert keys_of(distinct(concatenate([matches, matches]))) == keys_of(matches)
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tocsin.analysis.types import Kind
 from tocsin.errors import NumberTooLargeError
 from tocsin.kernels.expressions.leaves import Fold
+from tocsin.kernels.expressions.prefixes import RANGED
+from tocsin.kernels.longest import folded
 from tocsin.kernels.model import Bag, Held, Ranges, Slot
-from tocsin.kernels.ranges import RANGED, folded
 from tocsin.language import expressions as ex
 
 ROWS = 12

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tocsin.kernels.model import Integers, Rows
-from tocsin.kernels.windows import Windows
+from tocsin.kernels.reach import Windows
 
 
 def assigned(rows: Rows, windows: Windows) -> tuple[Rows, Integers]:

@@ -23,8 +23,7 @@ from tocsin.physical.inputs import resolve
 from tocsin.physical.joins.counts import counted
 from tocsin.physical.joins.frames import matches
 from tocsin.plan.joins.build import plan
-from tocsin.plan.joins.countable import can_count
-from tocsin.plan.joins.refusals import unsupported
+from tocsin.plan.joins.refusals import can_count, unsupported
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import ATTRIBUTES, TYPES, Features, Streams, queries, streams
 

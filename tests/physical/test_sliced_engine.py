@@ -11,9 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 import tocsin
 from tocsin import errors
 from tocsin.analysis.schema import bind
-from tocsin.kernels.forms import walks_links
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.reach import MOST_WIDTH_US, width_us
+from tocsin.kernels.reach import MOST_WIDTH_US, walks_links, width_us
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.plan.describe import describe

@@ -20,8 +20,9 @@ from pyspark.sql import types as T
 from tests.physical.support import light_settings, physical_plan
 
 import tocsin
-from tocsin.physical.sql import Column, spelling
+from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.column import Plain
 from tocsin.physical.sql.frames import aggregate, join_on, repartition, select, to_spark, where, with_columns
 
 SETTINGS: list[dict[str, str]] = [
@@ -89,7 +90,7 @@ def value_of(frame: DataFrame, column: Column) -> Any:
 
 # --- literals -------------------------------------------------------------------------------------
 
-LITERALS: list[spelling.Plain] = [
+LITERALS: list[Plain] = [
     None,
     True,
     False,

@@ -16,7 +16,7 @@ from tocsin.physical.arrow_types import schemas_of, types_in
 from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.program_plan import Asked, Plan
-from tocsin.physical.streaming.state import State
+from tocsin.physical.streaming.store import State
 from tocsin.plan import layout as names
 from tocsin.plan.manifest import Reader
 from tocsin.plan.needs import attributes_by_variable

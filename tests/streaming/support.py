@@ -30,9 +30,8 @@ from tocsin.physical.sliced.counting import WINDOW, counting
 from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
-from tocsin.physical.streaming.state import RowStore, State
 from tocsin.physical.streaming.step import Step
-from tocsin.physical.streaming.store import RowRetention
+from tocsin.physical.streaming.store import RowRetention, RowStore, State
 from tocsin.plan import layout as names
 from tocsin.plan.due import due_of
 from tocsin.plan.manifest import Reader

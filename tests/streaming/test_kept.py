@@ -18,7 +18,7 @@ from tests.streaming.queries import FAR, Folder, settings
 import tocsin
 from tocsin import errors
 from tocsin.physical.streaming.clocks import Clocks
-from tocsin.physical.streaming.state import VERSION, State
+from tocsin.physical.streaming.store import VERSION, State
 
 FORMATS = sorted(int(path.name.removeprefix("format-")) for path in HERE.iterdir())
 

@@ -16,8 +16,8 @@ from tocsin.physical.streaming.frames import StreamSettings
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
 from tocsin.physical.streaming.packing import Unpacking
-from tocsin.physical.streaming.state import rows_to_bytes
 from tocsin.physical.streaming.step import Outcome
+from tocsin.physical.streaming.store import rows_to_bytes
 from tocsin.plan.layout import FIRST_HALF
 
 

@@ -20,8 +20,7 @@ from tests.streaming.test_stepping import assert_as_the_reference, busy_streams,
 
 from tocsin.kernels.model import Mask
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.streaming.state import State
-from tocsin.physical.streaming.store import Affected, RowRetention
+from tocsin.physical.streaming.store import Affected, RowRetention, State
 from tocsin.plan.due import Due
 from tocsin.plan.layout import BITS, SPENT
 from tocsin.testing.streams import SEEDS, Streams

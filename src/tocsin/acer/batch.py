@@ -21,22 +21,12 @@ AT_ONCE = 20_000  # arrivals that are given to a machine together, and results t
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker has to know.
-
-    Attributes
-    ----------
-    machine
-        What runs for each key.
-    incoming, outgoing
-        How rows are read and written.
-    per_block
-        How many windows of a key are one group of rows; None: all.
-    """
+    """What a worker has to know."""
 
     machine: Machine
     incoming: Incoming
     outgoing: Outgoing
-    per_block: int | None = None
+    per_block: int | None = None  # how many windows of a key are one group of rows; None: all
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of one task's rows, which come sorted."""

@@ -39,13 +39,7 @@ class Clock(Enum):
             return micros
 
     def micros(self, value: Any) -> int:
-        """What `shown` shows.
-
-        Raises
-        ------
-        TypeError
-            When it is no time of this clock.
-        """
+        """A time as microseconds, from what `shown` returns; raises TypeError when it is no time of this clock."""
         if self is Clock.INTEGER:
             if isinstance(value, int) and not isinstance(value, bool):
                 return value

@@ -31,26 +31,12 @@ def column(place: int) -> str:
 
 @dataclass(frozen=True)
 class Incoming:
-    """How rows are read.
-
-    Attributes
-    ----------
-    names
-        The columns of an event.
-    key
-        Those of them that are its key.
-    ties
-        Those that order events of one time, before all others.
-    unit
-        δ: times are multiples of it.
-    clock
-        How times are shown.
-    """
+    """How rows are read."""
 
     names: tuple[str, ...]
-    key: tuple[str, ...]
-    ties: tuple[str, ...] = ()
-    unit: int = 1
+    key: tuple[str, ...]  # those of them that are its key
+    ties: tuple[str, ...] = ()  # those that order events of one time, before all others
+    unit: int = 1  # δ: times are multiples of it
     clock: Clock = Clock.INTEGER
 
     def arrivals(self, table: pa.Table | pa.RecordBatch) -> list[Arrival]:
@@ -98,27 +84,13 @@ def integers(table: pa.Table | pa.RecordBatch, name: str) -> Any:
 
 @dataclass
 class Outgoing:
-    """Results on their way back, as columns: the key, the time, perhaps the revision, and the payload.
+    """Results on their way back, as columns: the key, the time, perhaps the revision, and the payload."""
 
-    Attributes
-    ----------
-    keys
-        The types of key columns, by name.
-    payload
-        The types of payload columns, by name.
-    has_revision
-        Whether results tell how often they have been given before.
-    clock
-        How times are shown in messages.
-    never_null
-        The payload columns that hold no NULL.
-    """
-
-    keys: dict[str, pa.DataType]
-    payload: dict[str, pa.DataType]
-    has_revision: bool = False
+    keys: dict[str, pa.DataType]  # the types of key columns, by name
+    payload: dict[str, pa.DataType]  # the types of payload columns, by name
+    has_revision: bool = False  # whether results tell how often they have been given before
     clock: Clock = Clock.INTEGER
-    never_null: frozenset[str] = frozenset()
+    never_null: frozenset[str] = frozenset()  # the payload columns that hold no NULL
     rows: list[tuple[Key, Result, tuple[Any, ...]]] = field(default_factory=list)
 
     def empty(self) -> Outgoing:

@@ -75,44 +75,22 @@ class Kept(NamedTuple):
 
 @dataclass
 class Memory:
-    """What is remembered of a key.
+    """The events that windows of a key still need."""
 
-    Attributes
-    ----------
-    kept
-        The events of windows that still exist, in order of time.
-    waiting
-        Events that the watermark has not passed.
-    count
-        How many events there have been.
-    revisions
-        How often windows that still exist have given results, where lateness lets them do so again.
-    is_disordered
-        Whether a late arrival has come, so that f_U has seen events in another order than that of time.
-    at
-        How far the watermark has come.
-    numbers
-        The windows that are looked at; None: all.
-    """
-
-    kept: list[Kept] = field(default_factory=list)
-    waiting: list[Arrival] = field(default_factory=list)
-    count: int = 0
+    kept: list[Kept] = field(default_factory=list)  # the events of windows that still exist, in order of time
+    waiting: list[Arrival] = field(default_factory=list)  # events that the watermark has not passed
+    count: int = 0  # how many events there have been
+    # How often windows that still exist have given results, where lateness lets them do so again.
     revisions: dict[int, int] = field(default_factory=dict)
+    # Whether a late arrival has come, so that f_U has seen events in another order than that of time.
     is_disordered: bool = False
-    at: int = NEVER
-    numbers: range | None = None
+    at: int = NEVER  # how far the watermark has come
+    numbers: range | None = None  # the windows that are looked at; None: all
 
 
 @dataclass(frozen=True)
 class Sliding:
-    """The Aggregate over events that are kept once: a window's state is made when it gives results.
-
-    Attributes
-    ----------
-    windows, listing, lateness, clock, takes_late
-        As of `literal.Literal`.
-    """
+    """The Aggregate over events that are kept once: a window's state is made when it gives results."""
 
     windows: Windows
     listing: Listing
@@ -221,21 +199,12 @@ class Waiting:
 
 @dataclass
 class Cut(Waiting):
-    """What is remembered of a key whose sequences are found in slices.
+    """The slices of a key that are not over, and the sequences found in them."""
 
-    Attributes
-    ----------
-    states
-        The state of f_C in each slice that is not over, by number.
-    found
-        Sequences with the end of the window that is to give them.
-    numbers
-        The slices that are looked at; None: all.
-    """
-
-    states: dict[int, Any] = field(default_factory=dict)
+    states: dict[int, Any] = field(default_factory=dict)  # the state of f_C in each slice that is not over, by number
+    # Sequences with the end of the window that is to give them.
     found: list[tuple[int, Sequence]] = field(default_factory=list)
-    numbers: range | None = None
+    numbers: range | None = None  # the slices that are looked at; None: all
 
 
 @dataclass(frozen=True)
@@ -244,22 +213,11 @@ class Slices:
 
     A sequence waits until then: what reads the results may rely on their times, as it may on those of the literal
     construction.
-
-    Attributes
-    ----------
-    windows
-        The slices.
-    listing
-        f_C, and which of its sequences belong to a slice.
-    asked
-        The windows the user has asked for.
-    clock
-        How times are shown.
     """
 
     windows: Windows
-    listing: Sequences
-    asked: Windows
+    listing: Sequences  # f_C, and which of its sequences belong to a slice
+    asked: Windows  # the windows the user has asked for
     clock: Clock = Clock.INTEGER
 
     def begin(self, numbers: range | None = None) -> Cut:
@@ -302,8 +260,16 @@ class Slices:
         return self.asked.end(self.asked.last(start))
 
 
+class _Waits:
+    """A machine that has nothing to do before the watermark has passed the first event that waits."""
+
+    def due(self, memory: Waiting) -> int:
+        """When the watermark has passed the first."""
+        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
+
+
 @dataclass(frozen=True)
-class Instants:
+class Instants(_Waits):
     """S&P: events of one time, given to f_P together."""
 
     processing: Function
@@ -320,10 +286,6 @@ class Instants:
             given.results += [Result(time, 0, row) for row in rows]
         return given
 
-    def due(self, memory: Waiting) -> int:
-        """When the watermark has passed the first."""
-        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
-
     def kept(self, memory: Waiting) -> int:
         """Events."""
         return len(memory.waiting)
@@ -338,18 +300,11 @@ class Folded(Waiting):
 
 
 @dataclass(frozen=True)
-class Fold:
-    """R-CER: f_M over the events of a key, in order.
+class Fold(_Waits):
+    """R-CER: f_M over the events of a key, in order."""
 
-    Attributes
-    ----------
-    mapping
-        f_M.
-    most_bytes
-        How large a state that grows with the number of events may become; None: as large as it will.
-    """
-
-    mapping: Function
+    mapping: Function  # f_M
+    # How large a state that grows with the number of events may become; None: as large as it will.
     most_bytes: int | None = None
 
     def begin(self, numbers: range | None = None) -> Folded:
@@ -364,10 +319,6 @@ class Fold:
             given.results += [Result(arrival.time, 0, row) for row in rows]
         given.grows = memory.growth.told(self.mapping, key)
         return given
-
-    def due(self, memory: Folded) -> int:
-        """When the watermark has passed the first that waits."""
-        return memory.waiting[0].time + 1 if memory.waiting else FOREVER
 
     def kept(self, memory: Folded) -> int:
         """Events that wait, and the state."""

@@ -23,24 +23,12 @@ UNCHANGING = frozenset(
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function under the name of the option that it came by.
-
-    Attributes
-    ----------
-    call
-        The function.
-    option
-        The name of the option.
-    clock
-        How times are shown.
-    takes_window
-        Whether it wants to know the window.
-    """
+    """A user's function under the name of the option that it came by."""
 
     call: Callable[..., Any]
     option: str
     clock: Clock
-    takes_window: bool = False
+    takes_window: bool = False  # whether it wants to know the window
 
     @property
     def name(self) -> str:
@@ -73,13 +61,7 @@ def shown(key: Key) -> str:
 
 
 def function(call: Any, option: str, clock: Clock, arguments: tuple[str, ...], *, window: bool = False) -> Function:
-    """A function that takes these arguments; with `window` perhaps one more.
-
-    Raises
-    ------
-    InvalidOptionError
-        When it is no function, or takes others.
-    """
+    """A function that takes these arguments, with `window` perhaps one more; refuses any other."""
     wanted = f"({', '.join(arguments)})"
     if not callable(call):
         raise errors.InvalidOptionError(

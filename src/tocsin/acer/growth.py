@@ -73,13 +73,7 @@ class Growth:
         )
 
     def check(self, function: Function, key: Key, time: int, most_bytes: int | None) -> None:
-        """Stop what grows without end.
-
-        Raises
-        ------
-        StateGrowsError
-            When it grows, and has become larger than it may.
-        """
+        """Stop the query when a state grows, and has become larger than it may."""
         if most_bytes is not None and self.grows and self.sizes[-1] > most_bytes:
             raise errors.StateGrowsError(
                 f"{self.told(function, key)} at the event time {function.clock.shown(time)}.",

@@ -87,24 +87,12 @@ class Sequence(NamedTuple):
 
 @dataclass(frozen=True)
 class Sequences:
-    """The sequences that f_C finds, each reported by the last window that holds all of it.
+    """The sequences that f_C finds, each reported by the last window that holds all of it."""
 
-    Attributes
-    ----------
-    finding
-        f_C.
-    within
-        D: a sequence spans less.
-    windows
-        Γ.
-    names
-        The columns of an output: its first and last time, then others.
-    """
-
-    finding: Function
-    within: int
-    windows: Windows
-    names: tuple[str, ...]
+    finding: Function  # f_C
+    within: int  # D: a sequence spans less
+    windows: Windows  # Γ
+    names: tuple[str, ...]  # the columns of an output: its first and last time, then others
 
     def update(self, window: Window, state: Any, arrival: Arrival) -> Any:
         """Feed f_C; keep what it finds, unless the next window will find it too."""
@@ -160,23 +148,12 @@ class Looped(NamedTuple):
 
 @dataclass(frozen=True)
 class Shared:
-    """f_M over the events of a key in order, its state handed from window to window by A's loop.
+    """f_M over the events of a key in order, its state handed from window to window by A's loop."""
 
-    Attributes
-    ----------
-    mapping
-        f_M.
-    distance
-        D_W: how far watermarks lie apart at most.
-    unit
-        δ.
-    most_bytes
-        How large a state that grows with the number of events may become; None: as large as it will.
-    """
-
-    mapping: Function
-    distance: int
-    unit: int
+    mapping: Function  # f_M
+    distance: int  # D_W: how far watermarks lie apart at most
+    unit: int  # δ
+    # How large a state that grows with the number of events may become; None: as large as it will.
     most_bytes: int | None = None
 
     def update(self, window: Window, state: Any, arrival: Arrival) -> Any:
@@ -207,13 +184,7 @@ class Shared:
 def mapped(
     function: Function, key: Key, memory: Any, arrival: Arrival, growth: Growth, most_bytes: int | None
 ) -> tuple[Any, list[Any]]:
-    """What f_M makes of a state and an event: the state afterwards, and payloads.
-
-    Raises
-    ------
-    StateGrowsError
-        When the state grows with the number of events, and has become larger than it may.
-    """
+    """The state after f_M has seen an event, and its payloads; refuses a state that grows beyond `most_bytes`."""
     try:
         memory, given = function.pair(function.call(memory, arrival.event))
         rows = rows_in(given)

@@ -33,55 +33,26 @@ class Instance:
 
 @dataclass
 class Memory:
-    """What is remembered of a key.
+    """The windows of a key that still exist, and events that wait."""
 
-    Attributes
-    ----------
-    instances
-        The windows that hold events and still exist, by number.
-    waiting
-        Events that the watermark has not passed.
-    at
-        How far the watermark has come in here.
-    latest
-        The latest time of an event.
-    numbers
-        The windows that are looked at; None: all.
-    """
-
+    # The windows that hold events and still exist, by number.
     instances: dict[int, Instance] = field(default_factory=dict)
-    waiting: list[Arrival] = field(default_factory=list)
-    at: int = NEVER
-    latest: int = NEVER
-    numbers: range | None = None
+    waiting: list[Arrival] = field(default_factory=list)  # events that the watermark has not passed
+    at: int = NEVER  # how far the watermark has come in here
+    latest: int = NEVER  # the latest time of an event
+    numbers: range | None = None  # the windows that are looked at; None: all
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A(Γ(WA, WS, S, f_K, L), f_U, f_O) for one key.
+    """A(Γ(WA, WS, S, f_K, L), f_U, f_O) for one key."""
 
-    Attributes
-    ----------
-    windows
-        Γ.
-    listing
-        f_U and f_O.
-    lateness
-        L.
-    clock
-        How times are shown.
-    takes_late
-        Whether an arrival older than the watermark may take part at all.
-    distance
-        D_W, where A has a loop: the watermark then moves on by no more at a time (A3).
-    """
-
-    windows: Windows
-    listing: Listing
-    lateness: int = 0
+    windows: Windows  # Γ
+    listing: Listing  # f_U and f_O
+    lateness: int = 0  # l
     clock: Clock = Clock.INTEGER
-    takes_late: bool = False
-    distance: int | None = None
+    takes_late: bool = False  # whether an arrival older than the watermark may take part at all
+    distance: int | None = None  # D_W, where A has a loop: the watermark then moves on by no more at a time (A3)
 
     def begin(self, numbers: range | None = None) -> Memory:
         """A key without events."""
@@ -194,19 +165,15 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Unwrapped:
-    """M2 of R-CER: only the payloads of f_M go on."""
+class Unwrapped(Literal):
+    """R-CER: A with its loop, and M2 behind it, which lets only the payloads of f_M pass."""
 
-    machine: Literal
-    mapping: Function
-
-    def begin(self, numbers: range | None = None) -> Memory:
-        """A key without events."""
-        return self.machine.begin(numbers)
+    mapping: Function | None = None
 
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
-        """What f_M gave."""
-        given = self.machine.run(key, memory, new, before, now)
+        """The payloads of f_M."""
+        given = super().run(key, memory, new, before, now)
+        assert self.mapping is not None
         for result in given.results[-1:]:
             given.grows = result.payload.growth.told(self.mapping, key)
         given.results = [
@@ -215,11 +182,3 @@ class Unwrapped:
             for payload in result.payload.payloads
         ]
         return given
-
-    def due(self, memory: Memory) -> int:
-        """As of A."""
-        return self.machine.due(memory)
-
-    def kept(self, memory: Memory) -> int:
-        """As of A."""
-        return self.machine.kept(memory)

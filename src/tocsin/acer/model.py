@@ -36,21 +36,11 @@ class Result(NamedTuple):
 
 @dataclass
 class Given:
-    """What one call of `run` gives.
+    """The outcome of one call of `run`."""
 
-    Attributes
-    ----------
-    results
-        In order of time.
-    late
-        How many arrivals came too late for everything.
-    grows
-        What is to be told of a user's function whose state grows with the number of events.
-    """
-
-    results: list[Result] = field(default_factory=list)
-    late: int = 0
-    grows: str = ""
+    results: list[Result] = field(default_factory=list)  # in order of time
+    late: int = 0  # how many arrivals came too late for everything
+    grows: str = ""  # what is to be told of a user's function whose state grows with the number of events
 
 
 class Machine(Protocol):

@@ -16,8 +16,8 @@ from tocsin.acer.functions import function
 from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
+from tocsin.acer.payload import annotated_schema
 from tocsin.acer.plan import Live, Operator, Source, source
-from tocsin.acer.typed import annotated_schema
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
 from tocsin.analysis.state_limits import parse_limit
 from tocsin.options import microseconds
@@ -319,8 +319,8 @@ def rule_cer(
     if _is_literal(construction):
         windows = checked(unit, distance + unit, unit)
         _require_few(windows)
-        literal = Literal(windows, Shared(mapping, distance, unit, most), clock=events.clock, distance=distance)
-        machine = Unwrapped(literal, mapping)
+        listing = Shared(mapping, distance, unit, most)
+        machine = Unwrapped(windows, listing, clock=events.clock, distance=distance, mapping=mapping)
     return Operator(
         events,
         machine,

@@ -22,9 +22,9 @@ from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
+from tocsin.physical.sliced.manifest_sql import micros_of
 from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import slice_of
-from tocsin.physical.sliced.values import micros_of
 from tocsin.physical.spark_types import arrow_type
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
@@ -47,21 +47,11 @@ TOO_EARLY = errors.InvalidInputError(
 
 @dataclass(frozen=True)
 class Source:
-    """A DataFrame of events, checked.
+    """A DataFrame of events, checked."""
 
-    Attributes
-    ----------
-    stream
-        Its frame, schema and time column.
-    key
-        Its key columns; None: every event is its own key (f_K*).
-    ties
-        The columns that order events of one time.
-    """
-
-    stream: Stream
-    key: tuple[str, ...] | None
-    ties: tuple[str, ...] = ()
+    stream: Stream  # its frame, schema and time column
+    key: tuple[str, ...] | None  # its key columns; None: every event is its own key (f_K*)
+    ties: tuple[str, ...] = ()  # the columns that order events of one time
 
     @property
     def clock(self) -> Clock:
@@ -96,43 +86,18 @@ class Live:
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator over a source.
-
-    Attributes
-    ----------
-    source
-        Its events.
-    machine
-        What runs for each key.
-    unit
-        δ.
-    schema
-        The payload of results.
-    spans
-        How many of its first columns are times.
-    has_revision
-        Whether results tell how often they have been given before.
-    windows
-        Windows by which a batch is cut, so that a key is not one task; None: it is.
-    is_instant
-        Whether results are of events of one time, and of no others; those of a batch are in order of time.
-    said
-        What the state of a stream depends on beside all this.
-    live
-        What is asked of a stream.
-    functions
-        The user's functions.
-    """
+    """An operator over a source."""
 
     source: Source
     machine: Machine
-    unit: int
-    schema: T.StructType
-    spans: int = 0
-    has_revision: bool = False
-    windows: Windows | None = None
+    unit: int  # δ
+    schema: T.StructType  # the payload of results
+    spans: int = 0  # how many of its first columns are times
+    has_revision: bool = False  # whether results tell how often they have been given before
+    windows: Windows | None = None  # windows by which a batch is cut, so that a key is not one task; None: it is
+    # Whether results are of events of one time, and of no others; those of a batch are in order of time.
     is_instant: bool = False
-    said: tuple[object, ...] = ()
+    said: tuple[object, ...] = ()  # what the state of a stream depends on beside all this
     live: Live = field(default_factory=Live)
     functions: tuple[Callable[..., Any], ...] = ()
 
@@ -314,13 +279,7 @@ STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
 
 
 def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
-    """A DataFrame of events.
-
-    Raises
-    ------
-    InvalidInputError, InvalidOptionError, MissingColumnError, TimeTypeError
-        For what is wrong with it.
-    """
+    """A DataFrame of events, or the error that says what is wrong with it."""
     if not is_dataframe(df):
         raise errors.InvalidInputError(
             f"The input is {type(df).__name__}, not a Spark DataFrame.",

@@ -59,12 +59,7 @@ def class_called(name: str) -> type:
 
 
 def dumped(value: Any, classes: Iterable[type] = ()) -> bytes:
-    """A value as bytes.
-
-    Raises
-    ------
-    NotPlainError
-        When it holds an object of another class.
+    """A value as bytes; raises `NotPlainError` when it holds an object of another class.
 
     Examples
     --------
@@ -81,13 +76,7 @@ def dumped(value: Any, classes: Iterable[type] = ()) -> bytes:
 
 
 def loaded(written: bytes, classes: Iterable[type] = ()) -> Any:
-    """What `dumped` wrote.
-
-    Raises
-    ------
-    NotPlainError
-        When the bytes name anything else than data.
-    """
+    """The value that `dumped` wrote; raises `NotPlainError` when the bytes name anything else than data."""
     return _Unpickler(io.BytesIO(written), {_called(one): one for one in classes}).load()
 
 

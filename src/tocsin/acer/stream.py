@@ -14,8 +14,8 @@ from tocsin.acer.columns import FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgo
 from tocsin.acer.functions import shown
 from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.acer.stored import dumped, loaded
-from tocsin.physical.streaming.state import RowStore, unusable
 from tocsin.physical.streaming.step import Outcome, Report
+from tocsin.physical.streaming.store import RowStore, unusable
 from tocsin.plan.layout import BITS
 
 
@@ -31,27 +31,14 @@ class Remembered(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatorStep:
-    """The program of a shard that runs functions of users (`streaming.grouped.Steps`).
-
-    Attributes
-    ----------
-    machine
-        What runs for each key.
-    incoming, outgoing
-        How rows are read and written.
-    lateness_us
-        How far the watermark is behind the latest event.
-    idle_ms
-        After how long a silent stream holds time back no more.
-    classes
-        The classes that the user's functions are written with: objects of no others can be stored.
-    """
+    """The program of a shard that runs functions of users (`streaming.grouped.Steps`)."""
 
     machine: Machine
     incoming: Incoming
     outgoing: Outgoing
-    lateness_us: tuple[int, ...]
-    idle_ms: int | None = None
+    lateness_us: tuple[int, ...]  # how far the watermark is behind the latest event
+    idle_ms: int | None = None  # after how long a silent stream holds time back no more
+    # The classes that the user's functions are written with: objects of no others can be stored.
     classes: tuple[type, ...] = ()
 
     @property
@@ -124,13 +111,7 @@ class OperatorStep:
 
 
 def stored(key: Key, memory: Any, classes: tuple[type, ...] = ()) -> bytes:
-    """A memory as bytes.
-
-    Raises
-    ------
-    UserFunctionError
-        When the state of a user's function cannot be stored.
-    """
+    """A memory as bytes; refuses the state of a user's function that cannot be stored."""
     try:
         return dumped(memory, classes)
     except Exception as problem:
@@ -143,13 +124,7 @@ def stored(key: Key, memory: Any, classes: tuple[type, ...] = ()) -> bytes:
 
 
 def keys_in(written: bytes) -> dict[Identity, Remembered]:
-    """What a shard remembers of its keys.
-
-    Raises
-    ------
-    StateMismatchError
-        As `read`.
-    """
+    """The memories of a shard by key; refuses bytes that hold anything else."""
     known = read(written) if written else {}
     if not isinstance(known, dict) or not all(isinstance(one, Remembered) for one in known.values()):
         raise unusable("what your functions remember is something else")
@@ -157,13 +132,7 @@ def keys_in(written: bytes) -> dict[Identity, Remembered]:
 
 
 def read(written: bytes, classes: tuple[type, ...] = ()) -> Any:
-    """What `stored` wrote.
-
-    Raises
-    ------
-    StateMismatchError
-        When it is damaged, or holds more than data.
-    """
+    """The value that `stored` wrote; refuses bytes that are damaged, or hold more than data."""
     try:
         return loaded(written, classes)
     except Exception as problem:

@@ -17,13 +17,6 @@ WINDOWS_PER_BLOCK = 16
 class Windows:
     """The windows [i·WA, i·WA + WS) for all integers i.
 
-    Attributes
-    ----------
-    advance, size
-        WA and WS.
-    unit
-        δ, the granularity of event time: results of a window have the last time that still lies in it.
-
     Examples
     --------
     >>> sliding = Windows(advance=2, size=5, unit=1)
@@ -33,9 +26,10 @@ class Windows:
     6
     """
 
+    # WA and WS.
     advance: int
     size: int
-    unit: int = 1
+    unit: int = 1  # δ, the granularity of event time: results of a window have the last time that still lies in it
 
     def start(self, number: int) -> int:
         """The left boundary of a window, which belongs to it."""
@@ -102,13 +96,7 @@ class Window(NamedTuple):
 
 
 def checked(advance: int, size: int, unit: int) -> Windows:
-    """The windows a user asks for, when there are such.
-
-    Raises
-    ------
-    InvalidOptionError
-        When a length is not a positive multiple of the granularity.
-    """
+    """The windows a user asks for; refuses a length that is not a positive multiple of the granularity."""
     if unit < 1:
         raise errors.InvalidOptionError(
             "`granularity` is no time at all.", hint='write `granularity="1 second"`, or leave it out: 1 microsecond.'
@@ -128,13 +116,7 @@ def checked(advance: int, size: int, unit: int) -> Windows:
 
 
 def legal_for_spans(windows: Windows, within: int) -> Windows:
-    """Windows of which one holds each sequence that spans less than `within` (paper 000 §4).
-
-    Raises
-    ------
-    InvalidOptionError
-        When some sequence would lie in no window.
-    """
+    """Windows of which one holds each sequence that spans less than `within`; refuses others (paper 000 §4)."""
     if windows.size < within:
         raise errors.InvalidOptionError(
             f"`size` (WS) is {length(windows.size)}, less than `within` (D) = {length(within)}: WS ≥ D is broken.",

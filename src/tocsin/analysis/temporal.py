@@ -22,6 +22,7 @@ from itertools import islice
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.blockers import AbsentDistances, Bag, absent_distances, is_local, largest, plus
 from tocsin.analysis.bounds import Clock, Difference, always_before, differences
 from tocsin.analysis.closure import (
@@ -355,3 +356,18 @@ class _Builder:
             if each.start in names and each.end in names
         ]
         return edges + [Edge(y, x, -self.step_us, Reason.ORDER) for x, y in without_implied(before, sure)]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The schemas and the clock of a query."""
+
+    schemas: Mapping[str, Schema] | None = None  # the schemas of its event types; None before there are inputs
+    # The name of the time attribute, or that of each event type; None where distances are not to be closed.
+    time: str | Mapping[str, str] | None = None
+    integer_time: bool = False  # whether times are integers
+
+    def distances(self, query: alg.Query) -> Network:
+        """The distances between the events of a query, closed."""
+        assert self.time is not None
+        return network(query, self.time, integer_time=self.integer_time)

@@ -7,15 +7,17 @@ every register of the part from constants, and a second copy of an iteration nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from typing import NoReturn
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import Emission, Output, TheEvent, Update
+from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent, Update
 from tocsin.automata.monoids import BUILT_IN, distinct
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoid
@@ -84,6 +86,17 @@ class Step:
         grown = None if known is None else known.and_(conditions)
         return None if grown is None else replace(self, guard=grown.guard, known=grown)
 
+    def rewritten(self, change: Callable[[ex.Expression], ex.Expression]) -> Step:
+        """The step with other expressions in its guard, its updates and what it derives."""
+        outputs = []
+        for one in self.outputs:
+            output: Output = one.output
+            if isinstance(output, DerivedEvent):
+                output = replace(output, fields=tuple((name, change(value)) for name, value in output.fields))
+            outputs.append(Emission(one.variable, output))
+        updates = tuple((name, change(value)) for name, value in self.updates)
+        return replace(self, guard=tuple(map(change, self.guard)), updates=updates, outputs=tuple(outputs))
+
     def given_to(self, variable: str) -> list[Output]:
         """What the step adds to a variable, in order."""
         return [one.output for one in self.outputs if one.variable == variable]
@@ -100,6 +113,14 @@ class Draft:
     def edges(self) -> list[tuple[int, int]]:
         """The states that each step leads from and to."""
         return [(step.source, step.target) for step in self.steps]
+
+    @cached_property
+    def leaving(self) -> Mapping[int, list[Step]]:
+        """The steps out of each state."""
+        found: dict[int, list[Step]] = defaultdict(list)
+        for step in self.steps:
+            found[step.source].append(step)
+        return found
 
     def mapped(self, change: Callable[[Step], Step | None]) -> Draft:
         """Each step changed, or left out."""
@@ -126,14 +147,9 @@ def reached(sources: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int
 
 
 class Scope:
-    """What all parts of one automaton share: fresh names, and the choices of the caller."""
+    """Fresh names and the choices of the caller, for all parts of one automaton."""
 
-    def __init__(
-        self,
-        build: Callable[[alg.Node, Scope], Draft],
-        *,
-        contiguous: bool = False,
-    ) -> None:
+    def __init__(self, build: Callable[[alg.Node, Scope], Draft], *, contiguous: bool = False) -> None:
         self.build = build
         self.monoids: dict[str, Monoid] = {}
         self.contiguous = contiguous

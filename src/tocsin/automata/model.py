@@ -72,46 +72,28 @@ class Emission:
 
 @dataclass(frozen=True)
 class Transition:
-    """What may happen when an event is read.
-
-    Attributes
-    ----------
-    needs
-        Places in `Automaton.tests`: tests of the event alone, all of which must be TRUE.
-    guard
-        What must be TRUE of the event and the registers besides; None when there is nothing.
-    updates
-        Registers and their new values, computed from the event and the old values; in the order of their names.
-    outputs
-        What the match gains, in the order in which events of one position stand in a bag.
-    """
+    """What may happen when an event is read."""
 
     source: int
     target: int
-    needs: tuple[int, ...] = ()
+    needs: tuple[int, ...] = ()  # places in `Automaton.tests`: tests of the event alone, all of which must be TRUE
+    # What must be TRUE of the event and the registers besides; None when there is nothing.
     guard: ex.Expression | None = None
+    # Registers and their new values, computed from the event and the old values; in the order of their names.
     updates: tuple[Update, ...] = ()
+    # What the match gains, in the order in which events of one position stand in a bag.
     outputs: tuple[Emission, ...] = ()
 
 
 @dataclass(frozen=True)
 class Automaton:
-    """States are numbered from START.
-
-    Attributes
-    ----------
-    tests
-        What transitions need of the event alone.
-    alive
-        For each state the registers that matter in it; all others may be forgotten.
-    monoids
-        What the names of aggregates in expressions mean.
-    """
+    """States are numbered from START."""
 
     transitions: tuple[Transition, ...]
     finals: frozenset[int]
-    tests: tuple[ex.Expression, ...]
-    alive: tuple[tuple[str, ...], ...]
+    tests: tuple[ex.Expression, ...]  # what transitions need of the event alone
+    alive: tuple[tuple[str, ...], ...]  # for each state the registers that matter in it; all others may be forgotten
+    # What the names of aggregates in expressions mean.
     monoids: Monoids = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -76,12 +76,9 @@ def _known_values(draft: Draft) -> dict[int, Known]:
     """The constants of each state: those that all ways to it agree on."""
     known: dict[int, Known] = {START: {}}
     waiting = [START]
-    leaving: dict[int, list[Step]] = {}
-    for step in draft.steps:
-        leaving.setdefault(step.source, []).append(step)
     while waiting:
         state = waiting.pop()
-        for step in leaving.get(state, ()):
+        for step in draft.leaving.get(state, ()):
             after = _after(step, known[state])
             if step.target in known:
                 old = known[step.target]
@@ -101,27 +98,9 @@ def _after(step: Step, known: Known) -> Known:
 def _rewritten(step: Step, known: Known) -> Step | None:
     if not known:
         return step
-
-    def value(expression: ex.Expression) -> ex.Expression:
-        return rx.simplified(rx.substituted(expression, known)) if rx.registers_in(expression) else expression
-
-    guard = conjunction(map(value, step.guard))
-    if guard is None:
-        return None
-    return replace(
-        step,
-        guard=guard,
-        updates=tuple((name, value(new)) for name, new in step.updates),
-        outputs=tuple(
-            Emission(
-                one.variable,
-                replace(one.output, fields=tuple((name, value(field)) for name, field in one.output.fields))
-                if isinstance(one.output, DerivedEvent)
-                else one.output,
-            )
-            for one in step.outputs
-        ),
-    )
+    new = step.rewritten(lambda each: rx.simplified(rx.substituted(each, known)) if rx.registers_in(each) else each)
+    guard = conjunction(new.guard)
+    return None if guard is None else replace(new, guard=guard)
 
 
 def drop_unread(draft: Draft) -> Draft:
@@ -256,12 +235,9 @@ def finished(draft: Draft, monoids: Monoids) -> Automaton:
 
 def _numbers(draft: Draft) -> dict[int, int]:
     """States in the order in which steps reach them, END last."""
-    leaving: dict[int, list[Step]] = {}
-    for step in draft.steps:
-        leaving.setdefault(step.source, []).append(step)
     order, waiting = {START: 0}, [START]
-    while waiting:
-        for step in leaving.get(waiting.pop(0), ()):
+    for state in waiting:  # grows while it is walked
+        for step in draft.leaving.get(state, ()):
             if step.target != END and step.target not in order:
                 order[step.target] = len(order)
                 waiting.append(step.target)
@@ -291,22 +267,7 @@ def _with_short_names(draft: Draft) -> Draft:
     renamed = {name: rx.Register(new) for name, new in short.items()}
 
     def change(step: Step) -> Step:
-        return replace(
-            step,
-            guard=tuple(rx.substituted(one, renamed) for one in step.guard),
-            updates=tuple(sorted((short[name], rx.substituted(value, renamed)) for name, value in step.updates)),
-            outputs=tuple(
-                Emission(
-                    one.variable,
-                    replace(
-                        one.output,
-                        fields=tuple((name, rx.substituted(value, renamed)) for name, value in one.output.fields),
-                    )
-                    if isinstance(one.output, DerivedEvent)
-                    else one.output,
-                )
-                for one in step.outputs
-            ),
-        )
+        new = step.rewritten(lambda each: rx.substituted(each, renamed))
+        return replace(new, updates=tuple(sorted((short[name], value) for name, value in new.updates)))
 
     return draft.mapped(change)

@@ -212,7 +212,7 @@ def _of_rules(
 def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out: str, format: str, mode: str) -> None:
     from pyspark.sql import functions as F
 
-    from tocsin.physical.programs.spark import emitted_in
+    from tocsin.physical.programs.spark_engine import emitted_in
 
     how = mode if mode == "append" else "error"
     with files.replacing(out, mode) as place:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any, assert_never
 
@@ -67,7 +67,7 @@ def holds(conjunct: ex.Expression) -> Callable[[Bags], bool]:
     references = list(ex.references_in(conjunct))
     evaluate = _compiled(conjunct)
     finders = [_finder(reference) for reference in dict.fromkeys((each.variable, each.index) for each in references)]
-    classes = _classes(references)
+    classes = index_classes(references)
 
     def check(bags: Bags) -> bool:
         return all(
@@ -82,8 +82,8 @@ def holds(conjunct: ex.Expression) -> Callable[[Bags], bool]:
 # --- which events ---------------------------------------------------------------------------------
 
 
-def _offset(index: ex.Index) -> int | None:
-    """How far from the running index; None for an index that does not run."""
+def offset_of(index: ex.Index) -> int | None:
+    """How far a reference is from its running index; None for an index that does not run."""
     match index:
         case ex.Each.PLAIN:
             return 0
@@ -99,7 +99,7 @@ def _offset(index: ex.Index) -> int | None:
 
 def _finder(reference: tuple[str, ex.Index]) -> Callable[[Bags, Choice], Event | None]:
     variable, index = reference
-    offset = _offset(index)
+    offset = offset_of(index)
     if offset is not None:
         ahead = offset
 
@@ -120,11 +120,11 @@ def _finder(reference: tuple[str, ex.Index]) -> Callable[[Bags, Choice], Event |
     return fixed
 
 
-def _classes(references: Sequence[ex.Attribute]) -> list[set[str]]:
+def index_classes(references: Iterable[Any]) -> list[set[str]]:
     """The variables that share a running index: those indexed by one letter somewhere (R3)."""
     classes: list[tuple[set[str], set[str]]] = []  # variables and letters
     for reference in references:
-        if _offset(reference.index) is None:
+        if offset_of(reference.index) is None:
             continue
         variables = {reference.variable}
         letters = {reference.index.letter} if isinstance(reference.index, ex.Running) else set()

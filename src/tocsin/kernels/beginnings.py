@@ -15,10 +15,10 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.errors import unknown_node
 from tocsin.kernels.conditions import Conditions
-from tocsin.kernels.hashes import Digests, differs, match_hashes, row_digests
+from tocsin.kernels.hashes import Digests, match_hashes, row_digests
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Mask, Matches
-from tocsin.kernels.search.absences import Closed, spoken_of
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, differs
+from tocsin.kernels.search.guards import Closed, spoken_of
 from tocsin.language import expressions as ex
 
 Find = Callable[[alg.Query], Iterable[Matches]]
@@ -152,7 +152,7 @@ class _Seen:
         first = np.concatenate([nothing, *(one for one, _ in parts)])
         second = np.concatenate([nothing, *(other for _, other in parts)])
         order = np.lexsort((second, first))
-        kept = order[differs([first[order], second[order]])]
+        kept = order[differs(first[order], second[order])]
         self.first, self.second = first[kept], second[kept]
 
     def has(self, first: Integers, second: Integers) -> Mask:

@@ -1,4 +1,4 @@
-"""Generated text → a function: compiled by numba where that pays, the same text as plain Python otherwise.
+"""Generated text, and the function that it becomes: compiled by numba where that pays, otherwise plain Python.
 
 numba needs seconds for a new function, so that it must be worth it. A text becomes a module named by its hash, and
 what is compiled is kept on disk under that name (`kept`): every process of this user that needs the same function again
@@ -18,7 +18,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -42,33 +43,54 @@ IMPORTING, READING, COMPILING, PER_ROW = 0.2, 0.1, 0.5, 1e-5
 FEW_ROWS = 20_000
 _spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
 _ready: set[str] = set()  # texts that this process has compiled
-CONSTANTS = {
-    "np": np,
-    "LEAST": helpers.LEAST,
-    "MOST": helpers.MOST,
-    "DONE": helpers.DONE,
-    "FULL": helpers.FULL,
-    "DEEP": helpers.DEEP,
-    "GROW": helpers.GROW,
-    "WIDE": helpers.WIDE,
-    "TOO_MANY": helpers.TOO_MANY,
-    "TOO_LONG": helpers.TOO_LONG,
-}
-HEADER = "from tocsin.kernels.jitted import *  # noqa: F403\n\n\n"
+CONSTANTS = {"np": np, **{name: value for name, value in vars(helpers).items() if isinstance(value, int)}}
+HELPERS = {**numeric.HELPERS, **prefixes.HELPERS, **helpers.HELPERS, **steps.HELPERS}
 Search = Callable[..., tuple[int, int, int, int]]
+
+
+class Writer:
+    """Indented lines of generated code; blocks indent."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def line(self, *texts: str) -> None:
+        """Lines at the current depth; their own indentation is kept."""
+        self.lines += [f"{'    ' * self.depth}{text}" for text in texts]
+
+    def when(self, test: str, *texts: str) -> None:
+        """Lines under an `if`."""
+        with self.block(f"if {test}:"):
+            self.line(*texts)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """A header, and what is written inside one step deeper; `pass` when nothing is."""
+        self.line(header)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+    @contextmanager
+    def condition(self, *tests: str) -> Iterator[None]:
+        """An `if` over all tests, or nothing when there is none."""
+        with self.block(f"if {' and '.join(tests)}:") if tests else nullcontext():
+            yield
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines) + "\n"
 
 
 @cache
 def plain(text: str) -> Search:
     """The function as Python runs it."""
-    namespace: dict[str, Any] = {
-        **CONSTANTS,
-        **numeric.HELPERS,
-        **prefixes.HELPERS,
-        **helpers.HELPERS,
-        **steps.HELPERS,
-        "compiled": lambda function: function,
-    }
+    namespace: dict[str, Any] = {**CONSTANTS, **HELPERS, "compiled": lambda function: function}
     exec(compile(text, "<kernel>", "exec"), namespace)
     return namespace["search"]  # type: ignore[no-any-return]
 
@@ -76,17 +98,8 @@ def plain(text: str) -> Search:
 class Call:
     """Calls of a generated function over the rows of one task, each where the one before stopped.
 
-    Plain Python runs the first ones where that is cheaper. `rents` is whether a compiled function may take over: a
-    caller bounds the work of a plain call then, and asks `buys` after each.
-
-    Parameters
-    ----------
-    text
-        The function.
-    rows
-        How many rows the task has.
-    jit
-        Whether to compile; None: when it pays.
+    Plain Python runs the first ones where that is cheaper; with `jit` None, a compiled function takes over when it
+    pays. While it may (`rents`), a caller bounds the work of a plain call, and calls `buys` after each.
     """
 
     def __init__(self, text: str, rows: int, jit: bool | None) -> None:
@@ -96,13 +109,7 @@ class Call:
         self.rents = self.is_plain and jit is None
 
     def __call__(self, *arguments: Any) -> tuple[int, int, int, int]:
-        """What the function returns: a status and three numbers.
-
-        Raises
-        ------
-        NumberTooLargeError
-            When an aggregate over the events of a match needs more than 64 bits (D24).
-        """
+        """A status and three numbers; stops the query when an aggregate of a match is beyond 64 bits (D24)."""
         search = plain(self.text) if self.is_plain else fast(self.text)
         began = time.perf_counter()
         try:
@@ -165,9 +172,24 @@ def _loaded(text: str, library: str = "") -> Any:
     module = ModuleType(name)
     sys.modules[name] = module  # what is kept refers to its module by name
     file = f"<{name}>"
-    linecache.cache[file] = (len(HEADER + text), None, (HEADER + text).splitlines(keepends=True), file)
-    exec(compile(HEADER + text, file, "exec"), vars(module))
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    vars(module).update(_jitted())
+    exec(compile(text, file, "exec"), vars(module))
     return module
+
+
+@cache
+def _jitted() -> dict[str, Any]:
+    """All that generated modules refer to, compiled by numba."""
+    import numba
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        """A function that numba compiles, and whose compiled forms are kept."""
+        dispatcher: Any = numba.njit(nogil=True)(function)
+        dispatcher._cache = kept.KeptFunction(function)
+        return dispatcher
+
+    return {**CONSTANTS, **{name: numba.njit(each) for name, each in HELPERS.items()}, "compiled": compiled}
 
 
 @cache

@@ -5,22 +5,23 @@ code        meaning
 flags       conjuncts on one event alone: decided before the kernel, a `Source` is the events that pass
 tests       conjuncts between events that numbers decide: the loops make them
 residual    the rest: tried on Python values, for matches that have passed everything else
+hidden      variables whose bags are not built: the result has only aggregates of them (D50)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
-from tocsin.analysis.types import DataType
+from tocsin.analysis.types import DataType, Kind
 from tocsin.errors import TypeMismatchError
 from tocsin.expressions.of_rules import alone
-from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
-from tocsin.kernels.expressions.slots import Families, Test, prepare
-from tocsin.kernels.hidden import aggregates_only, of_range
+from tocsin.kernels.expressions.leaves import PlaceOf, RowOf, Test
+from tocsin.kernels.expressions.prefixes import RANGED, SUMMED
+from tocsin.kernels.expressions.slots import Families, prepare
 from tocsin.kernels.interchange import in_order, interchangeable
 from tocsin.kernels.model import Carried, Held, Slot, Source
 from tocsin.kernels.reach import iteration_of
@@ -30,44 +31,26 @@ from tocsin.optimizer.truth import never_null
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of a query.
+    """The conditions of a query."""
 
-    Attributes
-    ----------
-    flags
-        Variable → the conjuncts that each of its events must make TRUE by itself.
-    tests, residual
-        The other conjuncts of WHERE.
-    around_tests
-        Negated or gathered variable → the conjuncts between its event and the match.
-    residual_around
-        Gatherings, the inner ones first, and absences with a conjunct that numbers cannot decide; their other conjuncts
-        are tried with it. What speaks of events that are gathered so late is residual too.
-    carried
-        The columns that the tests need.
-    places
-        (variable, slot's expression) → the column that holds it.
-    unordered
-        The groups of variables of which all orders are found.
-    asked
-        Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
-    hidden
-        The variables of which nothing else is asked: their bags are not built.
-    ranged
-        The iterated variable whose longest matches are ranges of a list, of which the result has no more than
-        aggregates and the first and last events; None for other queries.
-    """
-
+    # Variable → the conjuncts that each of its events must make TRUE by itself.
     flags: Mapping[str, tuple[ex.Expression, ...]]
+    # The other conjuncts of WHERE.
     tests: tuple[Test, ...]
     residual: tuple[ex.Expression, ...]
+    # Negated or gathered variable → the conjuncts between its event and the match.
     around_tests: Mapping[str, tuple[Test, ...]]
+    # Gatherings, the inner ones first, and absences with a conjunct that numbers cannot decide; their other conjuncts
+    # are tried with it. What speaks of events that are gathered so late is residual too.
     residual_around: tuple[alg.Around, ...]
-    carried: tuple[Carried, ...]
-    places: Mapping[tuple[str, ex.Expression], int]
-    unordered: tuple[tuple[str, ...], ...] = ()
+    carried: tuple[Carried, ...]  # the columns that the tests need
+    places: Mapping[tuple[str, ex.Expression], int]  # (variable, slot's expression) → the column that holds it
+    unordered: tuple[tuple[str, ...], ...] = ()  # the groups of variables of which all orders are found
+    # Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
     asked: Mapping[ex.Expression, Test] = field(default_factory=dict)
-    hidden: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()  # the variables of which nothing else is asked: their bags are not built
+    # The iterated variable whose longest matches are ranges of a list, of which the result has no more than aggregates
+    # and the first and last events; None for other queries.
     ranged: str | None = None
 
     @property
@@ -81,7 +64,6 @@ class Conditions:
 
 def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     """Sort the conditions of a query."""
-    types = _types(core)
     environment = environment_of(bound, core)
     families = Families()
     flags: dict[str, list[ex.Expression]] = {}
@@ -131,7 +113,7 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
         asked, hidden = found
     tests_of_all = (*tests, *(test for some in around_tests.values() for test in some), *asked.values())
     slots = [slot for test in tests_of_all for slot in test.slots]
-    carried, places = _columns(slots, types)
+    carried, places = columns_of(slots, core)
     return Conditions(
         {name: tuple(parts) for name, parts in flags.items()},
         tuple(tests),
@@ -160,13 +142,6 @@ def environment_of(bound: BoundQuery, core: alg.Node) -> Environment:
     """What the attributes of a query's variables are."""
     types = _types(core)
     return Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
-
-
-def columns_of(
-    slots: Sequence[Slot], core: alg.Node
-) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
-    """The columns that hold slots, and which holds which."""
-    return _columns(slots, _types(core))
 
 
 def sources_of(query: alg.Query, core: alg.Node, found: Conditions) -> tuple[Source, ...]:
@@ -198,10 +173,11 @@ def _type_of(bound: BoundQuery, kinds: Sequence[str], reference: ex.Attribute) -
     return found[0]
 
 
-def _columns(
-    slots: Sequence[Slot], types: Mapping[str, tuple[str, ...]]
+def columns_of(
+    slots: Sequence[Slot], core: alg.Node
 ) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
     """Columns for slots: one column serves several event types, and all variables that need the same of a type."""
+    types = _types(core)
     carried: list[tuple[Held, int | None, dict[str, ex.Expression]]] = []
     places: dict[tuple[str, ex.Expression], int] = {}
     for slot in dict.fromkeys(slots):
@@ -228,3 +204,67 @@ def _fits(
 def anonymous(expression: ex.Expression) -> ex.Expression:
     """The expression without the name of its variable: for two variables of one type it is the same value."""
     return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)
+
+
+NUMBERS = (Kind.INTEGER, Kind.DOUBLE)
+
+
+def aggregates_only(
+    returns: Iterable[alg.Returned], names: Iterable[str], prepare: Callable[[ex.Expression], Test | None]
+) -> dict[ex.Expression, Test]:
+    """The aggregates of those variables of which nothing else is asked, each in a test that kernels can compute.
+
+    A result without named values shows every event. `prepare` makes a test of a condition, or None.
+    """
+    spoken = [node for returned in returns for node in _mentions(returned.expression)]
+    found: dict[ex.Expression, Test] = {}
+    for name in names if spoken else ():
+        own = dict.fromkeys(node for node in spoken if name in ex.variables_in(node))
+        tests = {node: _test(node, prepare) for node in own}
+        found |= {node: test for node, test in tests.items() if test is not None} if None not in tests.values() else {}
+    return found
+
+
+def of_range(
+    query: alg.Query, name: str, prepare: Callable[[ex.Expression], Test | None]
+) -> tuple[dict[ex.Expression, Test], frozenset[str]] | None:
+    """The aggregates of a variable whose bags are ranges of a list, and the variable unless its edges are shown too.
+
+    None when the result shows more than aggregates and the first or last event, so that bags are built.
+    """
+    outputs = [*(each.expression for each in query.returns), *([query.having] if query.having else [])]
+    spoken = dict.fromkeys(node for output in outputs for node in _mentions(output) if name in ex.variables_in(node))
+    tests = {node: _test(node, prepare, RANGED) for node in spoken if not _is_edge(node)}
+    known = {node: test for node, test in tests.items() if test is not None}
+    if len(known) < len(tests):
+        return None
+    return known, frozenset({name} if len(known) == len(spoken) else ())
+
+
+def _is_edge(node: ex.Expression) -> bool:
+    """Whether only the first or the last event of a bag is needed."""
+    match node:
+        case ex.Aggregate(function="first" | "last"):
+            return not node.distinct
+        case ex.Attribute(index=ex.Edge() | ex.Fixed(number=1)):
+            return True
+        case _:
+            return False
+
+
+def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:
+    """The aggregates of an expression, and what it says of events outside them."""
+    if isinstance(node, ex.Aggregate | ex.Attribute | ex.Variable):
+        yield node
+        return
+    for child in node.children():
+        yield from _mentions(child)
+
+
+def _test(
+    node: ex.Expression, prepare: Callable[[ex.Expression], Test | None], functions: frozenset[str] = SUMMED
+) -> Test | None:
+    if not isinstance(node, ex.Aggregate) or node.function not in functions or node.distinct:
+        return None
+    test = prepare(ex.Comparison("=", node, ex.Literal(0)))
+    return test if test is not None and len(test.folds) == 1 and test.folds[0].kind in NUMBERS else None

@@ -24,7 +24,7 @@ from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import SlotRef, Test
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, to_limbs
 from tocsin.kernels.layout import Lists
-from tocsin.kernels.model import Held, Integers, Rows, Source, is_flagged
+from tocsin.kernels.model import Held, Integers, Rows, Source, is_flagged, sums_before
 from tocsin.language import expressions as ex
 
 MOST_SUM = 2**62
@@ -41,20 +41,11 @@ class Key:
 
 @dataclass(frozen=True)
 class Look:
-    """How a gathering looks for its events.
+    """How a gathering looks for its events."""
 
-    Attributes
-    ----------
-    key
-        The equalities that its list is sorted by.
-    tests
-        The conditions that are left to test on each event.
-    prefixes
-        By carried column, the sums that are known; only where no test is left.
-    """
-
-    key: Key | None
-    tests: tuple[Test, ...]
+    key: Key | None  # the equalities that its list is sorted by
+    tests: tuple[Test, ...]  # the conditions that are left to test on each event
+    # By carried column, the sums that are known; only where no test is left.
     prefixes: Mapping[int, Prefix] = field(default_factory=dict)
 
     @property
@@ -153,23 +144,18 @@ def _add_prefixes(
     arrays: Arrays, name: str, prefix: Prefix, values: NDArray[np.generic], nulls: NDArray[np.generic] | None
 ) -> None:
     if nulls is not None:
-        arrays[f"known_{name}"] = _before(~nulls.astype(np.bool_))
+        arrays[f"known_{name}"] = sums_before(~nulls.astype(np.bool_))
         values = np.where(nulls, np.zeros(1, values.dtype), values)
     if not prefix.is_double:
-        arrays[f"sum_{name}"] = _before(values)
+        arrays[f"sum_{name}"] = sums_before(values)
         return
-    arrays[f"odd_{name}"] = _before(~np.isfinite(values))
+    arrays[f"odd_{name}"] = sums_before(~np.isfinite(values))
     found = to_limbs(values)
     assert found is not None  # as when it was asked whether there are any
     limbs, scale = found
     for place, limb in enumerate(limbs):
-        arrays[f"limb{place}_{name}"] = _before(limb)
+        arrays[f"limb{place}_{name}"] = sums_before(limb)
     arrays[f"scale_{name}"] = np.array([scale])
-
-
-def _before(values: NDArray[np.generic]) -> Integers:
-    """The sums of all values before each place."""
-    return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
 def _sort_by_key(made: Lists, variable: str, key: Key, numbers: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, differs
 
 Words = NDArray[np.uint64]
 
@@ -29,14 +29,7 @@ EIGHT = np.uint64(8)
 
 
 def chain(seeds: Words, values: Integers) -> Words:
-    """The hashes of one more value each.
-
-    Examples
-    --------
-    >>> first = chain(np.full(2, SEED, np.uint64), np.array([1, 2]))
-    >>> first.view(np.int64).tolist()
-    [-7001672635703045582, -3341702809300393011]
-    """
+    """The hashes of one more value each."""
     # Arrays wrap around as the algorithm wants; only NumPy's scalars would warn.
     mixed = _rotated(values.view(np.uint64) * U2, 31) * U1
     found = _rotated((seeds + U5 + EIGHT) ^ mixed, 27) * U1 + U4
@@ -56,13 +49,7 @@ def _rotated(words: Words, bits: int) -> Words:
 
 
 def constant(*values: int | str) -> int:
-    """The hash of constants, as the unsigned seed of what follows them.
-
-    Examples
-    --------
-    >>> constant(1) - 2**64
-    -7001672635703045582
-    """
+    """The hash of constants, as the unsigned seed of what follows them."""
     return reduce(
         lambda seed, value: _xxh64(value.encode() if isinstance(value, str) else _eight_bytes(value), seed),
         values,
@@ -232,7 +219,7 @@ class Numbering:
         order = chosen[np.lexsort((second[chosen], first[chosen]))]
         if not len(order):
             return numbers
-        starts = np.flatnonzero(differs([first[order], second[order]]))
+        starts = np.flatnonzero(differs(first[order], second[order]))
         sizes = np.diff(np.append(starts, len(order)))
         heads = order[starts]
         before = [
@@ -259,23 +246,16 @@ def ordinals(first: Integers, second: Integers) -> Integers:
     [0, 0, 1, 0]
     """
     order = np.lexsort((second, first))
-    starts = np.flatnonzero(differs([first[order], second[order]]))
+    starts = np.flatnonzero(differs(first[order], second[order]))
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return numbers
 
 
-def differs(columns: list[Integers]) -> Mask:
-    """Whether each entry of sorted columns differs from the one before; the first does."""
-    changed = np.ones(len(columns[0]), np.bool_)
-    changed[1:] = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
-    return changed
-
-
 def twins(columns: list[Integers]) -> Mask | None:
     """Which rows are equal to another; None when no row is."""
     order = np.lexsort(columns)
-    starts = differs([column[order] for column in columns])
+    starts = differs(*(column[order] for column in columns))
     if starts.all():
         return None
     alone = starts & np.append(starts[1:], True)
@@ -300,16 +280,8 @@ def holds_any(matches: Matches, marked: Mask) -> Mask:
 class Identity:
     """Computes the two halves of `match_id`, and numbers equal matches over all that it is given.
 
-    Parameters
-    ----------
-    digests
-        Those of the rows.
-    groups
-        Columns (slice, partition) that tell apart rows which never meet.
-    has_id
-        Whether a column identifies events: equal matches then share an id.
-    made
-        The digests of the values of events that were made.
+    `groups` are columns (slice, partition) that tell apart rows which never meet. With `has_id`, a column identifies
+    events, and equal matches share an id. `made` computes the digests of the values of events that were made.
     """
 
     def __init__(

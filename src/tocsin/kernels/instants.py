@@ -22,7 +22,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.kernels.layout import Merged
-from tocsin.kernels.model import Integers, Mask, Matches, Rows
+from tocsin.kernels.model import Integers, Mask, Matches, Rows, differs
 from tocsin.kernels.policies.flat import groups_of
 from tocsin.kernels.search.helpers import LEAST
 
@@ -115,9 +115,9 @@ def apart(events: Merged, window_us: int | None, instants: Integers | None = Non
     ([0, 1, 8], [13], 7)
     """
     times = events.times
-    is_new = _differs(times)
+    is_new = differs(times)
     is_new[events.group_from[events.group_from < len(times)]] = True
-    is_other = None if instants is None else _differs(instants[events.rows]) | is_new
+    is_other = None if instants is None else differs(instants[events.rows]) | is_new
     places = _places(is_new, is_other)
     room = int(places.max(initial=0)) + 1
     if room == 1:
@@ -149,9 +149,9 @@ def stretched(rows: Rows) -> tuple[Rows, Stretch | None]:
     plain = replace(rows, instants=None)
     groups = groups_of(rows)
     by = np.lexsort((rows.instants, groups))
-    is_new = _differs(rows.ts[by]) | _differs(groups[by])
+    is_new = differs(rows.ts[by], groups[by])
     places = np.empty(len(by), np.int64)
-    places[by] = _places(is_new, is_new | _differs(rows.instants[by]))
+    places[by] = _places(is_new, is_new | differs(rows.instants[by]))
     room = int(places.max(initial=0)) + 1
     if room == 1:
         return plain, None
@@ -163,12 +163,6 @@ def stretched(rows: Rows) -> tuple[Rows, Stretch | None]:
     made = _stretch(rows.ts, room, 1 << bits, shift=first * rows.width_us)
     ts = made.times(rows.ts, places)
     return replace(plain, ts=ts, slice=rows.slice - first, width_us=rows.width_us * made.factor), made
-
-
-def _differs(values: Integers) -> Mask:
-    found: Mask = np.ones(len(values), np.bool_)
-    found[1:] = values[1:] != values[:-1]
-    return found
 
 
 def _places(is_new: Mask, is_other: Mask | None) -> Integers:

@@ -11,29 +11,24 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import Kind
 from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
-from tocsin.kernels.forms import is_plain_sequence, without, words_of
 from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.instants import Stretch, stretched
 from tocsin.kernels.layout import Lists, lists
-from tocsin.kernels.limits import Starts, held_at_once
-from tocsin.kernels.links.tested import TestedWalker
+from tocsin.kernels.links.run import Walker
 from tocsin.kernels.longest import is_ranged, longest
-from tocsin.kernels.matches import concatenate
+from tocsin.kernels.matches import Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source
-from tocsin.kernels.policies import apply
-from tocsin.kernels.policies.duplicates import distinct
-from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next
-from tocsin.kernels.policies.unordered import one_of_each_set
-from tocsin.kernels.reach import reach_of
+from tocsin.kernels.policies import apply, distinct, one_of_each_set
+from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, is_final
+from tocsin.kernels.reach import is_plain_sequence, reach_of, without, words_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
-from tocsin.kernels.search.conditions import Columns, is_final, is_testable_next
-from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.search.conditions import Columns, is_testable_next
+from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.program import Program, program
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +54,8 @@ class Kernel(Search):
         """Whether a match brings every event that it binds: not where bags are ranges of a list."""
         return self.conditions.ranged is None
 
-    def find(
-        self,
-        rows: Rows,
-        *,
-        most: int = MOST_MATCHES_PER_START,
-        memory: int = MOST_MEMORY,
-        jit: bool | None = None,
-    ) -> Iterator[Matches]:
-        """Find the matches as `Search.find` describes; time-outs come last."""
+    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+        """Find the matches; time-outs come last."""
         if rows.instants is None:
             return self._found(rows, most, memory, jit)
         moved, stretch = stretched(rows)
@@ -118,7 +106,7 @@ class Kernel(Search):
         conjuncts = (*self.conditions.residual, *(test.conjunct for test in self.conditions.tests))
         absences = tuple(alg.absences_in(self.query.core))
         decides = not conjuncts and not absences
-        walker = TestedWalker(self, words, self.sources, most, jit, decides=decides, conjuncts=conjuncts)
+        walker = Walker(self, words, self.sources, most, jit, decides=decides, conjuncts=conjuncts)
         counts = not absences and not self.query.ranks_matches and walker.is_distinct
         walker = replace(walker, counts=counts, memory=memory)
         residual = Residual((), absences, rows, self.sources)
@@ -260,7 +248,7 @@ def _selects(query: alg.Query, core: alg.Node, found: Conditions) -> bool:
         if any(kinds[fold.variable].optional for fold in test.folds):
             return False
         for name in {reference.variable for reference in test.references} | {fold.variable for fold in test.folds}:
-            if kinds[name].iterated and is_testable_next(test, name) == is_final(test, name):
+            if kinds[name].iterated and is_testable_next(test, name) == is_final(test.conjunct, name):
                 return False
     return True
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
-from tocsin.kernels.model import Integers, Rows, Source, is_flagged
+from tocsin.kernels.model import Integers, Rows, Source, differs, is_flagged
 from tocsin.kernels.search.helpers import LEAST, MOST
 
 BITS = 63
@@ -25,43 +25,20 @@ HALF = 2**62  # no window is that long
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of a task.
+    """The lists of a task."""
 
-    Attributes
-    ----------
-    groups
-        How many groups there are.
-    bases
-        For each group, what its times count from: small numbers sort faster, and the ends of 64 bits are left free for
-        "before all" and "after all".
-    arrays
-        What generated functions take, by parameter name.
-    rows
-        Variable → the row of each of its candidates.
-    """
-
-    groups: int
+    groups: int  # how many groups there are
+    # For each group, what its times count from: small numbers sort faster, and the ends of 64 bits are left free for
+    # "before all" and "after all".
     bases: Integers
-    arrays: dict[str, NDArray[Any]]
-    rows: dict[str, Integers]
+    arrays: dict[str, NDArray[Any]]  # what generated functions take, by parameter name
+    rows: dict[str, Integers]  # variable → the row of each of its candidates
 
 
 def lists(
     rows: Rows, sources: Sequence[Source], numbers: Mapping[str, str], columns: Mapping[str, Sequence[int]]
 ) -> Lists:
-    """Sort the candidates of every variable.
-
-    Parameters
-    ----------
-    rows
-        The events.
-    sources
-        The variables.
-    numbers
-        Their short names.
-    columns
-        The carried columns each of them needs.
-    """
+    """Sort the candidates of every variable, with the carried `columns` each needs; `numbers` are their short names."""
     codes, slice_of = _codes(rows)
     times, base = _times(rows)
     sorted_by = times if rows.order is None else rows.order
@@ -97,27 +74,15 @@ def lists(
 
 @dataclass(frozen=True)
 class Merged:
-    """The events of a task in one list, sorted by group and then by position, or by time where positions do not matter.
+    """The events of a task in one list, sorted by group, then by position, or by time where there are no positions."""
 
-    Attributes
-    ----------
-    rows
-        The row of each event.
-    times
-        Their times, counted from the start of the slice.
-    places
-        Their positions, where these matter.
-    group_from, group_to
-        Where each group begins and ends.
-    own_low, own_high
-        The first and the last time of the starts that each group owns.
-    """
-
-    rows: Integers
-    times: Integers
-    places: Integers | None
+    rows: Integers  # the row of each event
+    times: Integers  # their times, counted from the start of the slice
+    places: Integers | None  # their positions, where these matter
+    # Where each group begins and ends.
     group_from: Integers
     group_to: Integers
+    # The first and the last time of the starts that each group owns.
     own_low: Integers
     own_high: Integers
 
@@ -201,7 +166,7 @@ def _codes(rows: Rows) -> tuple[Integers | None, Decode | None]:
 
 def _distinct(code: Integers) -> Integers:
     """The distinct values of a sorted array."""
-    return code[np.concatenate(([True], code[1:] != code[:-1]))] if len(code) else code
+    return code[differs(code)]
 
 
 def _order(code: Integers | None, value: Integers) -> Integers | None:

@@ -66,26 +66,14 @@ class Carried:
 
 @dataclass(frozen=True)
 class Source:
-    """The events a variable may hold.
-
-    Attributes
-    ----------
-    variable
-        Its name.
-    types
-        Its event types; several when OR branches share the name.
-    is_negated
-        Whether it stands under NOT.
-    bit
-        The number of its flag. An event has it when it is of one of the types and makes all conditions TRUE.
-    conditions
-        The conjuncts that speak of this variable alone and hold for each of its events by itself.
-    """
+    """The events a variable may hold."""
 
     variable: str
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # its event types; several when OR branches share the name
     is_negated: bool
+    # The number of its flag. An event has it when it is of one of the types and makes all conditions TRUE.
     bit: int
+    # The conjuncts that speak of this variable alone and hold for each of its events by itself.
     conditions: tuple[ex.Expression, ...] = ()
 
 
@@ -103,13 +91,7 @@ def is_flagged(flags: Flags, bit: int) -> Mask:
 
 
 def has_any(flags: Flags, bits: int = -1) -> Mask:
-    """Which rows have one of these flags, given as the bits of a number; all flags by default.
-
-    Examples
-    --------
-    >>> has_any(np.array([0, 2])).tolist(), has_any(np.array([[0, 1], [1, 0]]), 1 << WORD_BITS).tolist()
-    ([False, True], [True, False])
-    """
+    """Which rows have one of these flags, given as the bits of a number; all flags by default."""
     found: Mask
     if flags.ndim == 1:
         found = (flags if bits < 0 else flags & bits) != 0
@@ -124,51 +106,34 @@ def has_any(flags: Flags, bits: int = -1) -> Mask:
 
 @dataclass(frozen=True)
 class Rows:
-    """The events of one task, in any order; all arrays have one entry per row.
+    """The events of one task, in any order; all arrays have one entry per row."""
 
-    Attributes
-    ----------
-    ts
-        Time in microseconds.
-    flags
-        Which variables each may be bound to. None for an event that only counts for positions.
-    partition
-        A number per partition; rows of different partitions never meet. None: one partition.
-    slice
-        The time slice each row was sent to, when slices are used: a row near an edge is sent to two, as two rows. A
-        match is reported by the slice that owns its start (or its end): the one with
-        `slice · width_us ≤ start < (slice + 1) · width_us`.
-    width_us
-        How wide slices are.
-    owned
-        Without slices, the first and the last start (or end) of the matches that are wanted. None: all are.
-    columns
-        The values of the kernel's `carried`, in its order, and which of them are NULL (None: none).
-    kinds
-        The number of each row's event type in the sorted tuple of the pattern's types; needed when a variable has
-        several.
-    order
-        The place of each row among all rows of its partition by (ts, tie, type, text), when positions matter. Rows of
-        one group have different places. Neighbours differ by 1: where contiguity matters, only events that do not
-        count may be left out, and they take no number.
-    instants
-        The rank of each row by (ts, tie columns), equal for rows that are equal in both, where tie columns order events
-        of one instant (R41). None: time alone orders them.
-    event
-        The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
-        attributes it `wants`.
-    """
-
-    ts: Integers
+    ts: Integers  # time in microseconds
+    # Which variables each may be bound to. None for an event that only counts for positions.
     flags: Flags
+    # A number per partition; rows of different partitions never meet. None: one partition.
     partition: Integers | None = None
+    # The time slice each row was sent to, when slices are used: a row near an edge is sent to two, as two rows. A match
+    # is reported by the slice that owns its start (or its end): the one with `slice · width_us ≤ start < (slice + 1) ·
+    # width_us`.
     slice: Integers | None = None
     width_us: int = 0
+    # Without slices, the first and the last start (or end) of the matches that are wanted. None: all are.
     owned: tuple[int, int] | None = None
+    # The values of the kernel's `carried`, in its order, and which of them are NULL (None: none).
     columns: tuple[tuple[NDArray[Any], Mask | None], ...] = ()
+    # The number of each row's event type in the sorted tuple of the pattern's types; needed when a variable has
+    # several.
     kinds: Integers | None = None
+    # The place of each row among all rows of its partition by (ts, tie, type, text), when positions matter. Rows of one
+    # group have different places. Neighbours differ by 1: where contiguity matters, only events that do not count may
+    # be left out, and they take no number.
     order: Integers | None = None
+    # The rank of each row by (ts, tie columns), equal for rows that are equal in both, where tie columns order events
+    # of one instant (R41). None: time alone orders them.
     instants: Integers | None = None
+    # The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
+    # attributes it `wants`.
     event: Callable[[int], Mapping[str, Any]] | None = None
 
 
@@ -196,7 +161,7 @@ class Bag:
 
     def sums(self, values: Callable[[Integers], Integers]) -> Integers:
         """The sum of a value of rows for each match, modulo 2**64."""
-        totals = _before(values(self.rows))
+        totals = sums_before(values(self.rows))
         return totals[self.offsets[1:]] - totals[self.offsets[:-1]]
 
     def part(self, begin: int, end: int) -> Bag:
@@ -223,7 +188,7 @@ class Ranges(Bag):
     @cached_property
     def offsets(self) -> Integers:
         """Where the bag of each match begins and ends in `rows`."""
-        return np.concatenate((np.zeros(1, np.int64), np.cumsum(self.sizes)))
+        return sums_before(self.sizes)
 
     @cached_property
     def rows(self) -> Integers:
@@ -246,7 +211,7 @@ class Ranges(Bag):
     def shown(self) -> Bag:
         """The first and the last row of each match, or its only one."""
         is_longer = self.ends > self.begins
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(1 + is_longer)))
+        offsets = sums_before(1 + is_longer)
         rows = np.empty(offsets[-1], np.int64)
         rows[offsets[:-1]] = self.heads
         rows[offsets[1:][is_longer] - 1] = self.listed[self.ends[is_longer] - 1]
@@ -262,7 +227,7 @@ class Ranges(Bag):
         if not len(self.heads):
             return np.empty(0, np.int64)
         low = int(self.begins.min())
-        totals = _before(values(self.listed[low : int(self.ends.max())]))
+        totals = sums_before(values(self.listed[low : int(self.ends.max())]))
         return values(self.heads) + (totals[self.ends - low] - totals[self.begins - low])
 
     def part(self, begin: int, end: int) -> Ranges:
@@ -270,9 +235,18 @@ class Ranges(Bag):
         return Ranges(self.heads[begin:end], self.begins[begin:end], self.ends[begin:end], self.listed)
 
 
-def _before(values: Integers) -> Integers:
-    """The sums of all values before each place, modulo 2**64."""
+def sums_before(values: NDArray[Any]) -> Integers:
+    """The sums of all values before each place, and of all at the end; modulo 2**64."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))
+
+
+def differs(*columns: Integers) -> Mask:
+    """Whether each entry of sorted columns differs from the one before; the first does."""
+    found: Mask = np.zeros(len(columns[0]), np.bool_)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
 
 
 @dataclass(frozen=True)
@@ -294,59 +268,34 @@ class Template:
 
 @dataclass(frozen=True)
 class Made:
-    """Events that are no row: what AGG made, and what PROJECT left of one. Number `base + i` in `Matches` means i here.
+    """Events that are no row: made by AGG, or left of one by PROJECT. Number `base + i` in `Matches` means i here."""
 
-    Attributes
-    ----------
-    base
-        How many rows there are.
-    rows
-        The row that was read when each was made.
-    templates
-        The number of its template in the kernel's `templates`.
-    places
-        Its place in the columns of its template.
-    columns
-        For each derived template, the values of its attributes in their order, as Python values; nothing for others.
-    """
-
-    base: int
-    rows: Integers
-    templates: Integers
-    places: Integers
+    base: int  # how many rows there are
+    rows: Integers  # the row that was read when each was made
+    templates: Integers  # the number of its template in the kernel's `templates`
+    places: Integers  # its place in the columns of its template
+    # For each derived template, the values of its attributes in their order, as Python values; nothing for others.
     columns: tuple[tuple[Sequence[Any], ...], ...]
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Matches found together.
+    """Matches found together."""
 
-    Attributes
-    ----------
-    start, end
-        The times of their first and last events, in microseconds.
-    events
-        For a variable of one event its row, or −1 when it is unbound; for an iterated variable a `Bag`.
-    floors
-        In the same layout, for every bound event the largest time that SEQ and iteration demand before it in the way
-        this match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
-    made
-        The events among them that are no rows; None when all are.
-    values
-        What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
-    missing
-        With time-outs, 0 for a match, and for a time-out how many parts of the pattern it has.
-    edges
-        The rows of their first and last events, where no variable need hold these (PROJECT, NEXT).
-    """
-
+    # The times of their first and last events, in microseconds.
     start: Integers
     end: Integers
+    # For a variable of one event its row, or −1 when it is unbound; for an iterated variable a `Bag`.
     events: Mapping[str, Integers | Bag] = field(default_factory=dict)
+    # In the same layout, for every bound event the largest time that SEQ and iteration demand before it in the way this
+    # match was derived, `NO_FLOOR` when there is none. Only there when the policy `next` needs it (R2).
     floors: Mapping[str, Integers | Bag] = field(default_factory=dict)
-    made: Made | None = None
+    made: Made | None = None  # the events among them that are no rows; None when all are
+    # What is asked of bags that are not here: for each, the numbers of all matches, and which of them are NULL.
     values: tuple[tuple[NDArray[Any], Mask], ...] = ()
+    # With time-outs, 0 for a match, and for a time-out how many parts of the pattern it has.
     missing: Integers | None = None
+    # The rows of their first and last events, where no variable need hold these (PROJECT, NEXT).
     edges: tuple[Integers, Integers] | None = None
 
     def __len__(self) -> int:

@@ -1,11 +1,24 @@
-"""How the rows of a query may be split between tasks: known from the query alone, without the types of attributes."""
+"""What the form of a query decides, without the types of attributes: how its rows may be split, and how it is searched.
+
+Rows are split into time slices (`width_us`), or into the windows Γ(WA, WS) of one size at regular distances (000 §2.1,
+§4). D, which is `longest_us`, is the time within which lies whatever decides a match: its events and all that could
+change it. Of that `before_us` lies before its start, so that window n is [n·WA − before, n·WA − before + WS).
+
+A match is reported by the last window that holds all of that. WA ≤ WS − D + δ and WS ≥ D make sure that there is one
+(000, Theorem 2), and then it is the window with n·WA ≤ start < (n + 1)·WA: in time slices of the width WA, the slice
+that owns the start. δ is a microsecond.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.ties import compares_ties
+from tocsin.errors import UnsupportedError, unknown_node
+from tocsin.gaps import Gaps
+from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 
@@ -17,41 +30,24 @@ MOST_WIDTH_US = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What a task must see.
-
-    Attributes
-    ----------
-    query
-        The query.
-    needs_order
-        Whether positions matter: then `Rows.order` is needed.
-    compares_ties
-        Whether tie columns order events of one instant (R41): then `Rows.instants` is needed.
-    counts_every_event
-        Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
-        included (R17).
-    crosses_partitions
-        Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
-    can_slice
-        Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
-    span_us
-        The window for the events that a match binds one by one; those that it gathers may lie outside.
-    back_us, ahead_us
-        How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
-    owns_by_end
-        Whether a slice owns the matches that end in it, not those that start in it.
-    """
+    """What a task must see."""
 
     query: alg.Query
-    needs_order: bool
-    compares_ties: bool
+    needs_order: bool  # whether positions matter: then `Rows.order` is needed
+    compares_ties: bool  # whether tie columns order events of one instant (R41): then `Rows.instants` is needed
+    # Whether events that are candidates of no variable count for positions (contiguity), types outside the pattern
+    # included (R17).
     counts_every_event: bool
+    # Whether positions count over all partitions (`contiguous`, R6): rows may then not be split by partition.
     crosses_partitions: bool
+    # Whether time slices may be searched by themselves: not with an after-match policy, nor without a bounded span.
     can_slice: bool
+    # The window for the events that a match binds one by one; those that it gathers may lie outside.
     span_us: int | None
+    # How far before and after the times it owns a slice must see events, exclusive: ts > lo − back, ts < hi + ahead.
     back_us: int
     ahead_us: int
-    owns_by_end: bool
+    owns_by_end: bool  # whether a slice owns the matches that end in it, not those that start in it
 
 
 def reach_of(query: alg.Query) -> Reach:
@@ -116,3 +112,125 @@ def width_us(reach: Reach, slice_us: int | None = None) -> int | None:
         return None
     wanted = REACHES_PER_SLICE * (reach.back_us + reach.ahead_us) if slice_us is None else slice_us
     return max(min(wanted, MOST_WIDTH_US), farthest, LEAST_WIDTH_US)
+
+
+# Python nests at most 20 loops; a longer sequence is cut into a table and the rest.
+MOST_LOOPS = 12
+
+
+def walks_links(query: alg.Query) -> bool:
+    """Whether the form of a pattern makes its search walk along links, whatever its conditions are.
+
+    Examples
+    --------
+    >>> import tocsin
+    >>> def walks(pattern):
+    ...     return walks_links(tocsin.pattern(f"PATTERN {pattern} WITHIN 1 HOUR SEMANTICS next").query)
+    >>> walks("SEQ(A a, B+ b)"), walks("SEQ(OR(A a, B b)+, C c)")
+    (False, True)
+    """
+    if query.selection is Selection.ANY or query.unordered or is_plain_sequence(query.core):
+        return False
+    return words_of(query) is not None
+
+
+def is_plain_sequence(core: alg.Node) -> bool:
+    """Whether loops can apply a selection policy: in a plain sequence events are bound in the order they happen."""
+    node = core
+    while isinstance(node, alg.Around):
+        node = node.part
+    parts = node.parts if isinstance(node, alg.Sequence) else (node,)
+    events = [part.part if isinstance(part, alg.Repeat) else part for part in parts]
+    is_flat = all(isinstance(event, alg.Event) for event in events)
+    return is_flat and not may_be_empty(parts[0]) and len(parts) <= MOST_LOOPS
+
+
+def words_of(query: alg.Query) -> Machine | None:
+    """The words of a pattern whose matches a walk along links finds; None for others."""
+    if any(alg.gatherings_in(query.core)) or any(isinstance(e, alg.Event) and e.condition for e in query.core.walk()):
+        return None
+    try:
+        core = without(query.core, tuple(alg.absences_in(query.core)))
+        return machine(core, by_element=query.selection is Selection.NEXT)
+    except (UnsupportedError, NotAPathError):
+        return None
+
+
+def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
+    """The pattern without absences and gatherings that are decided afterwards."""
+    match node:
+        case alg.Around():
+            inner = node.rebuilt(lambda part: without(part, around))
+            return inner.part if node in around else inner
+        case alg.Sequence() | alg.All():
+            return node.rebuilt(lambda part: without(part, around))
+        case alg.Event() | alg.Any() | alg.Repeat():
+            for absence in around:
+                if absence in alg.around_in(node):
+                    raise UnsupportedError(
+                        f"The absence of `{absence.variable}` in an OR branch or an iteration has a condition that "
+                        "kernels cannot compute on numbers.",
+                        gap=Gaps.COMPUTED_ABSENCE,
+                        where=absence.where,
+                    )
+            return node
+        case _:
+            raise unknown_node(node, "The search by loops")
+
+
+def may_be_empty(node: alg.Node) -> bool:
+    """Whether a pattern can match without binding an event (R13)."""
+    match node:
+        case alg.Sequence() | alg.All():
+            return all(map(may_be_empty, node.parts))
+        case alg.Any():
+            return any(map(may_be_empty, node.parts))
+        case alg.Repeat():
+            return node.least == 0 or may_be_empty(node.part)
+        case alg.Around():
+            return may_be_empty(node.part)
+        case _ if not node.children():
+            return False  # an event, or a row of a table
+        case _:
+            raise unknown_node(node, "The search by loops")
+
+
+LEAST_ADVANCE_US = 2  # as narrow as time slices get
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of one size at regular distances; see the module."""
+
+    advance_us: int
+    size_us: int
+    before_us: int = 0
+
+    def holds(self, longest_us: int) -> bool:
+        """Whether everything within `longest_us` lies in a window, wherever it begins.
+
+        Examples
+        --------
+        >>> [Windows(advance, 20).holds(10) for advance in (1, 11, 12)]
+        [True, True, False]
+        """
+        return self.advance_us <= self.size_us - longest_us + 1 and self.size_us >= longest_us
+
+
+def longest_us(reach: Reach) -> int:
+    """D of a query of bounded span: everything that decides a match lies within it."""
+    return before_us(reach) + reach.ahead_us
+
+
+def before_us(reach: Reach) -> int:
+    """How far before the start of a match that reaches: `reach` leaves out the end of what it says."""
+    return max(reach.back_us - 1, 0)
+
+
+def windows_of(reach: Reach) -> Windows | None:
+    """Windows of 2·D every D, so that an event is in two of them; None for a query without a bounded span."""
+    if not reach.can_slice:
+        return None
+    longest = longest_us(reach)
+    advance = max(longest, LEAST_ADVANCE_US)
+    return Windows(advance, advance + longest, before_us(reach))

@@ -12,9 +12,9 @@ from tocsin.algebra import nodes as alg
 from tocsin.expressions.interpret import holds
 from tocsin.expressions.of_rules import alone
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source, is_flagged
+from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source, is_flagged, sums_before
 from tocsin.kernels.policies.flat import groups_of
-from tocsin.kernels.search.absences import Closed
+from tocsin.kernels.search.guards import Closed
 from tocsin.language import expressions as ex
 
 Event = Mapping[str, Any]
@@ -69,7 +69,7 @@ class Residual:
         start, end, events = matches.start, matches.end, dict(matches.events)
         for look in self.gatherings:
             held = [one.get(look.around.variable, []) for one in bound]
-            offsets = np.concatenate(([0], np.cumsum([len(rows) for rows in held]))).astype(np.int64)
+            offsets = sums_before(np.array([len(rows) for rows in held], np.int64))
             rows = np.array([row for some in held for row in some], np.int64)
             events[look.around.variable] = Bag(offsets, rows)
             some = np.flatnonzero(np.diff(offsets))

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels import compile, limits
+from tocsin.kernels import compile
 from tocsin.kernels.layout import Lists, bounds
-from tocsin.kernels.matches import picked
-from tocsin.kernels.model import Bag, Integers, Mask, Matches
-from tocsin.kernels.search.frame import Setting
+from tocsin.kernels.matches import COPIES, check_memory, picked, too_many_matches, too_many_steps
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, sums_before
+from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.function import DOUBLES, Function, function, value_name
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
 from tocsin.kernels.search.program import Program, Table
@@ -52,15 +52,10 @@ class Runner:
     memory: int = MOST_MEMORY
 
     def matches(self, lists: Lists, judge: Callable[[Matches], None] | None = None) -> Iterator[Matches]:
-        """What the loops find in all groups; events are given as rows.
+        """The matches that the loops find in all groups; events are given as rows.
 
-        Parameters
-        ----------
-        lists
-            The candidates.
-        judge
-            What raises an error for matches that are too many, where the loops cannot count them: it is given those of
-            a start that was not searched to its end. None: each that the loops find from a start counts.
+        Where the loops cannot count matches, `judge` raises an error for too many: it is given those of a start that
+        was not searched to its end. None: each that the loops find from a start counts.
         """
         arrays = dict(lists.arrays)
         for number, table in enumerate(self.program.tables):
@@ -96,7 +91,7 @@ class Runner:
         most = (limit, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
         few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
         allowed = few if call.rents else most
-        much = min(ROOM, max(self.memory // (limits.COPIES * 8 * len(made.outputs)), LEAST_ROOM))
+        much = min(ROOM, max(self.memory // (COPIES * 8 * len(made.outputs)), LEAST_ROOM))
         room = np.full(len(needs), min(LITTLE_ROOM, much) if call.is_plain else much)
         depth = DEPTH
         group, begin, status = 0, 0, -1
@@ -110,9 +105,9 @@ class Runner:
             if unfinished is not None and (is_over or (status == FULL and not count)):
                 unfinished(_written(outputs))
             if is_over and status == TOO_MANY:
-                raise limits.too_many_matches(most[0], self.iterated, self.setting.policy)
+                raise too_many_matches(most[0], self.iterated, self.setting.policy)
             if is_over:
-                raise limits.too_many_steps(most[1], self.iterated)
+                raise too_many_steps(most[1], self.iterated)
             if call.buys(is_long=status in (TOO_MANY, TOO_LONG)):
                 allowed, room = most, np.maximum(room, much)
             depth *= 2 if status == DEEP else 1
@@ -126,7 +121,7 @@ class Runner:
         rooms = dict.fromkeys(made.outputs, int(room[0]))
         for place, name in enumerate(made.bags, 1):
             rooms |= {f"out_{name}": int(room[place]), f"out_floor_{name}": int(room[place])}
-        limits.check_memory(8 * sum(rooms[name] for name in made.outputs), self.memory, self.iterated)
+        check_memory(8 * sum(rooms[name] for name in made.outputs), self.memory, self.iterated)
         return {
             name: np.empty(rooms[name], np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
         }
@@ -149,7 +144,7 @@ class Runner:
                 if found.count:
                     parts.append(_trimmed(found, made))
                     size += sum(array.nbytes for array in parts[-1].arrays.values())
-                    limits.check_memory(size, self.memory, self.iterated)
+                    check_memory(size, self.memory, self.iterated)
         counts = [found.count for found in parts]
         ends = [0, *accumulate(counts)]
         holders: dict[str, list[int]] = {}
@@ -260,7 +255,7 @@ def _bag(found: Found, short: str, output: str) -> tuple[Integers, Integers]:
     if f"out_{short}_to" not in found.arrays:  # one event in this branch, several in another
         values = found.arrays[output][: found.count]
         is_bound = found.arrays[f"out_{short}"][: found.count] >= 0
-        return np.concatenate(([0], np.cumsum(is_bound))).astype(np.int64), values[is_bound]
+        return sums_before(is_bound), values[is_bound]
     ends = found.arrays[f"out_{short}_to"][: found.count]
     offsets = np.concatenate((np.zeros(1, np.int64), ends))
     return offsets, found.arrays[output][: offsets[-1]]
@@ -271,7 +266,7 @@ def _joined(
 ) -> tuple[Integers, Integers, Integers]:
     """Bags of several calls as one, in a new order: its offsets, where its elements were, and all elements."""
     sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for offsets, _ in bags)])
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))).astype(np.int64, copy=False)
+    offsets = sums_before(sizes)
     elements = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in bags)]).astype(np.int64, copy=False)
     new_offsets, where = picked(offsets, order)
     return new_offsets, where, elements

@@ -25,29 +25,15 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Reach, ABC):
-    """A compiled query. It can be pickled; generated code is compiled where it runs.
+    """A compiled query. It can be pickled; generated code is compiled where it runs."""
 
-    Attributes
-    ----------
-    sources
-        The candidates that flags of rows stand for: a bit each.
-    carried
-        The columns its rows bring, beside time, flags and partition.
-    types
-        The event types of the pattern, sorted; `Rows.kinds` counts in it.
-    wants
-        By event type, the attributes that `Rows.event` must return.
-    walks
-        Whether matches are found link by link, because a policy leaves at most one event to each next element.
-    """
-
-    sources: tuple[Source, ...]
-    carried: tuple[Carried, ...]
-    types: tuple[str, ...]
-    wants: Mapping[str, tuple[str, ...]]
+    sources: tuple[Source, ...]  # the candidates that flags of rows stand for: a bit each
+    carried: tuple[Carried, ...]  # the columns its rows bring, beside time, flags and partition
+    types: tuple[str, ...]  # the event types of the pattern, sorted; `Rows.kinds` counts in it
+    wants: Mapping[str, tuple[str, ...]]  # by event type, the attributes that `Rows.event` must return
+    # Whether matches are found link by link, because a policy leaves at most one event to each next element.
     walks: bool = False
 
-    @abstractmethod
     def find(
         self,
         rows: Rows,
@@ -58,24 +44,14 @@ class Search(Reach, ABC):
     ) -> Iterator[Matches]:
         """Find the matches of a task's rows, some at a time; none twice.
 
-        Parameters
-        ----------
-        rows
-            The rows.
-        most
-            How many matches one start may have.
-        memory
-            How many bytes may be held for matches.
-        jit
-            Whether to compile; None: when there are many rows.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When one start has more matches than `most`.
-        TooMuchMemoryError
-            When what must be held at once takes more than `memory`.
+        Raises an error when one start has more than `most` matches, or when those that must be held at once take more
+        than `memory` bytes. `jit` is whether to compile; None: when there are many rows.
         """
+        return self.found(rows, most, memory, jit)
+
+    @abstractmethod
+    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+        """Find the matches as `find` describes."""
 
     # --- rows -------------------------------------------------------------------------------------
 

@@ -16,8 +16,7 @@ from tocsin.kernels.kernel import Kernel
 from tocsin.kernels.layout import Lists, lists
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.run import Arrays, Runner
-from tocsin.kernels.search.begun import beginning, begun_program
-from tocsin.kernels.search.program import Program, program
+from tocsin.kernels.search.program import Program, beginning, begun_program, program
 from tocsin.language import expressions as ex
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.optimizer.shared_prefixes import Prefix, first_variables, longest, prefixes
@@ -74,18 +73,10 @@ def _named(source: Source, bit: int) -> Source:
 
 @dataclass(frozen=True)
 class SharedLoops:
-    """Kernels with one numbering of flags, the same partition and the same slices.
+    """Kernels with one numbering of flags, the same partition and the same slices."""
 
-    Attributes
-    ----------
-    kernels
-        The kernels, as `common` gives them.
-    sources
-        The candidates of all, as `common` gives them.
-    """
-
-    kernels: tuple[Kernel, ...]
-    sources: tuple[Source, ...]
+    kernels: tuple[Kernel, ...]  # the kernels, as `common` gives them
+    sources: tuple[Source, ...]  # the candidates of all, as `common` gives them
 
     @cached_property
     def prefixes(self) -> list[Prefix]:
@@ -100,19 +91,9 @@ class SharedLoops:
         memory: int = MOST_MEMORY,
         jit: bool | None = None,
     ) -> Iterator[tuple[int, Matches]]:
-        """The matches of every kernel with its number, one kernel after the other.
+        """The matches of every kernel with its number, one kernel after the other; limits are those of `Kernel.find`.
 
-        Parameters
-        ----------
-        rows
-            For each kernel the rows as it sees them: they differ in columns and in what `event` knows, not in order.
-        most, memory, jit
-            As for `Kernel.find`.
-
-        Raises
-        ------
-        TooManyMatchesError
-            When one start has more matches than `most`.
+        Each kernel has rows of its own: they differ in columns and in `event`, not in order.
         """
         views = _Views(self, rows)
         tables: list[Arrays | None] = []

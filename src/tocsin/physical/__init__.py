@@ -1,6 +1,5 @@
-"""From a query of the algebra to Spark: which patterns run, how they are joined, what the result looks like.
+"""Plans on Spark, locally and on streams: inputs come in, one DataFrame or table of matches comes out.
 
-Nothing here runs a job: DataFrames come in, one DataFrame comes out. `claims` and `plan` decide without Spark and can
-be read without it; the other modules build Columns and DataFrames on public APIs only, so that they run over Spark
+Only `analyze` runs a job. Modules of Spark build Columns and DataFrames on public APIs, so that they run over Spark
 Connect too.
 """

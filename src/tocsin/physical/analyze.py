@@ -32,7 +32,7 @@ from tocsin.optimizer.query_parts import is_plain, own_conditions
 from tocsin.optimizer.statistics import KeyStatistics, Layout, Statistics, TypeStatistics
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs, Stream
-from tocsin.physical.joins.times import micros
+from tocsin.physical.joins.times import greatest, least, micros
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select
@@ -51,21 +51,8 @@ Path = tuple[str, ...]
 def analyze(query: alg.Query, inputs: Inputs, *, sample: float = SAMPLE) -> Statistics:
     """Measure the inputs of a query. This runs one Spark job that reads them once.
 
-    Parameters
-    ----------
-    query
-        The query.
-    inputs
-        Its inputs.
-    sample
-        The share of the rows by which the heaviest key is found.
-
-    Raises
-    ------
-    InvalidOptionError
-        When `sample` is not a share.
-    InvalidInputError
-        When an input is a stream.
+    `sample` is the share of the rows by which the heaviest key is found. Raises `InvalidOptionError` when it is no
+    share, `InvalidInputError` when an input is a stream.
     """
     if not 0 <= sample <= 1:
         raise errors.InvalidOptionError(f"`sample` is {sample!r}.", hint="give a share of the rows, from 0 to 1.")
@@ -79,7 +66,7 @@ def analyze(query: alg.Query, inputs: Inputs, *, sample: float = SAMPLE) -> Stat
 
 
 class _Survey:
-    """What is asked of the inputs, and what the answer means."""
+    """The measurements of the inputs, as one row, and their meaning."""
 
     def __init__(self, query: alg.Query, inputs: Inputs, sample: float) -> None:
         self.query = query
@@ -110,17 +97,13 @@ class _Survey:
 
     def _value_paths(self) -> dict[str, dict[str, tuple[Path, ...]]]:
         found: dict[str, dict[str, tuple[Path, ...]]] = {}
-        for conjunct in self.query.conjuncts:
-            for variable, path in equated(conjunct) or ():
-                for kind in self.variables.get(variable, ()):
-                    if kind is not None:
-                        found.setdefault(".".join(path), {})[kind] = (path,)
+        for variable, path in (each for conjunct in self.query.conjuncts for each in equated(conjunct) or ()):
+            for kind in filter(None, self.variables.get(variable, ())):
+                found.setdefault(".".join(path), {})[kind] = (path,)
         return found
 
-    # --- the question -----------------------------------------------------------------------------
-
     def frame(self) -> DataFrame:
-        """One row with all answers."""
+        """One row with all measurements."""
         frames: dict[int, list[Stream]] = {}
         for stream in self.streams.values():
             frames.setdefault(id(stream.frame), []).append(stream)
@@ -128,7 +111,7 @@ class _Survey:
         return self._together(self._per_part(reduce(lambda one, other: one.unionByName(other), marked)))
 
     def _marked(self, number: int, streams: list[Stream]) -> DataFrame:
-        """The rows of one DataFrame, reduced to what is asked of them."""
+        """The rows of one DataFrame, reduced to what is measured."""
         names = streams[0].schema.names
         frame = streams[0].frame.toDF(*(_column(place) for place in range(len(names))))
         here = {stream.type: _Events(stream) for stream in streams}
@@ -164,8 +147,8 @@ class _Survey:
             rows,
             [F.col(INPUT), F.col(PART)],
             F.count(F.lit(1)).alias("rows"),
-            F.min(_least(times)).alias("first"),
-            F.max(_greatest(times)).alias("last"),
+            F.min(least(times)).alias("first"),
+            F.max(greatest(times)).alias("last"),
             *(
                 measure(F.col(f"{TIME}{place}")).alias(f"{name}{place}")
                 for place in range(len(self.types))
@@ -198,10 +181,8 @@ class _Survey:
             F.collect_list(F.struct(*(F.col(name).alias(alias) for name, alias in PART_FIELDS.items()))).alias("parts"),
         )
 
-    # --- the answer -------------------------------------------------------------------------------
-
     def statistics(self, found: Mapping[str, Any]) -> Statistics:
-        """The row of answers as statistics."""
+        """The row of measurements as statistics."""
         types = {
             name: TypeStatistics(found[f"count{place}"] or 0, found[f"first{place}"], found[f"last{place}"])
             for place, name in enumerate(self.types)
@@ -225,9 +206,8 @@ class _Survey:
 
     def _key_statistics(self, found: Mapping[str, Any]) -> KeyStatistics:
         sampled = found["sampled"] or []
-        heaviest = None
-        if len(sampled) >= FEWEST_SAMPLED:
-            heaviest = Counter(sampled).most_common(1)[0][1] / len(sampled)
+        is_enough = len(sampled) >= FEWEST_SAMPLED
+        heaviest = Counter(sampled).most_common(1)[0][1] / len(sampled) if is_enough else None
         return KeyStatistics(max(found["distinct0"] or 0, 1), heaviest)
 
 
@@ -269,14 +249,6 @@ def _column(place: int) -> str:
 def _either(columns: Iterable[Column]) -> Column:
     """The value of whichever type a row has."""
     return F.coalesce(*columns, null(T.LongType()))
-
-
-def _least(columns: list[Column]) -> Column:
-    return columns[0] if len(columns) == 1 else F.least(*columns)
-
-
-def _greatest(columns: list[Column]) -> Column:
-    return columns[0] if len(columns) == 1 else F.greatest(*columns)
 
 
 def _layout(parts: list[dict[str, Any]]) -> Layout:

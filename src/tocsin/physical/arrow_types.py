@@ -29,13 +29,7 @@ ARROW: Mapping[Kind, pa.DataType] = {
 
 
 def types_in(schema: pa.Schema) -> dict[str, DataType]:
-    """The types of the columns of a schema.
-
-    Examples
-    --------
-    >>> types_in(pa.schema({"ts": pa.timestamp("us"), "x": pa.int32()}))["x"].kind.value
-    'an integer'
-    """
+    """The types of the columns of a schema."""
     return {field.name: type_of(field.type) for field in schema}
 
 
@@ -73,17 +67,13 @@ def _type_of(dtype: pa.DataType) -> DataType:
         (is_a.is_large_binary, types.BINARY),
         (is_a.is_null, types.NULL),
     ]
-    for test, found in simple:
-        if test(dtype):
-            return found
-    return DataType(Kind.OTHER, text=str(dtype), width_bytes=64)
+    other = DataType(Kind.OTHER, text=str(dtype), width_bytes=64)
+    return next((found for test, found in simple if test(dtype)), other)
 
 
 def to_arrow(dtype: DataType, zone: str = "UTC") -> pa.DataType:
     """The type of a column: Arrow's own where it gave the type, otherwise the one that holds all values of it.
 
-    Examples
-    --------
     >>> to_arrow(types.decimal_of(12, 3)), to_arrow(types.array_of(types.INTEGER))
     (Decimal128Type(decimal128(12, 3)), ListType(list<item: int64>))
     """

@@ -1,7 +1,8 @@
-"""What the variables of a match hold, as Columns: one event, or a bag of events, and aggregates over a bag.
+"""The events of variables of a match as Columns: one event, or a bag of events, and aggregates over a bag.
 
-A bag is an array of structs in order of position. It is never exploded: aggregates within one match are higher-order
-functions on the array. A sum of integers beyond 64 bits fails the job (D24).
+A bag is an array of structs in order of position, or `Copies`: as many columns as it has events. An array is never
+exploded: aggregates within one match are higher-order functions on it. A sum of integers beyond 64 bits fails the job
+(D24).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.language import expressions as ex
+from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.values import Kind, Value, null
@@ -25,20 +27,11 @@ UNKNOWN_SCALE = 18  # of decimals that are computed and not a column
 
 @dataclass(frozen=True)
 class Binding:
-    """The event of one variable.
-
-    Attributes
-    ----------
-    columns
-        Its columns and their types by attribute name.
-    is_bound
-        False when no match of the frame has such an event.
-    exists
-        Where some matches have it and others do not: whether one has. The columns are NULL where it is FALSE.
-    """
+    """The event of one variable."""
 
     columns: Mapping[str, tuple[Column, T.DataType]]
-    is_bound: bool = True
+    is_bound: bool = True  # False when no match of the frame has such an event
+    # Where some matches have it and others do not: whether one has. The columns are NULL where it is FALSE.
     exists: Column | None = None
 
     def attribute(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
@@ -136,7 +129,7 @@ class Bag:
         )
 
     def values(self, compute: Callable[[Binding], Value]) -> Values:
-        """What `compute` gives for each event, in their order."""
+        """The values of `compute` for each event, in their order."""
         kinds: list[Value] = []
 
         def column(event: Column) -> Column:
@@ -269,3 +262,56 @@ def _double_sum(known: Column) -> Column:
 
     start = F.struct(F.lit(0.0).alias("sum"), F.lit(0.0).alias("lost"))
     return F.aggregate(known, start, add, finish)
+
+
+@dataclass(frozen=True)
+class Copies(Bag):
+    """A bag whose events are columns of one row; it is an array only where a user asks for it."""
+
+    copies: tuple[Binding, ...] = ()
+
+    @property
+    def size(self) -> Column:
+        """How many events there are."""
+        return F.bigint(len(self.copies))
+
+    @cached_property
+    def event(self) -> Column:
+        """All its events, NULL when there is none."""
+        return self.held
+
+    def chosen(self, index: ex.Index) -> Binding:
+        """The event an index means; an unbound one when there is none (R15)."""
+        match index:
+            case ex.Fixed():
+                place = index.number
+            case ex.Edge.FIRST:
+                place = 1
+            case ex.Edge.LAST:
+                place = len(self.copies)
+            case _:
+                raise errors.InternalError("A running index has no event outside a condition of WHERE.")
+        if 1 <= place <= len(self.copies):
+            return self.copies[place - 1]
+        return Binding({name: (F.lit(None), dtype) for name, (_, dtype) in self.fields.items()}, is_bound=False)
+
+    def attributes(self, path: tuple[str, ...]) -> Column:
+        """The values of an attribute as an array."""
+        if not self.copies:
+            return null(T.ArrayType(self.type_of(path)))
+        return F.array(*(copy.attribute(path)[0] for copy in self.copies))
+
+    def values(self, compute: Callable[[Binding], Value]) -> Values:
+        """The values of `compute` for each event, in their order."""
+        if not self.copies:
+            return super().values(compute)
+        found = [compute(copy) for copy in self.copies]
+        return Values(F.array(*(value.column for value in found)), found[0].kind, found[0].in_micros)
+
+
+def copies_of(shape: Shape, copies: tuple[Binding, ...]) -> Copies:
+    """The bag of these events, all of one shape."""
+    fields = {name: (name, dtype) for name, dtype in shape.items()}
+    nothing = null(T.ArrayType(T.StructType([T.StructField(name, dtype) for name, dtype in shape.items()])))
+    held = F.array(*(copy.event for copy in copies)) if copies else nothing
+    return Copies(held, fields, copies)

@@ -29,14 +29,9 @@ __all__ = ["Bag", "Binding", "Compiler", "arithmetic", "compare", "like_pattern"
 
 
 class Compiler:
-    """Compiles expressions over what the variables of a match hold.
+    """Compiles expressions over the events of the variables of a match.
 
-    Parameters
-    ----------
-    bindings
-        The event, or the bag of events, of every variable.
-    known
-        Expressions whose values are columns already: group keys and aggregates over all matches.
+    `known` are expressions whose values are columns already: group keys and aggregates over all matches.
     """
 
     def __init__(
@@ -295,8 +290,6 @@ def mean(values: Sequence[Value]) -> Value:
 def like_pattern(pattern: str) -> str:
     r"""A LIKE pattern as Spark takes it, which refuses a backslash before an ordinary character.
 
-    Examples
-    --------
     >>> print(like_pattern(r"50\% o\ff"))
     50\% off
     """

@@ -59,15 +59,7 @@ def refused_compact(
 
 
 def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:
-    """The matches of a compact row, one by one.
-
-    Parameters
-    ----------
-    query
-        The query that made it.
-    row
-        The row: a mapping, or Spark's `Row`.
-    """
+    """The matches of a compact row of this query, a mapping or Spark's `Row`, one by one."""
     if not isinstance(row, Mapping) and not hasattr(row, "asDict"):
         raise errors.InvalidInputError(
             f"This is no compact row but a {type(row).__name__}.", hint='give a row of `match(…, form="compact")`.'
@@ -133,7 +125,7 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
 
 
 def named(found: Iterable[pa.RecordBatch], schemas: Mapping[str, pa.Schema], time: pa.DataType) -> pa.Table:
-    """What `Compacting` gives, under the names that users know."""
+    """Batches of `Compacting` under the names that users know."""
     types = list(schemas)
     columns: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
     for batch in found:

@@ -1,7 +1,7 @@
-"""What is a DataFrame, on every kind of Spark session: the only place that asks.
+"""DataFrames on every kind of Spark session: the only place that asks what is one.
 
 A classic session and a Spark Connect session have different classes, and platforms bring their own; `isinstance` would
-refuse some of them. So a DataFrame is what has a DataFrame's schema and methods. Reading a schema is a call to the
+refuse some of them. So a DataFrame is a value with a DataFrame's schema and methods. Reading a schema is a call to the
 server on Connect, so callers read it once and keep it.
 """
 
@@ -25,13 +25,7 @@ MARKS = ("schema", "select", "toDF", "unionByName", "isStreaming")
 
 
 def is_dataframe(value: Any) -> TypeGuard[DataFrame]:
-    """Whether a value is a Spark DataFrame of any session, without touching the session.
-
-    Examples
-    --------
-    >>> is_dataframe({"A": 1}), is_dataframe("events")
-    (False, False)
-    """
+    """Whether a value is a Spark DataFrame of any session, without touching the session."""
     # Of the class, not of the value: asking a DataFrame for an attribute may ask the server.
     return all(hasattr(type(value), mark) for mark in MARKS)
 
@@ -50,7 +44,7 @@ def has_streams(inputs: Any) -> bool:
 def has_python_state(frame: DataFrame) -> bool:
     """Whether the plan of a streaming DataFrame has an operator with a state in Python: Spark runs one in a query.
 
-    Only the printed plan tells, for library code leaves the JVM alone and Spark Connect has none.
+    Only the printed plan shows it, for library code leaves the JVM alone and Spark Connect has none.
     """
     shown = _Shown(sys.stdout)
     with contextlib.redirect_stdout(shown):
@@ -62,7 +56,7 @@ def has_python_state(frame: DataFrame) -> bool:
 
 
 class _Shown:
-    """What this thread prints; what others print goes on."""
+    """The text that this thread prints; that of others passes."""
 
     def __init__(self, stdout: Any) -> None:
         self.stdout, self.own, self.text = stdout, threading.get_ident(), ""

@@ -42,27 +42,15 @@ OF_FUNCTIONS = 'declare the type of the function\'s result: `tocsin.function(…
 
 @dataclass(frozen=True)
 class Split:
-    """A query whose values are native, and the values of the original over its columns.
-
-    Attributes
-    ----------
-    query
-        The query with native values.
-    values
-        By name: the expression that Python computes over the native columns, or None for a native column itself.
-    texts
-        The values as written, for messages.
-    collected
-        The native columns that hold the values of a bag; each is a variable of the expressions.
-    having
-        The condition of HAVING that Python decides, or None.
-    """
+    """A query whose values are native, and the values of the original over its columns."""
 
     query: alg.Query
+    # By name: the expression that Python computes over the native columns, or None for a native column itself.
     values: tuple[tuple[str, ex.Expression | None], ...]
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # the values as written, for messages
+    # Native columns that hold the values of a bag; each is a variable of the expressions.
     collected: tuple[str, ...] = ()
-    having: ex.Expression | None = None
+    having: ex.Expression | None = None  # the condition that Python decides, or None
 
     @property
     def is_native(self) -> bool:
@@ -73,8 +61,6 @@ class Split:
 def split(query: alg.Query) -> Split:
     """Take the values of a query apart: the largest parts that Spark computes become columns.
 
-    Examples
-    --------
     >>> from tocsin.language.user_defined import function
     >>> x = ex.Arithmetic("+", ex.Attribute("a", ("x",)), ex.Literal(1))
     >>> called = rx.Apply("f", function(abs, gives="bigint", pure=True), (x, ex.Literal(2)))
@@ -133,16 +119,8 @@ def computed(
 ) -> DataFrame:
     """The values of the original query, from the DataFrame of the native ones. Nothing runs.
 
-    Parameters
-    ----------
-    frame
-        The native values.
-    made
-        What is left for Python.
-    before, after
-        Columns that stay as they are, on both sides of the values.
-    always
-        Columns whose rows HAVING keeps where one is not NULL: other outputs of a stream.
+    `before` and `after` are columns that stay as they are, on both sides of the values. HAVING keeps rows where one of
+    `always` is not NULL: other outputs of a stream.
     """
     schema = schema_of(frame)
 

@@ -1,7 +1,7 @@
 """Events sent by keys that variables have under different names: one row for each key that an event has.
 
-A transfer is looked for as incoming money by its destination, and as outgoing money by its originator. Its rows say
-what they are there for; where both keys are equal, one row is there for both, so that no event meets itself as another.
+A transfer is looked for as incoming money by its destination, and as outgoing money by its originator. Each row has the
+roles it is there for; where both keys are equal, one row has both, so that no event meets itself as another.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import types as T
 
@@ -28,7 +30,7 @@ Names = tuple[str, ...]
 
 
 def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inputs]:
-    """The query and its inputs, split by the keys that its conditions tell; as they are where they tell none."""
+    """The query and its inputs, split by the keys that its conditions imply; as they are where there are none."""
     chosen = crossed_keys(bound.query, bound.schemas)
     if chosen is None or inputs.others:
         return bound, inputs
@@ -43,7 +45,7 @@ def by_crossed_keys(bound: BoundQuery, inputs: Inputs) -> tuple[BoundQuery, Inpu
 
 
 def named_keys(query: alg.Query, schemas: Mapping[str, Schema], plan: str) -> str:
-    """A plan in words, with our keys in those of the query: `a.q = b.p`; what rows are for goes without saying."""
+    """A plan in words, with our keys in those of the query: `a.q = b.p`; roles are left out."""
     chosen = crossed_keys(query, schemas) or {}
     for place in range(len(next(iter(chosen.values()), ()))):
         plan = plan.replace(_key(place), " = ".join(f"{name}.{names[place]}" for name, names in chosen.items()))
@@ -65,7 +67,7 @@ def _used(query: alg.Query, chosen: Attributes, kind: str) -> set[Names]:
 
 
 def _split(query: alg.Query, chosen: Attributes, roles: Mapping[Names, int]) -> alg.Query:
-    """The query in parts of the stream, each variable with the events that are there for it."""
+    """The query in parts of the stream, each variable with the events of its role."""
     plays = {name: ex.Attribute(name, (_role(roles[names]),)) for name, names in chosen.items()}
 
     def narrowed(node: alg.Node) -> alg.Node:
@@ -91,7 +93,7 @@ def _split(query: alg.Query, chosen: Attributes, roles: Mapping[Names, int]) -> 
 
 
 def _sent(stream: Stream, used: Sequence[Names], roles: Mapping[Names, int]) -> Stream:
-    """The events of a type, a row for each key, with what the row is there for."""
+    """The events of a type, a row for each key, with its roles."""
     frame = stream.frame
     if stream.type_column is not None:
         frame = where(frame, F.col(stream.type_column) == F.lit(stream.type))
@@ -105,26 +107,18 @@ def _sent(stream: Stream, used: Sequence[Names], roles: Mapping[Names, int]) -> 
                 for other, number in roles.items()
             ),
         )
-        before = [_equal(values[names], values[other]) for other in used[:place]]
-        for same in before:
-            row = F.when(~same, row)
+        for other in used[:place]:
+            row = F.when(~_equal(values[names], values[other]), row)
         rows.append(row)
     fields = [
         *(T.StructField(_key(number), stream.schema[name].dataType) for number, name in enumerate(used[0])),
         *(T.StructField(_role(number), T.BooleanType()) for number in roles.values()),
     ]
     sent = F.inline(F.array_compact(F.array(*rows)))
-    return replace(
-        stream,
-        frame=with_columns(frame, sent),
-        schema=T.StructType([*stream.schema.fields, *fields]),
-        type_column=None,
-    )
+    schema = T.StructType([*stream.schema.fields, *fields])
+    return replace(stream, frame=with_columns(frame, sent), schema=schema, type_column=None)
 
 
 def _equal(ones: Sequence[Column], others: Sequence[Column]) -> Column:
     """Whether two keys are the same; NULL is a key like any other."""
-    found = F.lit(True)
-    for one, other in zip(ones, others, strict=True):
-        found = found & one.eqNullSafe(other)
-    return found
+    return reduce(and_, (one.eqNullSafe(other) for one, other in zip(ones, others, strict=True)), F.lit(True))

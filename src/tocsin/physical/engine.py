@@ -17,8 +17,8 @@ from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.schema import BoundQuery, unit_of
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.reach import windows_of
 from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.kernels.windows import windows_of
 from tocsin.optimizer.choose import Choice
 from tocsin.optimizer.routes import is_connected
 from tocsin.options import Options
@@ -32,10 +32,10 @@ from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.spark_types import types_in
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
-from tocsin.physical.streaming.describe import describe as describe_stream
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.heartbeats import heartbeats_of
 from tocsin.plan.constructs import counts_other_types
+from tocsin.plan.describe import describe_stream
 from tocsin.plan.due import due_of
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import prepare as prepared_rule

@@ -85,7 +85,7 @@ def names_of_any(type: Column, columns: Iterable[str], *, id: str | None = None)
 
 
 def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Column]:
-    """The columns `__tocsin_digest1` and `__tocsin_digest2` of an event: all that a match must know of it.
+    """The columns `__tocsin_digest1` and `__tocsin_digest2` of an event, from which its matches are hashed.
 
     `names` is a literal, or where one frame holds events of several types what is chosen by type: all else of them is
     the same.

@@ -1,6 +1,6 @@
 """The DataFrames a query reads, checked: one per event type, with the kind of its time column.
 
-`{type: DataFrame}`, or one DataFrame with a type column. Nothing is read; schemas are asked for once per DataFrame.
+`{type: DataFrame}`, or one DataFrame with a type column. Nothing is read; schemas are read once per DataFrame.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, schema_of
 from tocsin.physical.spark_types import require_distinct_names
 from tocsin.physical.values import Kind, kind_of
-from tocsin.physical.wording import missing, unordered, untimed
+from tocsin.physical.wording import missing, reserved, unordered, untimed
 
 TIME_HINTS: dict[Kind, str] = {
     Kind.STRING: "convert it first: `df.withColumn({name!r}, F.to_timestamp({name!r}))`.",
@@ -42,30 +42,15 @@ class Stream:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The events of every type a query names.
-
-    Attributes
-    ----------
-    streams
-        By event type.
-    time_kind
-        INSTANT, LOCAL or INTEGER, the same for all.
-    is_streaming
-        Whether any of them is a stream.
-    id
-        The column that identifies an event, when the user has one.
-    ties
-        The columns that order events of one instant.
-    others
-        Inputs that the pattern does not name, by event type, when they were asked for: their events count for
-        positions (R17). In one DataFrame with a type column they are in the same frame, and not here.
-    """
+    """The events of every type a query names."""
 
     streams: Mapping[str, Stream]
-    time_kind: Kind
+    time_kind: Kind  # INSTANT, LOCAL or INTEGER, the same for all
     is_streaming: bool
-    id: str | None = None
-    ties: tuple[str, ...] = ()
+    id: str | None = None  # the column that identifies an event, when the user has one
+    ties: tuple[str, ...] = ()  # the columns that order events of one instant
+    # Inputs that the pattern does not name, by event type, when they were asked for: their events count for positions
+    # (R17). In one DataFrame with a type column they are in the same frame, and not here.
     others: Mapping[str, Stream] = field(default_factory=dict)
 
 
@@ -81,10 +66,7 @@ def resolve(
 ) -> Inputs:
     """Check the inputs of a query and find the events of its types; with `others`, those of all other inputs too.
 
-    Raises
-    ------
-    PlanError, QueryBindingError
-        The one thing that is wrong, or all of them together.
+    Raises a `PlanError` or `QueryBindingError`: the one thing that is wrong, or all of them together.
     """
     ties = (tie,) if isinstance(tie, str) else tuple(tie or ())
     named = tuple(types)
@@ -182,14 +164,11 @@ def stream_of(
     others: tuple[str, ...] = (),
     option: str = "tie= and id=",
 ) -> Stream:
-    """The events of one type, checked; `others` are columns that must be there too, and `option` what names them."""
+    """The events of one type, checked; `others` are columns that must be there too, and `option` names them."""
     owner = f"the input of `{name}`"
-    reserved = [column for column in schema.names if column.startswith(RESERVED_PREFIX)]
-    if reserved:
-        raise errors.ReservedNameError(
-            f"The column `{reserved[0]}` of {owner} has a name that Tocsin keeps for its own columns.",
-            hint=f"rename it: names that start with `{RESERVED_PREFIX}` are reserved.",
-        )
+    ours = next((column for column in schema.names if column.startswith(RESERVED_PREFIX)), None)
+    if ours is not None:
+        raise reserved(ours, owner)
     require_distinct_names(schema, owner, ignores_case=lambda: ignores_case(frame))
     _require(time, schema, owner, "time=", "time column")
     for column in others:
@@ -206,13 +185,7 @@ def stream_of(
 
 
 def require_order(option: str, names: Iterable[str], schema: T.StructType) -> None:
-    """Refuse columns that shall order events, and cannot.
-
-    Raises
-    ------
-    InvalidOptionError
-        When a column holds lists, maps or structs.
-    """
+    """Refuse columns that shall order events, and hold lists, maps or structs (`InvalidOptionError`)."""
     for name in names:
         if isinstance(schema[name].dataType, NESTED):
             raise unordered(option, name, schema[name].dataType.simpleString())
@@ -224,7 +197,7 @@ def _require(column: str, schema: T.StructType, owner: str, option: str, what: s
 
 
 def common_kind(streams: Mapping[str, Stream]) -> Kind:
-    """How all of them tell time."""
+    """The one kind of all time columns."""
     first, *others = streams.values()
     for other in others:
         if other.time_kind is not first.time_kind:

@@ -84,7 +84,7 @@ EXTRACTED = {
 
 
 def calendar(field: str, micros: Column, zone: str | None) -> Column:
-    """A field of the calendar, of the clock on the wall in a zone."""
+    """A field of the calendar, by the wall clock in a zone."""
     # That clock as if it stood in UTC. The fields of a TIMESTAMP are those of the session's zone, so it is made local.
     shown = micros if zone is None else micros_of_instant(F.from_utc_timestamp(instant_of_micros(micros), zone))
     local = local_of_micros(shown)
@@ -94,11 +94,5 @@ def calendar(field: str, micros: Column, zone: str | None) -> Column:
 
 
 def micros_of_literal(value: dt.datetime) -> int:
-    """Microseconds of a literal instant; without a zone it is UTC.
-
-    Examples
-    --------
-    >>> micros_of_literal(dt.datetime(1970, 1, 1, 0, 0, 1))
-    1000000
-    """
+    """Microseconds of a literal instant; without a zone it is UTC."""
     return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).__sub__(EPOCH) // MICROSECOND

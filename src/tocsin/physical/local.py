@@ -20,7 +20,7 @@ from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound, unit_of
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
-from tocsin.kernels.limits import check_memory
+from tocsin.kernels.matches import check_memory
 from tocsin.kernels.shared import common
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend import Trend, trend

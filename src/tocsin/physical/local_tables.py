@@ -1,4 +1,4 @@
-"""The inputs of the local engine as Arrow tables: what no table can hold is refused with its column and row."""
+"""Inputs of the local engine as Arrow tables: values that no table can hold are refused with column and row."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.physical.arrow_types import normal
+from tocsin.physical.wording import missing, reserved
 
 LEAST, MOST = -(2**63), 2**63 - 1
 ONE_TYPE = "give all rows a value of one type in it, or None."
@@ -28,12 +29,9 @@ CONVERSION = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplem
 def table_of(given: Any, owner: str = "the input") -> pa.Table:
     """An input as an Arrow table whose times count microseconds and whose integers have 64 bits.
 
-    Raises
-    ------
-    InvalidInputError
-        When it is no table and no list of rows, or has a value that no column can hold.
-    DuplicateInputColumnError, ReservedNameError
-        When two columns have one name, or one a name that is Tocsin's own.
+    Raises `InvalidInputError` when it is no table and no list of rows, or has a value that no column can hold;
+    `DuplicateInputColumnError` or `ReservedNameError` when two columns have one name, or one a name that is Tocsin's
+    own.
     """
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
@@ -57,12 +55,9 @@ def _require_names(names: Iterable[Any], owner: str) -> None:
         raise errors.DuplicateInputColumnError(
             f"Two columns are called `{twice[0]}` in {owner}.", hint="keep one of them, or rename one."
         )
-    reserved = [name for name in names if str(name).startswith(RESERVED_PREFIX)]
-    if reserved:
-        raise errors.ReservedNameError(
-            f"The column `{reserved[0]}` of {owner} has a name that Tocsin keeps for its own columns.",
-            hint=f"rename it: names that start with `{RESERVED_PREFIX}` are reserved.",
-        )
+    ours = next((name for name in names if str(name).startswith(RESERVED_PREFIX)), None)
+    if ours is not None:
+        raise reserved(ours, owner)
 
 
 def _from_pandas(given: Any, owner: str) -> pa.Table:
@@ -199,7 +194,7 @@ def _is_text(value: str) -> bool:
 
 
 def _normal(table: pa.Table, owner: str) -> pa.Table:
-    """The table with the types that Spark has too; what does not fit into them is refused."""
+    """The table with the types that Spark has too; values that do not fit into them are refused."""
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         place = f"The column `{field.name}` of {owner}"
@@ -277,12 +272,9 @@ def _not_fitting(place: str, dtype: pa.DataType) -> errors.InvalidInputError:
 
 
 def require_type_column(name: str, table: pa.Table) -> None:
-    """Refuse a table for several types that cannot tell them apart."""
+    """Refuse a table for several types without a column of their names."""
     if name not in table.column_names:
-        raise errors.MissingColumnError(
-            f"There is no type column `{name}` in the input.",
-            hint=errors.did_you_mean(name, table.column_names, "its columns") + " Choose one with `type=`.",
-        )
+        raise missing(name, table.column_names, "the input", "type=", "type column")
     dtype = table.schema.field(name).type
     if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_null(dtype)):
         raise errors.InvalidInputError(

@@ -1,8 +1,8 @@
 """Aggregation over all matches, by enumerating them: `RETURN COUNT(*), SUM(b.x) … GROUP BY …` (SEMANTICS §9, R4, R40).
 
-Every match is one row, with what its variables hold. An aggregate over all (match, event) pairs takes a bag's values
-one below the other: the arrays of all aggregates of a match stand side by side and are exploded once, shorter ones
-filled up with NULL, which every aggregate passes over. What a match has once is kept on its first row only.
+Every match is one row, with the events of its variables. An aggregate over all (match, event) pairs takes a bag's
+values one below the other: the arrays of all aggregates of a match stand side by side and are exploded once, shorter
+ones filled up with NULL, which every aggregate passes over. Values that a match has once are on its first row only.
 
 Integers are added exactly, and a sum beyond 64 bits is an error; doubles are added in no particular order.
 """
@@ -37,17 +37,9 @@ LONGEST_INTEGER = "decimal(19,0)"
 def overall(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding | Bag], *, time: Kind) -> DataFrame:
     """The RETURN rows of a query over all its matches: one in all, or one per window and group.
 
-    Parameters
-    ----------
-    query
-        A query with `over_all_matches`.
-    frame
-        Its matches after all policies, one row each; their start in microseconds is `__tocsin_start`.
-    bindings
-        What each variable that the query's outputs mention holds, as columns of `frame`; their positions too, where
-        FIRST and LAST need them (`sliced.positions`).
-    time
-        How the user's columns tell time.
+    `frame` has its matches after all policies, one row each; their start in microseconds is `__tocsin_start`.
+    `bindings` are columns of `frame` for each variable that outputs mention, with positions where FIRST and LAST need
+    them (`sliced.positions`). `time` is the kind of the user's time columns.
     """
     made = split(query)
     found = _Overall(made.query, frame, bindings, time).rows()
@@ -120,7 +112,7 @@ def window_columns(query: alg.Query, time: Kind) -> list[Column]:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a match adds to an aggregate: a value of its own, or an array of those of a bag."""
+    """The share of a match in an aggregate: a value of its own, or an array of those of a bag."""
 
     node: ex.Aggregate
     name: str

@@ -1,6 +1,6 @@
-"""RETURN, HAVING and GROUP BY in one process: what tasks found, as the table that Spark would give.
+"""RETURN, HAVING and GROUP BY in one process: matches that tasks found, as the table that Spark would give.
 
-For `engine="local"`, and for what streams of Spark decide in a worker.
+For `engine="local"`, and for streams of Spark that decide in a worker.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Result:
 
 
 def _said_of_timeouts(query: alg.Query, found: pa.Table) -> dict[str, pa.Array]:
-    """What tells time-outs from matches."""
+    """The columns that tell time-outs from matches."""
     numbers = found.column(names.MISSING).to_pylist()
     late = missing_variables(query)
     return {
@@ -192,7 +192,7 @@ def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expressi
 
 
 def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same values under other names of fields."""
+    """Values under other names of fields."""
     if pa.types.is_list(wanted):
         values = _renamed(array.values, wanted.value_type)
         # Offsets of a NULL list are equal, so that the mask tells all there is to know of it.

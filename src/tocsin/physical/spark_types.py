@@ -60,14 +60,7 @@ ARROW: Mapping[type[T.DataType], pa.DataType] = {
 
 
 def types_in(schema: T.StructType) -> dict[str, DataType]:
-    """The types of the columns of a schema.
-
-    Examples
-    --------
-    >>> schema = T.StructType().add("ts", "timestamp").add("place", T.StructType().add("a:b", "integer"))
-    >>> print(types_in(schema)["place"])
-    struct<a:b:bigint>
-    """
+    """The types of the columns of a schema."""
     return {field.name: type_of(field.dataType) for field in schema.fields}
 
 
@@ -79,8 +72,6 @@ def schemas_of(given: Mapping[str, T.StructType]) -> dict[str, Schema]:
 def shape_of(variable: str, schemas: Iterable[T.StructType]) -> Shape:
     """The attributes of a variable and their types, in the order of its inputs.
 
-    Examples
-    --------
     >>> one = T.StructType().add("x", "integer").add("s", "string")
     >>> shape_of("a", [one, T.StructType().add("x", "long")])
     {'x': LongType(), 's': StringType()}
@@ -106,10 +97,6 @@ def require_distinct_names(
 
     Columns whose names differ only in case are told apart by their place. Fields of a struct are read by name, and
     Spark finds two of them when it ignores case; whether it does is asked only when it matters.
-
-    Examples
-    --------
-    >>> require_distinct_names(T.StructType().add("x", "integer").add("X", "integer"), "the input of `A`")
     """
     problems = []
     for path, struct in _structs(schema):
@@ -158,15 +145,10 @@ def type_of(dtype: T.DataType) -> DataType:
 def to_spark(dtype: DataType) -> T.DataType:
     """The type of a column: Spark's own where it gave the type, otherwise the one that holds all values of it.
 
-    Examples
-    --------
+    Raises `UnsupportedError` when no value of the type can be made.
+
     >>> to_spark(types.decimal_of(12, 3)), to_spark(types.array_of(types.INTEGER))
     (DecimalType(12,3), ArrayType(LongType(), True))
-
-    Raises
-    ------
-    UnsupportedError
-        When no value of the type can be made.
     """
     if isinstance(dtype.native, T.DataType):
         return dtype.native
@@ -203,8 +185,6 @@ def arrow_schema(schema: T.StructType) -> pa.Schema:
 def arrow_type(dtype: T.DataType) -> pa.DataType:
     """The Arrow type of values that a worker returns to Spark.
 
-    Examples
-    --------
     >>> arrow_type(T.ArrayType(T.DecimalType(10, 2)))
     ListType(list<element: decimal128(10, 2)>)
     """

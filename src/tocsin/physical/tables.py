@@ -1,4 +1,4 @@
-"""Reference tables of rules as Columns: a few rows are written out, a DataFrame is joined to the events that ask it.
+"""Reference tables of rules as Columns: a few rows are written out, a DataFrame is joined to the events.
 
 Whether a table has a row is UNKNOWN when an argument is NULL, and when only a NULL of the table hides it: three-valued,
 as `IN` is.
@@ -80,7 +80,7 @@ def _require_alike(node: rx.InTable, asked: Kind, held: Kind) -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """What events ask a DataFrame: whether it has a row of these values. `name` is the column of the answer."""
+    """Whether a DataFrame has a row of these values. `name` is the column of the answer."""
 
     node: rx.InTable
     values: Sequence[Value]

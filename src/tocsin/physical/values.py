@@ -1,6 +1,6 @@
-"""A Column together with what it holds, and the casts that make two of them meet.
+"""A Column together with its kind, and the casts that make two of them meet.
 
-Intervals are held as BIGINT microseconds, so that one beside an integer counts microseconds, as the semantics says;
+Intervals are held as BIGINT microseconds, so that one beside an integer counts microseconds, as the semantics requires;
 computed time stamps are held that way until something needs them as a time stamp. Integers compute in 64 bits whatever
 the width of their column.
 """
@@ -20,7 +20,7 @@ from tocsin.physical.sql import functions as F
 
 
 class Kind(Enum):
-    """What a value is, as far as arithmetic and comparison care."""
+    """The kind of a value, as far as arithmetic and comparison care."""
 
     NULL = "NULL"
     BOOLEAN = "boolean"
@@ -42,13 +42,7 @@ TIME_TYPES = {Kind.INSTANT: T.TimestampType(), Kind.LOCAL: T.TimestampNTZType(),
 
 
 def kind_of(dtype: T.DataType) -> Kind:
-    """The kind of a column's type.
-
-    Examples
-    --------
-    >>> kind_of(T.ShortType()), kind_of(T.TimestampNTZType())
-    (<Kind.INTEGER: 'integer'>, <Kind.LOCAL: 'timestamp without time zone'>)
-    """
+    """The kind of a column's type."""
     kinds: list[tuple[tuple[type[T.DataType], ...], Kind]] = [
         ((T.BooleanType,), Kind.BOOLEAN),
         ((T.ByteType, T.ShortType, T.IntegerType, T.LongType), Kind.INTEGER),
@@ -66,7 +60,7 @@ def kind_of(dtype: T.DataType) -> Kind:
 
 @dataclass(frozen=True)
 class Value:
-    """A Column and its kind; `in_micros` says that a time stamp is held as BIGINT microseconds."""
+    """A Column and its kind; with `in_micros`, a time stamp is held as BIGINT microseconds."""
 
     column: Column
     kind: Kind

@@ -1,22 +1,31 @@
-"""What engines with Spark and without it say alike of inputs that they refuse."""
+"""Errors of inputs that engines with Spark and without it refuse alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tocsin import errors
+from tocsin.analysis.names import RESERVED_PREFIX
 
 
 def missing(column: str, known: Iterable[str], owner: str, option: str, what: str) -> errors.MissingColumnError:
-    """Of a column that is not there."""
+    """A column that is not there."""
     return errors.MissingColumnError(
         f"There is no {what} `{column}` in {owner}.",
         hint=errors.did_you_mean(column, known, "its columns") + f" Choose one with `{option}`.",
     )
 
 
+def reserved(column: str, owner: str) -> errors.ReservedNameError:
+    """A column whose name has Tocsin's prefix."""
+    return errors.ReservedNameError(
+        f"The column `{column}` of {owner} has a name that Tocsin keeps for its own columns.",
+        hint=f"rename it: names that start with `{RESERVED_PREFIX}` are reserved.",
+    )
+
+
 def untimed(name: str) -> errors.InvalidOptionError:
-    """The error for an event type that a mapping of time columns leaves out."""
+    """An event type that a mapping of time columns leaves out."""
     return errors.InvalidOptionError(
         f"`time=` names no time column for the event type `{name}`.",
         hint=f"add it: `time={{..., {name!r}: 'ts'}}`.",
@@ -24,7 +33,7 @@ def untimed(name: str) -> errors.InvalidOptionError:
 
 
 def unordered(option: str, name: str, dtype: str) -> errors.InvalidOptionError:
-    """Of a column that shall order events, and cannot."""
+    """A column that shall order events, and cannot."""
     return errors.InvalidOptionError(
         f"`{option}` names `{name}`, whose values have no order: {dtype}.",
         hint="name columns of numbers, texts or times.",

@@ -1,18 +1,16 @@
-"""The plan of a kernel in words: for the `== Strategy ==` section of `explain()`."""
+"""Plans of kernels in words: for the `== Strategy ==` section of `explain()`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.formatting import format_us
+from tocsin.analysis.formatting import format_bound, format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
-from tocsin.kernels.forms import walks_links
-from tocsin.kernels.reach import Reach, iteration_of, reach_of, width_us
-from tocsin.kernels.windows import longest_us, windows_of
+from tocsin.kernels.reach import Reach, iteration_of, longest_us, reach_of, walks_links, width_us, windows_of
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
@@ -25,7 +23,7 @@ if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.runs.kernel import RunKernel
     from tocsin.kernels.searches import Search
     from tocsin.kernels.trends.trend import Trend
-
+    from tocsin.plan.due import Due
 
 MOST_LINES = 40
 SEARCH = "search"
@@ -33,7 +31,7 @@ LINKS = "link by link: the policy leaves at most one event to each element that 
 
 
 class _Scan(NamedTuple):
-    """What of a source is shown."""
+    """The parts of a source that are shown."""
 
     variable: str
     types: tuple[str, ...]
@@ -42,15 +40,13 @@ class _Scan(NamedTuple):
 
 
 def describe(kernel: Kernel, slice_us: int | None = None) -> str:
-    """What is filtered before the shuffle, how rows are split, and what the kernel does."""
+    """The filters before the shuffle, how rows are split, and what the kernel does."""
     return _sliced(kernel, kernel.sources, slice_us, walks=kernel.walks)
 
 
 def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
-    """The same, as far as the query alone tells, without the types of its attributes.
+    """The plan of a kernel as far as the query alone determines it, without the types of its attributes.
 
-    Examples
-    --------
     >>> import tocsin
     >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE b.x > 5 PARTITION BY k WITHIN 10 SECONDS").query
     >>> print(describe_query(query))
@@ -80,7 +76,7 @@ def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None,
 
 
 def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
-    """The same where matches are counted and not built."""
+    """The plan where matches are counted and not built."""
     lines = list(_lines(trend.kernel, trend.kernel.sources, slice_us))
     lines[-1] = lines[-1].replace("  search", "  count by states of the pattern, in exact numbers of any length")
     return "\n".join(
@@ -89,7 +85,7 @@ def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
 
 
 def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
-    """The same of an automaton: what of an event is decided before the shuffle, and the states that follow."""
+    """The plan of an automaton: what of an event is decided before the shuffle, and the states that follow."""
     return _runs(kernel, _scans_of_runs(kernel), kernel.tables.automaton, slice_us)
 
 
@@ -100,10 +96,8 @@ def _scans_of_runs(kernel: Search) -> Iterable[_Scan]:
 
 
 def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
-    """The same, as far as the query alone tells.
+    """The plan of an automaton as far as the query alone determines it.
 
-    Examples
-    --------
     >>> import tocsin
     >>> query = tocsin.pattern("A : (B FILTER B[x > 5]) WITHIN 10 SECONDS", language="acel").query
     >>> print(describe_runs_query(query))
@@ -166,7 +160,7 @@ def _without_variable(condition: ex.Expression) -> ex.Expression:
 
 
 def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
-    """The same where the input lies in order of time."""
+    """The plan where the input lies in order of time."""
     window, width = kernel.query.window_us or 0, width_us(kernel, slice_us) or 0
     return "\n".join(
         [
@@ -187,10 +181,8 @@ def describe_aggregate(kernel: Search) -> str:
 
 
 def describe_aggregate_query(query: alg.Query) -> str:
-    """The same, as far as the query alone tells.
+    """The plan of `aggregate` as far as the query alone determines it.
 
-    Examples
-    --------
     >>> import tocsin
     >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 SECONDS").query
     >>> print(describe_aggregate_query(query))
@@ -263,7 +255,7 @@ def _read(reach: Reach, scans: Iterable[_Scan | Source]) -> Iterator[str]:
 
 
 def _shuffle(reach: Reach, within: str) -> str:
-    """What rows are sent by: their key, and parts of time where there are such."""
+    """The key that rows are sent by, and parts of time where there are such."""
     keys = ", ".join(reach.query.partition.attributes)
     by = [f"key {keys}"] if keys and not reach.crosses_partitions else []
     by += [within] if within else []
@@ -285,3 +277,42 @@ def _steps(query: alg.Query) -> Iterator[str]:
     yield from (*report, *skip) if query.output.is_chosen_per_start else (*skip, *report)
     if query.timeouts:
         yield "then for beginnings that nothing goes on with"
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def describe_stream(kernel: Search, due: Due, keys: Sequence[str], *, counts: bool) -> str:
+    """Describe the one operator with state of a stream; `keys` split it, and `counts` builds no match."""
+    what = "counts matches without building them" if counts else "searches what still matters and what is new"
+    lines = [f"one operator with state, which {what}"]
+    if kernel.walks and not counts:
+        lines.append(f"  {LINKS}")
+    lines += [f"  {_shards(kernel, keys)}", f"  {_given(due)}"]
+    if due.last_events is not None:
+        kept = f"the last {due.last_events} events of a partition, and what may change"
+        return "\n".join([*lines, f"  remembers {kept}"])
+    lives = {source.variable: life for source, life in zip(kernel.sources, due.retention_us, strict=True)}
+    known = kernel.query.variables
+    kept = ", ".join(f"{'NOT ' * (name not in known)}{name} {format_bound(life)}" for name, life in lives.items())
+    return "\n".join([*lines, f"  remembers events for: {kept}; and as long as others may be late"])
+
+
+def _shards(kernel: Search, keys: Sequence[str]) -> str:
+    if not keys:
+        return "one shard, since nothing splits the stream: PARTITION BY would"
+    if kernel.crosses_partitions:
+        return "one shard, since the events of all keys count"
+    return f"shards by {', '.join(keys)}"
+
+
+def _given(due: Due) -> str:
+    if due.every_us is not None:
+        return "tells a window when every match that starts in it is decided"
+    if due.is_eager:
+        return "gives a match with its last event"
+    if due.after_start_us is not None or due.after_end_us is not None:
+        return "gives a match when the watermark has passed all that it is compared with"
+    if due.absences:
+        return "gives a match when the watermark has passed its end and all that could still block it"
+    return "gives a match when the watermark has passed its end"

@@ -43,39 +43,22 @@ BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Due:
-    """The offsets that decide when matches are emitted and events evicted.
+    """The offsets that decide when matches are emitted and events evicted."""
 
-    Attributes
-    ----------
-    is_eager
-        Whether a match is emitted with its last event.
-    after_start_us, after_end_us
-        When matches are due that are compared with others: this long after their start, or their end. With both, a
-        policy keeps them after the first time, and they are emitted after the second. With windows, the first counts
-        from the end of the window.
-    absences
-        Parts of a match that may be decided after its end: absences and gatherings, with their bounds.
-    retention_us
-        How long an event is retained that may be bound to each of the search's sources.
-    longest_us
-        How long any event is retained.
-    every_us
-        The length of the windows that aggregates are emitted for; None: matches are emitted.
-    window_us
-        With time-outs, how long after their start they wait; None: there are none.
-    last_events
-        Where matches have at most so many events more and take any time, how many events of a partition before the
-        watermark are retained; None: time decides.
-    """
-
-    is_eager: bool
+    is_eager: bool  # whether a match is emitted with its last event
+    # When matches are due that are compared with others: this long after their start, or their end. With both, a policy
+    # keeps them after the first time, and they are emitted after the second. With windows, the first counts from the
+    # end of the window.
     after_start_us: int | None
     after_end_us: int | None
+    # Parts of a match that may be decided after its end: absences and gatherings, with their bounds.
     absences: tuple[alg.Around, ...]
-    retention_us: tuple[int, ...]
-    longest_us: int
-    every_us: int | None = None
-    window_us: int | None = None
+    retention_us: tuple[int, ...]  # by source of the search, how long an event is retained that may be bound to it
+    longest_us: int  # how long any event is retained
+    every_us: int | None = None  # the length of the windows that aggregates are emitted for; None: matches are emitted
+    window_us: int | None = None  # with time-outs, how long after their start they wait; None: there are none
+    # Where matches have at most so many events more and take any time, how many events of a partition before the
+    # watermark are retained; None: time decides.
     last_events: int | None = None
 
     def is_due(self, matches: Matches, rows: Rows, before: int, now: int) -> Mask:
@@ -117,20 +100,11 @@ class Due:
 
 @dataclass(frozen=True)
 class Retention:
-    """Which events a shard retains for all of its rules, as offsets from the watermark of the inputs.
+    """Which events a shard retains for all of its rules, as offsets from the watermark of the inputs."""
 
-    Attributes
-    ----------
-    flags
-        For each flag, how long an event is retained that has it.
-    unflagged_us
-        How long events without a flag are, which count for positions; None: they are evicted.
-    last_events
-        In place of time, how many events of each partition before the watermark; None: time decides.
-    """
-
-    flags: Mapping[int, int]
-    unflagged_us: int | None = None
+    flags: Mapping[int, int]  # by flag, how long an event is retained that has it
+    unflagged_us: int | None = None  # for events without a flag, which count for positions; None: they are evicted
+    # In place of time, how many events of each partition before the watermark; None: time decides.
     last_events: int | None = None
 
     def live(self, ts: Integers, flags: Flags, watermark: int, partition: Integers | None = None) -> tuple[Mask, Flags]:
@@ -152,16 +126,8 @@ class Retention:
 def due_of(search: Search, distances: Network, *, eager: bool = True, counts: bool = False) -> Due:
     """State when the matches of a bounded query become due.
 
-    Parameters
-    ----------
-    search
-        The query, compiled.
-    distances
-        Its temporal network.
-    eager
-        Whether matches may be emitted before the watermark has passed them, where that changes nothing.
-    counts
-        Whether matches are counted: they are then words within a window, and nothing is absent.
+    `eager` allows to emit matches before the watermark has passed them, where that changes nothing. With `counts`,
+    matches are counted: they are then words within a window, and nothing is absent.
     """
     query = search.query
     every_us = query.every_us
@@ -225,7 +191,7 @@ def _deadline(absence: alg.Around, matches: Matches, ts: Integers) -> Integers:
 
 
 def _limit(bound: alg.Bound, matches: Matches, ts: Integers) -> Integers:
-    """What one bound allows; everything where its anchor is not there (R13)."""
+    """The last time that one bound allows; everything where its anchor is not there (R13)."""
     offset = bound.offset_us - bound.step_us
     match bound.anchor:
         case alg.Whole():

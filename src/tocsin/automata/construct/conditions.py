@@ -24,13 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
 from tocsin.automata.construct.atoms import atom_conditions, holding, holds_several, is_given, may_come_late
 from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
 from tocsin.expressions import interpret
+from tocsin.expressions.interpret import offset_of
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 
@@ -125,21 +125,6 @@ def keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft:
     if running:
         return builder.at_every(running.pop(), references)
     return builder.once(references)
-
-
-def offset_of(index: ex.Index) -> int | None:
-    """How far a reference is from the running index; None when its index is fixed."""
-    match index:
-        case ex.Each.PLAIN:
-            return 0
-        case ex.Each.NEXT:
-            return 1
-        case ex.Running():
-            return index.offset
-        case ex.Fixed() | ex.Edge():
-            return None
-        case _:
-            assert_never(index)
 
 
 @dataclass

@@ -141,12 +141,11 @@ def both(node: alg.Both, scope: Scope) -> Draft:
 def product(left: Draft, right: Draft, scope: Scope) -> Draft:
     """Pairs of states that can be reached together; the outputs are those of the left."""
     numbers = {(START, START): START, (END, END): END}
-    leaving_left, leaving_right = _by_source(left), _by_source(right)
     waiting, steps = [(START, START)], []
     while waiting:
         pair = waiting.pop()
-        for one in leaving_left.get(pair[0], ()):
-            for other in leaving_right.get(pair[1], ()):
+        for one in left.leaving.get(pair[0], ()):
+            for other in right.leaving.get(pair[1], ()):
                 if one.ends != other.ends:  # the intervals differ
                     continue
                 updates = one.updates + other.updates
@@ -161,13 +160,6 @@ def product(left: Draft, right: Draft, scope: Scope) -> Draft:
                     waiting.append(target)
                 steps.append(replace(joined, target=numbers[target]))
     return Draft(tuple(steps), left.may_be_empty and right.may_be_empty)
-
-
-def _by_source(draft: Draft) -> dict[int, list[Step]]:
-    found: dict[int, list[Step]] = {}
-    for step in draft.steps:
-        found.setdefault(step.source, []).append(step)
-    return found
 
 
 def same_outputs(left: tuple[Emission, ...], right: tuple[Emission, ...]) -> ex.Expression:

@@ -18,11 +18,17 @@ from functools import reduce
 
 from tocsin import errors
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.arithmetic import (
+from tocsin.kernels.expressions.leaves import (
     NOTHING,
     NUMBERS,
     RANKED,
+    Fold,
     NotNumbers,
+    PlaceOf,
+    RowOf,
+    SlotRef,
+    Test,
+    Text,
     Value,
     all_of,
     any_of,
@@ -32,45 +38,25 @@ from tocsin.kernels.expressions.arithmetic import (
     not_,
     strict,
 )
-from tocsin.kernels.expressions.folds import fold_statements
-from tocsin.kernels.expressions.leaves import Fold, PlaceOf, RowOf, SlotRef, Test, Text
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-
-__all__ = ["condition_code", "fold_statements", "ranks_that_meet", "true_code", "value_code"]
 
 Texts = tuple[str, str | None]
 MOST_NESTED = 90
 
 
 def true_code(test: Test, value: Callable[[SlotRef], Texts], fold: Callable[[Fold], Texts]) -> str:
-    """A Python expression that is true exactly when a conjunct is TRUE.
+    """A Python expression that is true exactly when a conjunct is TRUE, of whose events all exist.
 
-    Parameters
-    ----------
-    test
-        The conjunct; all events it refers to exist.
-    value
-        The text of a slot's number for the event of a reference, and of whether it is NULL; None when it never is.
-    fold
-        The same for an aggregate.
-
-    Notes
-    -----
-    Beside the texts it is given, the expression names only functions of `numeric.HELPERS`.
+    `value` and `fold` return the text of a number, and of whether it is NULL (None: never): of a slot for the event of
+    a reference, and of an aggregate. Beside these texts, the expression names only functions of `numeric.HELPERS`.
     """
     return _Writer(value, fold, lambda left, right: None).truth(test.tree).true
 
 
 def ranks_that_meet(tree: ex.Expression) -> list[tuple[Slot, Slot]]:
-    """The pairs of slots whose ranks a condition compares.
-
-    Raises
-    ------
-    NotNumbers
-        When it cannot be written with numbers.
-    """
+    """The pairs of slots whose ranks a condition compares; raises `NotNumbers` when numbers cannot decide it."""
     pairs: list[tuple[Slot, Slot]] = []
     writer = _Writer(lambda leaf: ("0", None), lambda leaf: ("0", None), lambda one, other: pairs.append((one, other)))
     require_shallow(writer.truth(tree).true)
@@ -86,14 +72,7 @@ def condition_code(tree: ex.Expression, unite: Unite) -> str:
 
 
 def value_code(tree: ex.Expression, unite: Unite) -> Text:
-    """The value of an expression whose leaves are `Text`s.
-
-    Examples
-    --------
-    >>> x = Text("x[i]", "x_null[i]", Kind.INTEGER)
-    >>> value_code(ex.Arithmetic("+", x, ex.Literal(1)), lambda left, right: None).text
-    '(int(x[i]) + 1)'
-    """
+    """The value of an expression whose leaves are `Text`s: `x + 1` becomes `(int(x[i]) + 1)`."""
     found = _Writer(_no_leaf, _no_leaf, unite).value(tree)
     require_shallow(found.null)
     require_shallow(found.text)
@@ -101,13 +80,7 @@ def value_code(tree: ex.Expression, unite: Unite) -> Text:
 
 
 def require_shallow(text: str) -> str:
-    """The text, if Python can parse it: its parser gives up on deeply nested brackets.
-
-    Raises
-    ------
-    NotNumbers
-        When it cannot; Python values decide the condition then.
-    """
+    """The text; raises `NotNumbers` when brackets are nested too deeply for Python's parser."""
     depth = deepest = 0
     for character in text:
         depth += (character == "(") - (character == ")")

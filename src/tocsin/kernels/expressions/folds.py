@@ -1,4 +1,4 @@
-"""Aggregates of a bag as statements of generated code (R18): NULLs are left out, an empty bag has the fold's identity.
+"""Aggregates as numbers in generated code: what a monoid consists of, and the statements that fold a bag (R18).
 
 A sum of integers beyond 64 bits stops the query (D24), whatever the partial sums were: they are kept modulo 2**64 with
 a count of the carries. A sum of doubles is compensated after Neumaier.
@@ -6,181 +6,175 @@ a count of the carries. A sum of doubles is compensated after Neumaier.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from tocsin.kernels.expressions.leaves import Fold
+from tocsin.analysis.types import Kind
+from tocsin.kernels.expressions.leaves import Fold, NotNumbers, Text, any_of
 from tocsin.kernels.model import Held
 
 INDENT = "    "
-ZERO = {Held.INTEGER: "0", Held.RANK: "0", Held.FLOAT: "0.0", Held.BOOLEAN: "False"}
-CAST = {Held.INTEGER: "int", Held.RANK: "int", Held.FLOAT: "float", Held.BOOLEAN: "bool"}
+INTEGER, DOUBLE, BOOLEAN = "int", "float", "bool"
+ZEROS = {INTEGER: "0", DOUBLE: "0.0", BOOLEAN: "False"}
+KINDS = {Held.FLOAT: Kind.DOUBLE, Held.BOOLEAN: Kind.BOOLEAN}  # all others are integers
+Parts = Mapping[str, str]  # a text for each part
 
 
-def fold_statements(fold: Fold, out: str, element: Callable[[str], tuple[str, str | None]], count: str) -> list[str]:
+def storage(kind: Kind) -> str:
+    """How a value of a kind is held."""
+    return {Kind.DOUBLE: DOUBLE, Kind.BOOLEAN: BOOLEAN}.get(kind, INTEGER)
+
+
+@dataclass(frozen=True)
+class Element:
+    """A monoid over values that are not NULL.
+
+    `add` returns the parts with one more value, a name in the code; each depends on itself and on later parts alone.
+    `result` returns the value that parts stand for, given the text of whether it is NULL for another reason.
+    """
+
+    parts: Mapping[str, str]  # and how each is held
+    add: Callable[[Parts, str], Parts]
+    result: Callable[[Parts, str], Text]
+
+    @property
+    def zero(self) -> Parts:
+        """The parts of the identity."""
+        return {name: "True" if name == "none" else ZEROS[held] for name, held in self.parts.items()}
+
+
+def element(function: str, kind: Kind) -> Element:
+    """A built-in aggregate over values of a kind; raises `NotNumbers` where a few numbers do not hold it."""
+    held, is_double = storage(kind), kind is Kind.DOUBLE
+    if function in ("sum", "avg", "range") and kind not in (Kind.INTEGER, Kind.DOUBLE):
+        raise NotNumbers
+    match function:
+        case "count":
+            return Element(
+                {"n": INTEGER},
+                lambda old, value: {"n": f"{old['n']} + 1"},
+                lambda old, bad: Text(old["n"], None, Kind.INTEGER),
+            )
+        case "sum" | "avg":
+            total = _double_sum() if is_double else _integer_sum()
+            return total if function == "sum" else _mean(total, is_double)
+        case "min" | "max":
+            choose = "smaller" if function == "min" else "larger"
+            return Element(
+                {"value": held, "none": BOOLEAN},
+                lambda old, value: {
+                    "value": f"{choose}({old['value']}, {old['none']}, {value}, False)",
+                    "none": "False",
+                },
+                lambda old, bad: Text(old["value"], any_of(bad, old["none"]), kind),
+            )
+        case "range":
+            return Element(
+                {"low": held, "high": held, "none": BOOLEAN},
+                lambda old, value: {
+                    "low": f"smaller({old['low']}, {old['none']}, {value}, False)",
+                    "high": f"larger({old['high']}, {old['none']}, {value}, False)",
+                    "none": "False",
+                },
+                lambda old, bad: _difference(old, any_of(bad, old["none"]), kind),
+            )
+        case _:
+            raise NotNumbers
+
+
+def _double_sum() -> Element:
+    return Element(
+        {"lost": DOUBLE, "total": DOUBLE},
+        lambda old, value: {
+            "lost": f"{old['lost']} + compensation({old['total']}, {value})",
+            "total": f"{old['total']} + {value}",
+        },
+        lambda old, bad: Text(f"({old['total']} + {old['lost']})", bad, Kind.DOUBLE),
+    )
+
+
+def _integer_sum() -> Element:
+    return Element(
+        {"carry": INTEGER, "total": INTEGER},
+        lambda old, value: {
+            "carry": f"{old['carry']} + carry({old['total']}, {value})",
+            "total": f"wrapped_sum({old['total']}, {value})",
+        },
+        lambda old, bad: Text(f"whole_sum({old['total']}, {old['carry']}, {bad})", bad, Kind.INTEGER),
+    )
+
+
+def _mean(total: Element, is_double: bool) -> Element:
+    def result(old: Parts, bad: str) -> Text:
+        whole = f"(float({old['total']}) + {old.get('carry')} * {2.0**64!r})"
+        whole = total.result(old, bad).text if is_double else whole
+        return Text(f"divide({whole}, float({old['n']}))", any_of(bad, f"{old['n']} == 0"), Kind.DOUBLE)
+
+    return Element(
+        {**total.parts, "n": INTEGER},
+        lambda old, value: {**total.add(old, value), "n": f"{old['n']} + 1"},
+        result,
+    )
+
+
+def _difference(old: Parts, null: str, kind: Kind) -> Text:
+    is_double = kind is Kind.DOUBLE
+    difference = f"({old['high']} - {old['low']})"
+    return Text(difference if is_double else f"whole_range({old['high']}, {old['low']}, {null})", null, kind)
+
+
+# --- folds of bags --------------------------------------------------------------------------------
+
+
+def fold_statements(fold: Fold, out: str, value: Callable[[str], tuple[str, str | None]], count: str) -> list[str]:
     """Statements that leave an aggregate in the variables `{out}` and `{out}_null`; their other names start so too.
 
-    Parameters
-    ----------
-    fold
-        The aggregate.
-    out
-        The name of the result.
-    element
-        The texts of the slot's number for the event whose place in the bag, from 0 in order of time, is the text
-        given, and of whether it is NULL; None when it never is.
-    count
-        The text of the number of events in the bag.
+    `value` returns the text of the slot's number for the event at a place of the bag, from 0 in order of time, and of
+    whether it is NULL (None: never). `count` is the text of the number of events. NULLs are left out, but for the first
+    and the last event; an empty bag has the identity of the fold.
     """
-    if fold.slot is None:
+    text, null = ("", None) if fold.slot is None else value(f"{out}_k")
+    if fold.slot is None or (fold.function == "count" and null is None):
         return [f"{out} = {count}", f"{out}_null = False"]
-    writer = _FoldWriter(fold.slot.held, out, element, count)
-    match fold.function:
-        case "count":
-            return writer.count_known()
-        case "sum":
-            return writer.sum()
-        case "avg":
-            return writer.mean()
-        case "stddev":
-            return writer.deviation()
-        case "min" | "max":
-            return writer.extreme(fold.function, out)
-        case "range":
-            return writer.range()
-        case "first" | "last":
-            return writer.edge(fold.function)
-        case _:
-            raise ValueError(fold.function)
-
-
-class _FoldWriter:
-    def __init__(self, held: Held, out: str, element: Callable[[str], tuple[str, str | None]], count: str) -> None:
-        self.held, self.out, self.element, self.count = held, out, element, count
-
-    def _each(self, *body: str, index: str = "k") -> list[str]:
-        """A loop over the elements that are not NULL, as `{out}_x`."""
-        place = f"{self.out}_{index}"
-        text, null = self.element(place)
-        inside = [f"{self.out}_x = {CAST[self.held]}({text})", *body]
-        if null is not None:
-            inside = [f"if not {null}:", *_indented(inside)]
-        return [f"for {place} in range({self.count}):", *_indented(inside)]
-
-    def count_known(self) -> list[str]:
-        out = self.out
-        _, null = self.element(f"{out}_k")
-        if null is None:
-            return [f"{out} = {self.count}", f"{out}_null = False"]
+    kind = KINDS.get(fold.slot.held, Kind.INTEGER)
+    if fold.function in ("first", "last"):
         return [
-            f"{out} = 0",
-            f"for {out}_k in range({self.count}):",
-            f"{INDENT}if not {null}:",
-            f"{INDENT}{INDENT}{out} += 1",
-            f"{out}_null = False",
-        ]
-
-    def sum(self) -> list[str]:
-        out = self.out
-        if self.held is Held.FLOAT:
-            return [*self._double_total(), f"{out} = {out}_total", f"{out}_null = False"]
-        return [*self._integer_total(), f"{out} = whole_sum({out}_total, {out}_carry, False)", f"{out}_null = False"]
-
-    def mean(self) -> list[str]:
-        out = self.out
-        return [
-            *self._total_as_double(),
-            f"{out} = {out}_total / {out}_n if {out}_n > 0 else 0.0",
-            f"{out}_null = {out}_n == 0",
-        ]
-
-    def deviation(self) -> list[str]:
-        """Of the population, in a second pass over the differences from the mean."""
-        out = self.out
-        return [
-            *self._total_as_double(),
-            f"{out}_mean = {out}_total / {out}_n if {out}_n > 0 else 0.0",
-            f"{out}_squares = 0.0",
-            f"{out}_lost = 0.0",
-            *self._each(
-                f"{out}_square = (float({out}_x) - {out}_mean) * (float({out}_x) - {out}_mean)",
-                f"{out}_lost += compensation({out}_squares, {out}_square)",
-                f"{out}_squares += {out}_square",
-            ),
-            f"{out} = square_root(({out}_squares + {out}_lost) / {out}_n) if {out}_n > 0 else 0.0",
-            f"{out}_null = {out}_n == 0",
-        ]
-
-    def extreme(self, function: str, out: str) -> list[str]:
-        choose = "smaller" if function == "min" else "larger"
-        return [
-            f"{out} = {ZERO[self.held]}",
+            f"{out} = {ZEROS[storage(kind)]}",
             f"{out}_null = True",
-            *self._each(f"{out} = {choose}({out}, {out}_null, {self.out}_x, False)", f"{out}_null = False"),
-        ]
-
-    def range(self) -> list[str]:
-        out = self.out
-        whole = f"whole_range({out}_high, {out}_low, {out}_none)"
-        return [
-            f"{out}_low = {ZERO[self.held]}",
-            f"{out}_high = {ZERO[self.held]}",
-            f"{out}_none = True",
-            *self._each(
-                f"{out}_low = smaller({out}_low, {out}_none, {out}_x, False)",
-                f"{out}_high = larger({out}_high, {out}_none, {out}_x, False)",
-                f"{out}_none = False",
-            ),
-            f"{out} = {f'{out}_high - {out}_low' if self.held is Held.FLOAT else whole}",
-            f"{out}_null = {out}_none",
-        ]
-
-    def edge(self, function: str) -> list[str]:
-        """The value of the first or last event, NULL or not (R18)."""
-        out = self.out
-        text, null = self.element(f"{out}_k")
-        return [
-            f"{out} = {ZERO[self.held]}",
-            f"{out}_null = True",
-            f"if {self.count} > 0:",
-            f"{INDENT}{out}_k = {'0' if function == 'first' else f'{self.count} - 1'}",
-            f"{INDENT}{out} = {CAST[self.held]}({text})",
+            f"if {count} > 0:",
+            f"{INDENT}{out}_k = {'0' if fold.function == 'first' else f'{count} - 1'}",
+            f"{INDENT}{out} = {storage(kind)}({text})",
             f"{INDENT}{out}_null = {'False' if null is None else f'bool({null})'}",
         ]
 
-    def _total_as_double(self) -> list[str]:
-        """`{out}_total` as a double and `{out}_n`, the number of values."""
-        out = self.out
-        if self.held is Held.FLOAT:
-            return self._double_total()
-        total = f"{out}_total = float({out}_whole) + {out}_carry * {2.0**64!r}"
-        return [line.replace(f"{out}_total", f"{out}_whole") for line in self._integer_total()] + [total]
+    def each(*body: str) -> list[str]:
+        """A loop over the elements that are not NULL, as `{out}_x`."""
+        inside = [f"{out}_x = {storage(kind)}({text})", *body]
+        if null is not None:
+            inside = [f"if not {null}:", *_indented(inside)]
+        return [f"for {out}_k in range({count}):", *_indented(inside)]
 
-    def _integer_total(self) -> list[str]:
-        out = self.out
-        return [
-            f"{out}_total = 0",
-            f"{out}_carry = 0",
-            f"{out}_n = 0",
-            *self._each(
-                f"{out}_carry += carry({out}_total, {out}_x)",
-                f"{out}_total = wrapped_sum({out}_total, {out}_x)",
-                f"{out}_n += 1",
-            ),
-        ]
+    def folded(what: Element, prefix: str, one: str, *before: str) -> tuple[list[str], Text]:
+        parts = {name: f"{prefix}_{name}" for name in what.parts}
+        begin = [f"{parts[name]} = {zero}" for name, zero in what.zero.items()]
+        changes = [f"{parts[name]} = {new}" for name, new in what.add(parts, one).items()]
+        return [*begin, *each(*before, *changes)], what.result(parts, "False")
 
-    def _double_total(self) -> list[str]:
-        out = self.out
-        return [
-            f"{out}_total = 0.0",
-            f"{out}_lost = 0.0",
-            f"{out}_n = 0",
-            *self._each(
-                f"{out}_lost += compensation({out}_total, {out}_x)",
-                f"{out}_total += {out}_x",
-                f"{out}_n += 1",
-            ),
-            f"{out}_total += {out}_lost",
-        ]
+    if fold.function != "stddev":
+        lines, found = folded(element(fold.function, kind), out, f"{out}_x")
+        return [*lines, f"{out} = {found.text}", f"{out}_null = {found.null or 'False'}"]
+    # Of the population, in a second pass over the differences from the mean.
+    lines, mean = folded(element("avg", kind), out, f"{out}_x")
+    distance = f"(float({out}_x) - {out}_mean)"
+    square = f"{out}_square = {distance} * {distance}"
+    more, squares = folded(element("sum", Kind.DOUBLE), f"{out}_squares", f"{out}_square", square)
+    return [
+        *lines,
+        f"{out}_mean = {mean.text}",
+        *more,
+        f"{out} = square_root({squares.text} / {out}_n) if {out}_n > 0 else 0.0",
+        f"{out}_null = {out}_n == 0",
+    ]
 
 
 def _indented(lines: list[str]) -> list[str]:

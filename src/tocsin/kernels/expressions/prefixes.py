@@ -21,6 +21,7 @@ MOST_ROWS = 2**22
 MOST_EXPONENT = 900
 STEP = 2.0**-LIMB_BITS
 SUMMED = frozenset({"count", "sum", "avg"})  # the aggregates that sums tell
+RANGED = SUMMED | {"min", "max", "range"}  # and those that a table of extremes tells besides
 
 
 @dataclass(frozen=True)
@@ -41,20 +42,10 @@ class Prefix:
 def stretch_statements(
     function: str, prefix: Prefix, name: str, out: str, first: str, last: str, one_by_one: list[str]
 ) -> list[str]:
-    """Statements that leave an aggregate in `{out}` and `{out}_null`, as `fold_statements` does.
+    """Statements that leave COUNT, SUM or AVG in `{out}` and `{out}_null`, as `fold_statements` does.
 
-    Parameters
-    ----------
-    function
-        `count`, `sum` or `avg`.
-    prefix, name
-        The sums, and the column that they are of.
-    out
-        The name of the result.
-    first, last
-        The texts of the places where the stretch begins and ends.
-    one_by_one
-        The statements that visit every event, for what the sums do not decide.
+    `first` and `last` are the texts of the places where the stretch begins and ends. `one_by_one` are the statements
+    that visit every event, for what the sums do not decide.
     """
 
     def between(array: str) -> str:
@@ -82,14 +73,7 @@ def stretch_statements(
 
 
 def to_limbs(values: NDArray[np.generic]) -> tuple[list[NDArray[np.int64]], float] | None:
-    """Doubles as four integers each, the first counting units of a scale: None when these do not hold all of them.
-
-    Examples
-    --------
-    >>> limbs, scale = to_limbs(np.array([3.0, -0.5]))
-    >>> sum(float(limb[1]) * scale * 2.0 ** (-LIMB_BITS * place) for place, limb in enumerate(limbs))
-    -0.5
-    """
+    """Doubles as four integers each, the first counting units of a scale: None when these do not hold all of them."""
     finite = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
     if len(finite) > MOST_ROWS:
         return None

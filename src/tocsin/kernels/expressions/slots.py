@@ -13,9 +13,8 @@ from tocsin.analysis.types import Kind
 from tocsin.expressions import interpret, objects
 from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.expressions.of_rules import OF_RULES, only_in_python
-from tocsin.kernels.expressions.arithmetic import RANKED, NotNumbers
 from tocsin.kernels.expressions.code import ranks_that_meet
-from tocsin.kernels.expressions.leaves import Fold, RowOf, SlotRef, Test
+from tocsin.kernels.expressions.leaves import RANKED, Fold, NotNumbers, RowOf, SlotRef, Test
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -85,18 +84,10 @@ class Families:
 
 
 def prepare(conjunct: ex.Expression, environment: Environment, families: Families) -> Test | None:
-    """Take a conjunct apart for kernels; None when numbers cannot decide it.
+    """Take a conjunct apart for kernels; None when numbers cannot decide it, or an attribute has no type.
 
-    Every largest part that speaks of a single event becomes a slot.
-
-    Parameters
-    ----------
-    conjunct
-        A conjunct of the algebra, well typed.
-    environment
-        The types of the attributes. One that raises an error for an attribute makes the result None.
-    families
-        Grows by the ranks that are compared; only when the result is a test.
+    Every largest part that speaks of a single event becomes a slot. `families` grow by the ranks that are compared, if
+    the result is a test.
     """
     parts = _Parts(environment, families)
     try:
@@ -242,13 +233,7 @@ def _has_wide_literal(node: ex.Expression) -> bool:
 
 
 def slot_values(expression: ex.Expression, events: Sequence[interpret.Event], held: Held) -> list[Any]:
-    """The values of a slot, event by event, as a kernel holds them; None is NULL, and what will be ranked stays.
-
-    Examples
-    --------
-    >>> slot_values(ex.Attribute("a", ("at",)), [{"at": dt.datetime(1970, 1, 1, 0, 0, 1)}], Held.INTEGER)
-    [1000000]
-    """
+    """The values of a slot, event by event, as a kernel holds them; None is NULL, and what will be ranked stays."""
     evaluate = interpret.value(expression)
     (variable,) = ex.variables_in(expression)
     values = [evaluate({variable: (event,)}) for event in events]

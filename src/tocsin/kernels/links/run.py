@@ -1,4 +1,4 @@
-"""Running the loops over links, and the words they find as matches."""
+"""Run the loops over links: the events of a task and what may follow each, and the words that are found as matches."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import TocsinError
-from tocsin.kernels import compile, limits
-from tocsin.kernels.links.events import Linked, following, linked
+from tocsin.kernels import compile
+from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
-from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source
+from tocsin.kernels.links.tested import TestedWalk
+from tocsin.kernels.matches import check_memory, take, too_many_matches, too_many_steps
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, is_flagged, sums_before
 from tocsin.kernels.reach import Reach
 from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
 from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends.machine import Machine
-from tocsin.language.ast import Output, Skip
+from tocsin.language import expressions as ex
+from tocsin.language.ast import Output, Selection, Skip
 from tocsin.optimizer.choose import MOST_MEMORY
 
 # Entries that the table of earliest ends may have, at four bytes each; without it a walk may run into dead ends.
@@ -32,36 +34,17 @@ Words = tuple[Integers, Integers, Integers]  # where each word ends in the lists
 
 @dataclass(frozen=True)
 class Walker:
-    """A search along links over the rows of one task.
+    """A search along links over the rows of one task."""
 
-    Attributes
-    ----------
-    reach
-        The query, and what the task owns.
-    machine
-        Its words.
-    sources
-        Its variables.
-    most
-        How many matches one start may have.
-    jit
-        Whether to compile; None: when there are many rows.
-    decides
-        Whether every word is a match: no condition and no absence is left.
-    counts
-        Whether words count for `most`; otherwise whoever drops some of them counts the rest.
-    memory
-        How many bytes may be held for matches.
-    """
-
-    reach: Reach
-    machine: Machine
+    reach: Reach  # the query, and what the task owns
+    machine: Machine  # its words
     sources: tuple[Source, ...]
-    most: int
-    jit: bool | None = None
-    decides: bool = True
-    counts: bool = True
-    memory: int = MOST_MEMORY
+    most: int  # how many matches one start may have
+    jit: bool | None = None  # whether to compile; None: when there are many rows
+    decides: bool = True  # whether every word is a match: no condition and no absence is left
+    counts: bool = True  # whether words count for `most`; otherwise whoever drops some of them counts the rest
+    memory: int = MOST_MEMORY  # how many bytes may be held for matches
+    conjuncts: tuple[ex.Expression, ...] = ()  # what words must make TRUE beyond what flags decide
 
     def matches(self, rows: Rows) -> Iterator[Matches]:
         """The matches of all groups, some at a time; none twice unless a letter has several elements."""
@@ -89,6 +72,8 @@ class Walker:
 
     def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
         """The words of all starts."""
+        if self.conjuncts:
+            return TestedWalk(self, events, rows).words()
         size, states = len(events), len(self.machine.entered)
         after, lists = following(events, self.machine, self.reach.query.selection)
         moves = sorted(self.machine.moves)
@@ -162,7 +147,7 @@ class Walker:
                 arrays, room = list(given), ROOM
             elif status == FULL and begin == before:
                 room *= 2
-                limits.check_memory(8 * 17 * room, self.memory, self.iterated)
+                check_memory(8 * 17 * room, self.memory, self.iterated)
             ends, states, places = (np.asarray(work, np.int64) for work in works[-3:])
             total = int(ends[count - 1]) if count else 0
             yield ends[:count], states[:total], places[:total]
@@ -170,8 +155,8 @@ class Walker:
     def too_many(self, status: int, steps: int) -> TocsinError:
         """The error for a start with too many matches, or one that takes too many steps."""
         if status == TOO_MANY:
-            return limits.too_many_matches(self.most, self.iterated, self.reach.query.selection)
-        return limits.too_many_steps(steps, self.iterated)
+            return too_many_matches(self.most, self.iterated, self.reach.query.selection)
+        return too_many_steps(steps, self.iterated)
 
     def _as_matches(self, events: Linked, rows: Rows, ends: Integers, states: Integers, places: Integers) -> Matches:
         begins = np.concatenate(([0], ends))[:-1].astype(np.int64, copy=False)
@@ -185,10 +170,126 @@ class Walker:
             slots = np.flatnonzero(np.isin(letters, own))
             if kind.iterated:
                 counts = np.bincount(word[slots], minlength=len(ends))
-                bound[variable] = Bag(np.concatenate(([0], np.cumsum(counts))).astype(np.int64), held[slots])
+                bound[variable] = Bag(sums_before(counts), held[slots])
             else:
                 found = np.full(len(ends), -1, np.int64)
                 found[word[slots]] = held[slots]
                 bound[variable] = found
         matches = Matches(rows.ts[held[begins]], rows.ts[held[ends - 1]], bound)
         return take(matches, events.owned[places[ends - 1]]) if self.reach.owns_by_end else matches
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The candidates of all variables in one list, by group and position."""
+
+    merged: Merged
+    fits: list[Mask]  # for every letter, whether each event may be bound as it
+    blocks: list[Mask]  # for every letter, whether each event may be bound to its variable, as whatever type
+    limits: Integers  # the last place that a match may reach that starts with each event
+    owned: Mask  # whether a match that starts (or ends) there is this task's
+    after: Integers  # the first place of the group at a later instant; the end of the group when there is none
+    ends: Integers  # where the group of each event ends
+
+    def __len__(self) -> int:
+        """How many events there are."""
+        return len(self.merged.rows)
+
+    def neighbours(self) -> Integers:
+        """For each event the place of the very next one, where that is a candidate at a later instant; −1 for none."""
+        places = self.merged.places
+        assert places is not None
+        here = np.arange(len(self), dtype=np.int64)
+        found = np.full(len(self), -1, dtype=np.int64)
+        inside = here + 1 < self.ends
+        then = here[inside] + 1
+        is_next = (places[then] == places[inside] + 1) & (self.after[inside] == then)
+        found[inside] = np.where(is_next, then, -1)
+        return found
+
+    def next_of(self, is_candidate: Mask) -> Integers:
+        """For each event the place of the first candidate at a later instant of its group; −1 for none."""
+        candidates = np.append(np.flatnonzero(is_candidate), len(self))
+        found = candidates[np.searchsorted(candidates, self.after)]
+        return np.where(found < self.ends, found, -1).astype(np.int64, copy=False)
+
+
+def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]) -> Linked:
+    """Sort the candidates of a task."""
+    of_variable = {source.variable: source for source in sources}
+    variables = dict.fromkeys(variable for variable, _ in machine.symbols)
+    is_held = {name: is_flagged(rows.flags, of_variable[name].bit) for name in variables}
+    every = np.zeros(len(rows.ts), dtype=np.bool_)
+    for held in is_held.values():
+        every |= held
+    events = merged(rows, np.flatnonzero(every).astype(np.int64, copy=False))
+    blocks = {name: held[events.rows] for name, held in is_held.items()}
+    fits = [
+        blocks[name] & _is_of_type(rows, events, reach.query, of_variable[name], kind) for name, kind in machine.symbols
+    ]
+    sizes = events.group_to - events.group_from
+    ends = np.repeat(events.group_to, sizes)
+    low, high = (np.repeat(each, sizes) for each in (events.own_low, events.own_high))
+    times = events.times
+    owned = (low <= times) & (times <= high)
+    return Linked(
+        events,
+        fits,
+        [blocks[name] for name, _ in machine.symbols],
+        _last_within(events, reach.span_us),
+        owned,
+        _after_instants(events, ends),
+        ends,
+    )
+
+
+def following(events: Linked, machine: Machine, selection: Selection) -> tuple[list[Integers], list[int]]:
+    """For each element the events that may follow, and which of these lists each letter reads."""
+    if selection is not Selection.NEXT:
+        return [events.neighbours()], [0] * len(machine.symbols)
+    numbers = {element: number for number, element in enumerate(dict.fromkeys(machine.elements))}
+    found = []
+    for element in numbers:
+        is_candidate = np.zeros(len(events), np.bool_)
+        for held, (variable, _) in zip(events.blocks, machine.symbols, strict=True):
+            if variable in element:
+                is_candidate |= held
+        found.append(events.next_of(is_candidate))
+    return found, [numbers[element] for element in machine.elements]
+
+
+def _is_of_type(rows: Rows, events: Merged, query: alg.Query, source: Source, kind: str) -> Mask:
+    if len(source.types) == 1:
+        return np.ones(len(events.rows), np.bool_)
+    assert rows.kinds is not None  # asked for when a variable has several types
+    number = sorted(alg.event_types(query.core)).index(kind)
+    found: Mask = rows.kinds[events.rows] == number
+    return found
+
+
+def _after_instants(events: Merged, ends: Integers) -> Integers:
+    """Where the next instant of the group begins, or the group ends."""
+    times, size = events.times, len(events.times)
+    is_new = np.ones(size + 1, np.bool_)
+    is_new[1:size] = times[1:] != times[:-1]
+    is_new[events.group_from] = True
+    starts = np.flatnonzero(is_new)
+    found = starts[np.searchsorted(starts, np.arange(size), side="right")]
+    return np.minimum(found, ends).astype(np.int64, copy=False)
+
+
+def _last_within(events: Merged, window_us: int | None) -> Integers:
+    """The last place of the group within a window from each event on."""
+    sizes = events.group_to - events.group_from
+    if window_us is None or not len(events.times):
+        return np.repeat(events.group_to, sizes) - 1
+    past = events.times - np.repeat(events.times[events.group_from], sizes)  # no group is searched beyond its end
+    width = int(past.max()) + window_us
+    if width * len(sizes) < np.iinfo(np.int64).max:
+        keys = past + np.repeat(np.arange(len(sizes), dtype=np.int64) * width, sizes)
+        return np.searchsorted(keys, keys + (window_us - 1), side="right") - 1
+    found = np.empty(len(past), np.int64)
+    for low, high in zip(events.group_from.tolist(), events.group_to.tolist(), strict=True):
+        last = np.minimum(past[low:high], np.iinfo(np.int64).max - window_us) + (window_us - 1)
+        found[low:high] = low + np.searchsorted(past[low:high], last, side="right") - 1
+    return found

@@ -11,18 +11,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tocsin.expressions.interpret import holds
-from tocsin.kernels.links.events import Linked
-from tocsin.kernels.links.run import Walker, Words
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
 from tocsin.kernels.search.helpers import TOO_LONG, TOO_MANY
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
+
+if TYPE_CHECKING:
+    from tocsin.kernels.links.run import Linked, Walker, Words
 
 # Events that may be tried from one start: some seconds of plain Python.
 MOST_TRIED = 1_000_000
@@ -55,25 +56,10 @@ class _Condition:
         return self.test({**bags, variable: [*earlier, event]})
 
 
-@dataclass(frozen=True)
-class TestedWalker(Walker):
-    """A walker that tries conditions on the way.
+class TestedWalk:
+    """A walk over the events of one task that tries the conjuncts of its walker."""
 
-    Attributes
-    ----------
-    conjuncts
-        What words must make TRUE beyond what flags decide.
-    """
-
-    conjuncts: tuple[ex.Expression, ...] = ()
-
-    def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
-        """The words of all starts that make every conjunct TRUE."""
-        return _Walk(self, events, rows).words() if self.conjuncts else super().words(events, rows)
-
-
-class _Walk:
-    def __init__(self, walker: TestedWalker, events: Linked, rows: Rows) -> None:
+    def __init__(self, walker: Walker, events: Linked, rows: Rows) -> None:
         self.walker, self.events, self.rows = walker, events, rows
         self.machine, query = walker.machine, walker.reach.query
         self.is_next = query.selection is Selection.NEXT
@@ -104,6 +90,7 @@ class _Walk:
         self.tried = 0
 
     def words(self) -> Iterator[Words]:
+        """The words of all starts that make every conjunct TRUE."""
         ends: list[int] = []
         states: list[int] = []
         places: list[int] = []

@@ -1,10 +1,14 @@
-"""A flat view of matches: every bound event as one slot, in the order of position.
+"""A flat view of matches: every bound event as one slot, in the order of position; and the order of R5 over matches.
+
+R5 compares the first position, the last position, the list of positions, the list of bindings. Lists are compared only
+among matches that numbers leave tied.
 
 code        meaning
 ----        -------
 slot        one (match, variable, row); slots are sorted by (match, position, variable name)
 first, last the positions of a match's first and last events
 group       the rows that may meet: those of one partition and one slice
+rank        of an element, how many are strictly before it; tied elements have the same
 """
 
 from __future__ import annotations
@@ -16,31 +20,21 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.kernels.matches import picked
-from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows
+from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows, differs, sums_before
 
 
 @dataclass(frozen=True)
 class Flat:
-    """The slots of n matches, those of match i at `offsets[i]:offsets[i + 1]`; every match has one at least (R13).
+    """The slots of n matches, those of match i at `offsets[i]:offsets[i + 1]`; every match has one at least (R13)."""
 
-    Attributes
-    ----------
-    names
-        The variables, sorted; `variables` counts in it.
-    offsets
-        int64[n + 1].
-    variables, rows, positions, floors
-        int64[slots].
-    groups, start, end
-        int64[n].
-    """
-
-    names: tuple[str, ...]
-    offsets: Integers
+    names: tuple[str, ...]  # the variables, sorted; `variables` counts in it
+    offsets: Integers  # int64[n + 1]
+    # int64[slots].
     variables: Integers
     rows: Integers
     positions: Integers
     floors: Integers
+    # int64[n].
     groups: Integers
     start: Integers
     end: Integers
@@ -82,11 +76,9 @@ class Flat:
     @cached_property
     def events(self) -> tuple[Integers, Integers]:
         """The positions of each match's events, each once: offsets and positions."""
-        is_new: Mask = np.ones(len(self.positions), dtype=np.bool_)
-        is_new[1:] = self.positions[1:] != self.positions[:-1]
+        is_new = differs(self.positions)
         is_new[self.offsets[:-1]] = True
-        before = np.concatenate(([0], np.cumsum(is_new))).astype(np.int64, copy=False)
-        return before[self.offsets], self.positions[is_new]
+        return sums_before(is_new)[self.offsets], self.positions[is_new]
 
     @cached_property
     def bindings(self) -> Integers:
@@ -153,3 +145,77 @@ def _slots(matches: Matches, name: str) -> tuple[Integers, Integers, Integers]:
 
 def _or_none(floors: Integers | None, size: int) -> Integers:
     return floors if floors is not None else np.full(size, NO_FLOOR, dtype=np.int64)
+
+
+def ranks(*keys: Integers) -> Integers:
+    """The rank of each element by several keys, the first key first.
+
+    Examples
+    --------
+    >>> ranks(np.array([7, 3, 7, 7]), np.array([1, 5, 0, 1])).tolist()
+    [2, 0, 1, 2]
+    """
+    by = np.lexsort(keys[::-1])
+    found = np.empty(len(by), dtype=np.int64)
+    found[by] = _starts_of_runs(differs(*(key[by] for key in keys)))
+    return found
+
+
+def refined(known: Integers, offsets: Integers, values: Integers) -> Integers:
+    """Ranks with their ties broken by lists of numbers ≥ 0, as Python compares lists.
+
+    `known` are ranks, or any numbers with a gap after each that holds its ties. The list of element i is
+    `values[offsets[i]:offsets[i + 1]]`.
+
+    Examples
+    --------
+    >>> refined(np.array([0, 0, 0, 3]), np.array([0, 2, 3, 5, 6]), np.array([4, 6, 4, 4, 5, 1])).tolist()
+    [2, 0, 1, 3]
+    """
+    found = known.copy()
+    _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
+    tied: Integers = np.flatnonzero(counts[inverse.reshape(-1)] > 1)
+    step = 0
+    while len(tied):
+        where = offsets[tied] + step
+        inside = where < offsets[tied + 1]
+        keys = np.full(len(tied), -1, dtype=np.int64)  # a list that is over is before every longer one
+        keys[inside] = values[where[inside]]
+        by = np.lexsort((keys, found[tied]))
+        tied, keys = tied[by], keys[by]
+        old = found[tied]
+        is_new = differs(old, keys)
+        runs = _starts_of_runs(is_new)
+        found[tied] = old + runs - _starts_of_runs(differs(old))
+        sizes = np.diff(np.append(np.flatnonzero(is_new), len(tied)))
+        tied = tied[(np.repeat(sizes, sizes) > 1) & (keys >= 0)]
+        step += 1
+    return found
+
+
+def in_order(view: Flat) -> Integers:
+    """The indices of matches by group, then in the order of R5; no two may have the same bindings."""
+    return np.argsort(_with_lists(ranks(view.groups, view.first, view.last), view), kind="stable")
+
+
+def best(view: Flat, group: tuple[Integers, ...], *keys: Integers) -> Integers:
+    """In each group, the index of the match with the least keys; ties are broken by the lists of R5.
+
+    The keys must include what R5 compares before the lists and the group does not already fix.
+    """
+    by = np.lexsort((*keys[::-1], *group[::-1]))
+    new_group = differs(*(one[by] for one in group))
+    groups = _starts_of_runs(new_group)
+    runs = _starts_of_runs(new_group | differs(*(key[by] for key in keys)))
+    least = runs == groups
+    survivors, known = by[least], groups[least]
+    return np.sort(survivors[_with_lists(known, view.take(survivors)) == known])
+
+
+def _with_lists(known: Integers, view: Flat) -> Integers:
+    return refined(refined(known, *view.events), view.offsets, view.bindings)
+
+
+def _starts_of_runs(is_new: Mask) -> Integers:
+    """For each element the index at which its run of equal ones begins."""
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(is_new), dtype=np.int64), 0))

@@ -9,10 +9,10 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.expressions.interpret import holds
+from tocsin.expressions.interpret import holds, offset_of
 from tocsin.gaps import Gaps
-from tocsin.kernels.model import Integers, Mask, Matches, Rows, Source, is_flagged
-from tocsin.kernels.policies.flat import Flat, flatten, groups_of
+from tocsin.kernels.model import Integers, Mask, Rows, Source, is_flagged
+from tocsin.kernels.policies.flat import Flat, groups_of
 from tocsin.language import expressions as ex
 
 Event = Mapping[str, Any]
@@ -20,13 +20,8 @@ Bags = Mapping[str, Sequence[Event]]
 Bound = tuple[tuple[str, int], ...]
 
 
-def contiguous(matches: Matches, rows: Rows) -> Mask:
-    """Which matches have events at consecutive positions; what a position counts is in `rows.order` (R6)."""
-    return are_consecutive(flatten(matches, rows))
-
-
 def are_consecutive(view: Flat) -> Mask:
-    """As `contiguous`, of a flat view."""
+    """Which matches have events at consecutive positions; what a position counts is in `rows.order` (R6)."""
     kept: Mask = view.last - view.first + 1 == view.sizes
     return kept
 
@@ -49,7 +44,7 @@ def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str,
             conjunct
             for conjunct in written
             if conjunct not in by_flags
-            and not _is_final(conjunct, variable)
+            and not is_final(conjunct, variable)
             and (variable in ex.variables_in(conjunct) or needs_whole_bags(conjunct))
         )
         for variable in query.variables
@@ -59,10 +54,7 @@ def conditions_of_next(query: alg.Query, sources: Sequence[Source]) -> dict[str,
 def alternatives(node: alg.Node) -> dict[str, tuple[str, ...]]:
     """For each variable, those of the element that it belongs to: all of an OR of single events, or itself (R45).
 
-    Raises
-    ------
-    UnsupportedError
-        When a variable belongs to several elements, so that only the derivation of a match decides.
+    Refuses a variable that belongs to several elements, where only the derivation of a match decides.
     """
     found: dict[str, tuple[str, ...]] = {}
 
@@ -185,20 +177,16 @@ def _all_hold(tests: Sequence[Callable[[Bags], bool]], bags: Bags) -> bool:
     return all(test(bags) for test in tests)
 
 
-def _is_final(conjunct: ex.Expression, variable: str) -> bool:
+def is_final(conjunct: ex.Expression, variable: str) -> bool:
     """Whether only the whole bag of a variable decides: an aggregate, `v[last]`, NEXT(v) or `v[i+1]` over it (R2)."""
-    for node in conjunct.walk():
-        if isinstance(node, ex.Aggregate) and variable in ex.variables_in(node):
-            return True
-        if isinstance(node, ex.Attribute) and node.variable == variable:
-            match node.index:
-                case ex.Edge.LAST | ex.Each.NEXT:
-                    return True
-                case ex.Running(offset=offset) if offset > 0:
-                    return True
-                case _:
-                    continue
-    return False
+    return any(
+        variable in ex.variables_in(node)
+        if isinstance(node, ex.Aggregate)
+        else isinstance(node, ex.Attribute)
+        and node.variable == variable
+        and (node.index is ex.Edge.LAST or (offset_of(node.index) or 0) > 0)
+        for node in conjunct.walk()
+    )
 
 
 def needs_whole_bags(conjunct: ex.Expression) -> bool:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START, DerivedEvent
-from tocsin.kernels.expressions.arithmetic import NotNumbers
-from tocsin.kernels.runs.elements import DOUBLE, KEY, OBJECT, storage
+from tocsin.kernels.compile import Writer
+from tocsin.kernels.expressions.folds import DOUBLE, storage
+from tocsin.kernels.expressions.leaves import NotNumbers
+from tocsin.kernels.runs.elements import KEY, OBJECT
 from tocsin.kernels.runs.objects import Objects
 from tocsin.kernels.runs.registers import Lines, Registers
 from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
@@ -32,7 +34,6 @@ from tocsin.kernels.runs.texts import (
     WORDS,
     WORK,
 )
-from tocsin.kernels.search.writer import Writer
 
 MOST_ALTERNATIVES = 64  # a longer `if … elif` is slow in plain Python, and one of thousands cannot be parsed
 
@@ -83,27 +84,20 @@ class SearchCode:
         w.line("@compiled")
         with w.block(f"def search(window, most, {', '.join(self.parameters)}):"):
             w.line(f"{', '.join(AT)} = {', '.join(f'at[{place}]' for place in range(len(AT)))}")
-            w.line("n_out, n_steps, status = 0, 0, -1")
-            w.line("out_to[0] = 0")
+            w.line("n_out, n_steps, status = 0, 0, -1", "out_to[0] = 0")
             with w.block("while group < len(group_from):"):
                 w.line("begin, behind = group_from[group], group_to[group]")
-                with w.block("if place < 0:"):
-                    w.line("place, first, live, nodes = begin, begin, 0, 0")
+                w.when("place < 0", "place, first, live, nodes = begin, begin, 0, 0")
                 with w.block("while True:"):
-                    w.all((GRAPH if self.as_graphs else WORDS if self.follows_words else WAYS).splitlines())
-                    with w.block("if status >= 0:"):
-                        w.line("break")
-                    with w.block("if place >= behind:"):
-                        w.line("break")
+                    w.line(*(GRAPH if self.as_graphs else WORDS if self.follows_words else WAYS).splitlines())
+                    w.when("status >= 0", "break")
+                    w.when("place >= behind", "break")
                     self._room()
                     self._event()
                     w.line("place += 1")
-                with w.block("if status >= 0:"):
-                    w.line("break")
-                w.line("group += 1")
-                w.line("place = -1")
-            with w.block("if status < 0:"):
-                w.line("status = DONE")
+                w.when("status >= 0", "break")
+                w.line("group += 1", "place = -1")
+            w.when("status < 0", "status = DONE")
             for place, name in enumerate(AT):
                 w.line(f"at[{place}] = {name}")
             w.line("return status, n_out, n_steps, 0")
@@ -112,20 +106,15 @@ class SearchCode:
     def _room(self) -> None:
         """Room for all that one event can bring."""
         w = self.writer
-        with w.block(f"if (live + 1) * {self.most_steps} > live_node.shape[1]:"):
-            w.line("status = WIDE")
-            w.line("break")
+        w.when(f"(live + 1) * {self.most_steps} > live_node.shape[1]", "status = WIDE", "break")
         needed = f"nodes + (live + 1) * {2 * self.most_steps} + 2"
         with w.block(f"if {needed} > len(a_step):"):
             w.line(f"nodes = compacted({', '.join(ARENA)}, live_node, cur, live, nodes, first)")
-            with w.block(f"if nodes * 2 > len(a_step) or {needed} > len(a_step):"):
-                w.line("status = GROW")
-                w.line("break")
+            w.when(f"nodes * 2 > len(a_step) or {needed} > len(a_step)", "status = GROW", "break")
 
     def _event(self) -> None:
         w = self.writer
-        w.line("i = place")
-        w.line("ts, word = times[i], words[i]")
+        w.line("i = place", "ts, word = times[i], words[i]")
         if self.has_window:
             with w.block("while ts - times[first] >= window:"):
                 w.line("first += 1")
@@ -135,13 +124,11 @@ class SearchCode:
         with w.block("for k in range(live + 1):"):
             with w.block("if k < live:"):
                 w.line("node = live_node[cur, k]")
-                with w.block("if a_latest[node] < first:"):
-                    w.line("continue")
+                w.when("a_latest[node] < first", "continue")
                 w.line("state = live_state[cur, k]")
             with w.block("else:"):
                 if not self.as_graphs:
-                    with w.block("if ts < own_low[group] or ts > own_high[group]:"):
-                        w.line("break")
+                    w.when("ts < own_low[group] or ts > own_high[group]", "break")
                 w.line(f"node, state = -1, {START}")
             leaving = [state for state, steps in enumerate(self.tables.leaving) if steps]
             _choose(w, "state", leaving, self._state)
@@ -154,7 +141,7 @@ class SearchCode:
                 w.line("pool[0], stack_from[0], pooled = accepted, 0, 1")
 
     def _state(self, state: int) -> None:
-        self.writer.all(self.registers.loaded(self.tables.registers[state]))
+        self.writer.line(*self.registers.loaded(self.tables.registers[state]))
         for step in self.tables.leaving[state]:
             tests = [f"word & {step.needs} == {step.needs}"] if step.needs else []
             if step.timing != ALWAYS:
@@ -167,11 +154,11 @@ class SearchCode:
         if step.guard is not None:
             lines = Lines(prefix=f"g{step.number}_")
             tests = [self.registers.holds(step, lines)]
-            w.all(lines.lines)
+            w.line(*lines.lines)
         with w.condition(*tests):
             lines = Lines(prefix=f"u{step.number}_")
             after = self.registers.after(step, self.tables.registers[step.target], lines)
-            w.all(lines.lines)
+            w.line(*lines.lines)
             if step.source == START:
                 with w.block("if node < 0:"):
                     self._node(LEAF, "-1", "i")
@@ -190,8 +177,7 @@ class SearchCode:
 
     def _node(self, step: int, before: str, latest: str) -> None:
         self.writer.line(f"a_step[nodes], a_event[nodes], a_before[nodes] = {step}, i, {before}")
-        self.writer.line(f"a_latest[nodes] = {latest}")
-        self.writer.line("nodes += 1")
+        self.writer.line(f"a_latest[nodes] = {latest}", "nodes += 1")
 
     def _hash(self, target: int, texts: dict[str, str]) -> str:
         """A number for a state and its registers; of few bits at every step, so that plain Python's is the same."""
@@ -218,12 +204,9 @@ class SearchCode:
                 w.line("slot = h_slot[place_of]")
                 same = [f"live_state[nxt, slot] == {target}"]
                 same += [f"live_{full}[nxt, slot] == {text}" for full, text in compared.items()]
-                with w.block(f"if {' and '.join(same)}:"):
-                    w.line("break")
-                w.line("slot = -1")
-                w.line("place_of = (place_of + 1) & (len(h_slot) - 1)")
-            with w.block("if slot < 0:"):
-                w.line("h_stamp[place_of], h_slot[place_of] = i, n_next")
+                w.when(f"{' and '.join(same)}", "break")
+                w.line("slot = -1", "place_of = (place_of + 1) & (len(h_slot) - 1)")
+            w.when("slot < 0", "h_stamp[place_of], h_slot[place_of] = i, n_next")
         with w.block("if slot < 0:"):
             w.line(f"live_state[nxt, n_next], live_node[nxt, n_next] = {target}, history")
             for full, text in texts.items():
@@ -277,7 +260,7 @@ class ReplayCode:
             for number in sorted({number for number, _ in self.outputs}):
                 w.line(f"m{number} = 0")
             with w.block("for match in range(len(offsets) - 1):"):
-                w.all(self.registers.initial)
+                w.line(*self.registers.initial)
                 with w.block("for at in range(offsets[match], offsets[match + 1]):"):
                     w.line("step, i = steps[at], events[at]")
                     replayed = [
@@ -296,14 +279,13 @@ class ReplayCode:
             for place in range(len(output.fields)):
                 lines = Lines(prefix=f"f{step.number}_{template}_{place}_")
                 text, null, kind = self.registers.field(step, made, place, lines)
-                w.all(lines.lines)
+                w.line(*lines.lines)
                 self._note(template, place, kind)
-                w.line(f"d{template}_{place}[m{template}] = {text}")
-                w.line(f"e{template}_{place}[m{template}] = {null}")
+                w.line(f"d{template}_{place}[m{template}] = {text}", f"e{template}_{place}[m{template}] = {null}")
             w.line(f"m{template} += 1")
         lines = Lines(prefix=f"u{step.number}_")
         changes = self.registers.replayed(step, lines)
-        w.all([*lines.lines, *changes])
+        w.line(*lines.lines, *changes)
 
     def _note(self, template: int, place: int, kind: Kind | None) -> None:
         if kind is None:

@@ -86,13 +86,7 @@ def of_another_pattern() -> InvalidInputError:
 
 
 def unpacked(data: bytes) -> Graph:
-    """A graph from its bytes.
-
-    Raises
-    ------
-    InvalidInputError
-        When they hold none.
-    """
+    """A graph from its bytes; refuses bytes that hold none."""
     data = bytes(data)
     if len(data) < HEADER.size or data[:4] != MAGIC:
         raise InvalidInputError(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.limits import check_memory
+from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Bag, Integers, Made, Matches, Rows, Template
 from tocsin.kernels.runs.objects import identity
 from tocsin.kernels.runs.tables import WHOLE, Tables
@@ -29,21 +29,13 @@ Derive = Callable[["Paths", Mapping[int, int]], Values]
 
 @dataclass(frozen=True)
 class Paths:
-    """Matches as the steps of their runs: columns, since there may be many. Events are places in the list read.
+    """Matches as the steps of their runs: columns, since there may be many. Events are places in the list read."""
 
-    Attributes
-    ----------
-    starts, ends
-        The first and the last event of each.
-    offsets
-        The kept steps of match i are those from `offsets[i]` to `offsets[i + 1]`, in the order of time.
-    steps, events
-        Their numbers, and the events they read.
-    """
-
+    # The first and the last event of each.
     starts: Integers
     ends: Integers
-    offsets: Integers
+    offsets: Integers  # the kept steps of match i are those from `offsets[i]` to `offsets[i + 1]`, in the order of time
+    # Their numbers, and the events they read.
     steps: Integers
     events: Integers
 
@@ -61,27 +53,15 @@ class Paths:
 
 @dataclass(frozen=True)
 class Graphs:
-    """Several graphs as columns; events are places in the list that was read.
+    """Several graphs as columns; events are places in the list that was read."""
 
-    Attributes
-    ----------
-    starts, ends
-        The earliest start and the end of the matches of each.
-    counts
-        How many matches each has; -1 where 62 bits are not enough.
-    roots
-        The root of each, counted from its first node.
-    offsets
-        The nodes of graph i are those from `offsets[i]` to `offsets[i + 1]`.
-    steps, events, before
-        As in the arena; nodes are counted from the graph's first.
-    """
-
+    # The earliest start and the end of the matches of each.
     starts: Integers
     ends: Integers
-    counts: Sequence[int]
-    roots: Integers
-    offsets: Integers
+    counts: Sequence[int]  # how many matches each has; -1 where 62 bits are not enough
+    roots: Integers  # the root of each, counted from its first node
+    offsets: Integers  # the nodes of graph i are those from `offsets[i]` to `offsets[i + 1]`
+    # As in the arena; nodes are counted from the graph's first.
     steps: Integers
     events: Integers
     before: Integers

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 from tocsin.kernels import compile
 from tocsin.kernels.expressions.code import require_shallow
+from tocsin.kernels.expressions.folds import BOOLEAN, DOUBLE, INTEGER
 from tocsin.kernels.layout import Merged
-from tocsin.kernels.limits import check_memory
+from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Integers, Mask
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
-from tocsin.kernels.runs.elements import BOOLEAN, DOUBLE, INTEGER, KEY, OBJECT
+from tocsin.kernels.runs.elements import KEY, OBJECT
 from tocsin.kernels.runs.found import Graphs, Paths
 from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects
 from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, LIVE, POOL

@@ -43,13 +43,7 @@ Read = Callable[[int], Reading]
 
 
 class Objects:
-    """How texts speak of registers that are objects; see `Registers` for the meaning of each.
-
-    Parameters
-    ----------
-    tables
-        The automaton.
-    """
+    """The texts for registers that are objects; see `Registers` for the meaning of each."""
 
     arrays: Mapping[str, str] = {"live_registers": OBJECT, "live_key": KEY}
     parameters = (EVALUATOR,)
@@ -87,15 +81,7 @@ class Objects:
 
 
 class Evaluator:
-    """Computes guards, updates and derived events from Python values.
-
-    Parameters
-    ----------
-    tables
-        The automaton.
-    read
-        Returns an event by its place in the list read.
-    """
+    """Computes guards, updates and derived events from Python values; `read` returns an event by its place."""
 
     def __init__(self, tables: Tables, read: Read) -> None:
         self.tables, self.read = tables, read

@@ -12,12 +12,12 @@ from typing import TypeAlias
 from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Update
-from tocsin.kernels.expressions.arithmetic import NotNumbers
 from tocsin.kernels.expressions.code import condition_code, value_code
-from tocsin.kernels.expressions.leaves import Text
+from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Parts, storage
+from tocsin.kernels.expressions.leaves import NotNumbers, Text
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
-from tocsin.kernels.runs.elements import BOOLEAN, ZEROS, Element, Parts, element, storage
+from tocsin.kernels.runs.elements import Element, element
 from tocsin.kernels.runs.tables import Step
 from tocsin.language import expressions as ex
 
@@ -54,13 +54,7 @@ class Lines:
 
 
 class Attributes:
-    """The attributes of the event read, as columns: all that one query's functions read have one numbering.
-
-    Parameters
-    ----------
-    type_of
-        The type of an attribute.
-    """
+    """The attributes of the event read, as columns: all that one query's functions read have one numbering."""
 
     def __init__(self, type_of: TypeOf) -> None:
         self.type_of = type_of
@@ -68,13 +62,7 @@ class Attributes:
         self.slots: dict[tuple[str, ...], Slot] = {}
 
     def text(self, node: ex.Attribute) -> Text:
-        """An attribute of event `i`.
-
-        Raises
-        ------
-        NotNumbers
-            When it is no number.
-        """
+        """An attribute of event `i`; raises `NotNumbers` when it is no number."""
         kind = self.type_of(node).kind
         if kind is Kind.NULL:
             return Text("0", "True", kind)
@@ -106,21 +94,9 @@ class Attributes:
 
 
 class Registers:
-    """The registers of some updates, and how expressions over them are written.
+    """The registers of some updates, from every step, and how expressions over them are written.
 
-    Parameters
-    ----------
-    updates
-        All updates of the registers in question, from every step.
-    others
-        What reads them besides.
-    attributes
-        The attributes of the event read.
-
-    Raises
-    ------
-    NotNumbers
-        When not all of them are numbers.
+    `others` are the expressions that read them besides. Raises `NotNumbers` when not all of them are numbers.
     """
 
     def __init__(

@@ -31,53 +31,28 @@ Letter = tuple[ex.Expression, ...]
 
 @dataclass(frozen=True)
 class Step:
-    """A transition.
-
-    Attributes
-    ----------
-    needs
-        A bit per letter: what must be TRUE of the event alone.
-    timing
-        Whether the event must be later than the one before it (LATER), or may not be (TIED).
-    guard
-        What must be TRUE of the event and the deciding registers besides.
-    updates
-        The deciding registers that it changes, of those alive afterwards.
-    is_kept
-        Whether it stands in the history of a run.
-    replays
-        The registers that it changes for derived events.
-    gives
-        Variable, template and number of the event: equal numbers are one and the same event.
-    """
+    """A transition."""
 
     number: int
     source: int
     target: int
-    needs: int
-    timing: int
-    guard: ex.Expression | None
-    updates: tuple[Update, ...]
-    is_kept: bool
-    replays: tuple[Update, ...]
+    needs: int  # a bit per letter: what must be TRUE of the event alone
+    timing: int  # whether the event must be later than the one before it (LATER), or may not be (TIED)
+    guard: ex.Expression | None  # what must be TRUE of the event and the deciding registers besides
+    updates: tuple[Update, ...]  # the deciding registers that it changes, of those alive afterwards
+    is_kept: bool  # whether it stands in the history of a run
+    replays: tuple[Update, ...]  # the registers that it changes for derived events
+    # Variable, template and number of the event: equal numbers are one and the same event.
     gives: tuple[tuple[str, int, int], ...]
     made: tuple[tuple[int, Output], ...]  # the events it makes: template and recipe, by number from 0
 
 
 @dataclass(frozen=True)
 class Tables:
-    """An automaton in these terms.
-
-    Attributes
-    ----------
-    letters
-        Conditions on an event alone; a letter is TRUE when all of its conditions are.
-    templates
-        The kinds of events that are made.
-    """
+    """An automaton in these terms."""
 
     automaton: Automaton
-    letters: tuple[Letter, ...]
+    letters: tuple[Letter, ...]  # conditions on an event alone; a letter is TRUE when all of its conditions are
     steps: tuple[Step, ...]
     templates: tuple[Template, ...]
     deciding: frozenset[str]
@@ -108,7 +83,7 @@ class Tables:
         """The steps by which a run skips any event as if it were not there; none: it does not.
 
         Either it waits. Or it waits for an event that is later than the last one, at one of two states: as long as
-        events tie, and from then on (`automata.construct.sequences`). What comes next is taken from both alike if it is
+        events tie, and from then on (`automata.construct`). What comes next is taken from both alike if it is
         later than the event before it, so that it does not matter which events have led from the one to the other.
         """
         leaving = self.leaving[state]

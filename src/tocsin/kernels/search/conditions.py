@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 
-from tocsin.kernels.expressions.code import fold_statements, true_code
+from tocsin.expressions import interpret
+from tocsin.expressions.interpret import offset_of
+from tocsin.kernels.compile import Writer
+from tocsin.kernels.expressions.code import true_code
+from tocsin.kernels.expressions.folds import fold_statements
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
 from tocsin.kernels.expressions.slots import Fold, SlotRef, Test
-from tocsin.kernels.search.state import Held, Many, One, Stretch
-from tocsin.kernels.search.writer import Writer
+from tocsin.kernels.search.state import Held, Many, One, Stretch, size_of
 from tocsin.language import expressions as ex
 
 
@@ -83,42 +85,10 @@ class Candidate:
     count: str
 
 
-def offset_of(reference: SlotRef) -> int | None:
-    """How far a reference is from its running index; None when its index is fixed."""
-    match reference.index:
-        case ex.Each.PLAIN:
-            return 0
-        case ex.Each.NEXT:
-            return 1
-        case ex.Running():
-            return reference.index.offset
-        case ex.Fixed() | ex.Edge():
-            return None
-        case _:
-            assert_never(reference.index)
-
-
 def is_testable_next(test: Test, variable: str) -> bool:
     """Whether a test can be made whenever an iterated variable takes an event: it has running references only."""
-    own = [reference for reference in test.references if reference.variable == variable]
-    return bool(own) and all(offset_of(reference) is not None for reference in own) and not _folds(test, variable)
-
-
-def is_lasting(test: Test) -> bool:
-    """Whether a test that fails on some events fails on more of them: nothing in it speaks of the whole bag."""
-    return not test.folds and all(reference.index is not ex.Edge.LAST for reference in test.references)
-
-
-def is_final(test: Test, variable: str) -> bool:
-    """Whether only the whole bag of a variable decides a test (R2)."""
-    return _folds(test, variable) or any(
-        reference.variable == variable and (reference.index is ex.Edge.LAST or (offset_of(reference) or 0) > 0)
-        for reference in test.references
-    )
-
-
-def _folds(test: Test, variable: str) -> bool:
-    return any(fold.variable == variable for fold in test.folds)
+    own = [offset_of(reference.index) for reference in test.references if reference.variable == variable]
+    return bool(own) and None not in own and all(fold.variable != variable for fold in test.folds)
 
 
 class Checks:
@@ -158,13 +128,10 @@ class Checks:
         for index, size in loops:
             writer.line(f"for {index} in range(1, {size} + 1):")
             writer.depth += 1
-        with writer.block(f"if {' and '.join([*exists, f'not ({condition})'])}:"):
-            writer.line(f"{holds} = False")
-            writer.line("break")
+        writer.when(f"{' and '.join([*exists, f'not ({condition})'])}", f"{holds} = False", "break")
         for level in range(len(loops) - 1, 0, -1):
             writer.depth = depth + level
-            with writer.block(f"if not {holds}:"):
-                writer.line("break")
+            writer.when(f"not {holds}", "break")
         writer.depth = depth
         return holds
 
@@ -178,13 +145,12 @@ class Checks:
             index = what.index if isinstance(what, One) else what.at(k)
             return self.columns.value(fold.variable, fold.slot.expression, index)
 
-        count = f"(1 if {what.index} >= 0 else 0)" if isinstance(what, One) else what.count
-        statements = fold_statements(fold, out, element, count)
+        statements = fold_statements(fold, out, element, size_of(what))
         prefix = self.columns.prefix(fold)
         if isinstance(what, Stretch) and prefix is not None:
             last = f"({what.offset} + {what.count})"
             statements = stretch_statements(fold.function, *prefix, out, what.offset, last, statements)
-        self.writer.all(statements)
+        self.writer.line(*statements)
         return out, f"{out}_null"
 
     def _choices(
@@ -194,18 +160,20 @@ class Checks:
         classes = _classes(test, held)
         loops: list[tuple[str, str]] = []
         exists: dict[str, None] = {}
-        running: dict[str, str] = {}  # class → the code of its index
-        for name, variables in classes.items():
+        of_variable: dict[str, str] = {}  # the code of its running index
+        for variables in classes:
             if candidate is not None and candidate.variable in variables:
-                largest = max(0, *(offset_of(r) or 0 for r in test.references if r.variable == candidate.variable))
-                running[name] = f"({candidate.count} + {1 - largest})"
+                largest = max(
+                    0, *(offset_of(r.index) or 0 for r in test.references if r.variable == candidate.variable)
+                )
+                running = f"({candidate.count} + {1 - largest})"
                 if largest > 0:  # an index counts from 1, whatever is added to it (R15)
-                    exists[f"{running[name]} >= 1"] = None
-                continue
-            running[name] = self.fresh("q")
-            sizes = [_size(held[variable]) for variable in sorted(variables)]
-            loops.append((running[name], sizes[0] if len(sizes) == 1 else f"max({', '.join(sizes)})"))
-        of_variable = {variable: running[name] for name, variables in classes.items() for variable in variables}
+                    exists[f"{running} >= 1"] = None
+            else:
+                running = self.fresh("q")
+                sizes = [size_of(held[variable]) for variable in variables]
+                loops.append((running, sizes[0] if len(sizes) == 1 else f"max({', '.join(sizes)})"))
+            of_variable |= dict.fromkeys(variables, running)
         indices: dict[tuple[str, ex.Index], str] = {}
         for reference in test.references:
             code, conditions = _event(reference, held, of_variable.get(reference.variable), candidate)
@@ -222,36 +190,21 @@ def _is_never(reference: SlotRef, held: Mapping[str, Held]) -> bool:
     return isinstance(what, One) and isinstance(reference.index, ex.Fixed) and reference.index.number != 1
 
 
-def _size(what: Held) -> str:
-    return f"(1 if {what.index} >= 0 else 0)" if isinstance(what, One) else what.count
-
-
-def _classes(test: Test, held: Mapping[str, Held]) -> dict[str, set[str]]:
-    """The running indices that need a loop: variables that share one are together (R3).
+def _classes(test: Test, held: Mapping[str, Held]) -> list[list[str]]:
+    """The variables of each running index that needs a loop: those that share one are together (R3).
 
     A variable of one event that shares its index with nobody needs none: its event is the only choice.
     """
-    parent: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while parent.setdefault(name, name) != name:
-            name = parent[name]
-        return name
-
-    for written in ex.references_in(test.conjunct):
-        if isinstance(written.index, ex.Running):
-            parent[root(f"variable {written.variable}")] = root(f"letter {written.index.letter}")
-    classes: dict[str, set[str]] = {}
-    for reference in test.references:
-        if offset_of(reference) is not None:
-            classes.setdefault(root(f"variable {reference.variable}"), set()).add(reference.variable)
-    return {
-        name: variables
-        for name, variables in classes.items()
+    running = dict.fromkeys(r.variable for r in test.references if offset_of(r.index) is not None)
+    known = interpret.index_classes((*ex.references_in(test.conjunct), *test.references))
+    classes = dict.fromkeys(tuple(sorted(names & running.keys())) for one in running for names in known if one in names)
+    return [
+        list(variables)
+        for variables in classes
         if len(variables) > 1
-        or isinstance(held[next(iter(variables))], Many)
-        or any(offset_of(r) not in (None, 0) for r in test.references if r.variable in variables)
-    }
+        or isinstance(held[variables[0]], Many)
+        or any(offset_of(r.index) not in (None, 0) for r in test.references if r.variable in variables)
+    ]
 
 
 def _event(
@@ -259,7 +212,7 @@ def _event(
 ) -> tuple[str, list[str]]:
     """The code of the index of the event a reference means, and the conditions under which there is one."""
     what = held[reference.variable]
-    offset = offset_of(reference)
+    offset = offset_of(reference.index)
     is_candidate = candidate is not None and candidate.variable == reference.variable
     if isinstance(what, One):
         conditions = [] if what.is_sure else [f"{what.index} >= 0"]

@@ -21,8 +21,9 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError, unknown_node
 from tocsin.gaps import Gaps
 from tocsin.kernels.expressions.slots import Test
-from tocsin.kernels.forms import MOST_LOOPS, may_be_empty
+from tocsin.kernels.reach import MOST_LOOPS, may_be_empty
 from tocsin.language import expressions as ex
+from tocsin.optimizer.shared_prefixes import parts_of
 
 
 @dataclass(frozen=True)
@@ -53,20 +54,11 @@ class Search:
 
 @dataclass(frozen=True)
 class Table:
-    """Sub-matches that later searches loop over.
+    """Sub-matches that later searches loop over."""
 
-    Attributes
-    ----------
-    node
-        What they match.
-    branches
-        Their searches; a table holds the sub-matches of all.
-    absences
-        Those inside whose decision needs more than the sub-match; each row carries their bounds.
-    """
-
-    node: alg.Node
-    branches: tuple[Search, ...]
+    node: alg.Node  # what they match
+    branches: tuple[Search, ...]  # their searches; a table holds the sub-matches of all
+    # Those inside whose decision needs more than the sub-match; each row carries their bounds.
     absences: tuple[alg.Absent, ...] = ()
 
     @cached_property
@@ -238,3 +230,44 @@ def _loops(node: alg.Node) -> int:
     if isinstance(node, Line):
         return 1
     return sum(map(_loops, node.children())) if isinstance(node, alg.Sequence | alg.All | alg.Around) else 1
+
+
+def beginning(core: alg.Node, size: int, tests: tuple[Test, ...], begun: int) -> Table:
+    """The first `size` events of a conjunction, of which the first `begun` are in a table already."""
+    parts = parts_of(core)
+    node = alg.All(parts[:size])
+    own = _within(tests, node)
+    if not begun:
+        return Table(node, (Search(node, own),))
+    known = alg.All(parts[:begun])
+    rest = alg.All((_pick(known), *parts[begun:size]))
+    return Table(node, (Search(rest, tuple(test for test in own if test not in _within(tests, known))),))
+
+
+def begun_program(core: alg.Node, tests: tuple[Test, ...], size: int) -> Program:
+    """The program of a pattern whose first events are given as the rows of its first table."""
+    known = alg.All(parts_of(core)[:size])
+    left = tuple(test for test in tests if test not in _within(tests, known))
+    begun = Program(alg.variables_of(core), [Table(known, ())], given=1)
+    return cut(_replaced(core, size, _pick(known)), left, begun)
+
+
+def _pick(known: alg.All) -> Pick:
+    return Pick(0, tuple(alg.variables_of(known)))
+
+
+def _replaced(core: alg.Node, size: int, pick: Pick) -> alg.Node:
+    """The pattern with a row of a table in place of its first events."""
+    match core:
+        case alg.Around():
+            return replace(core, part=_replaced(core.part, size, pick))
+        case alg.All():
+            return replace(core, parts=(pick, *core.parts[size:]))
+        case _:
+            raise unknown_node(core, "The search of begun matches")
+
+
+def _within(tests: tuple[Test, ...], node: alg.Node) -> tuple[Test, ...]:
+    """The conjuncts that some events decide by themselves."""
+    inside = alg.variables_of(node).keys()
+    return tuple(test for test in tests if test.references and ex.variables_in(test.conjunct) <= inside)

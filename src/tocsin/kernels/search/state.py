@@ -42,6 +42,13 @@ class Stretch(Many):
 Held = One | Many
 
 
+def size_of(what: Held | None) -> str:
+    """The code of how many events a variable holds."""
+    if what is None:
+        return "0"
+    return what.count if isinstance(what, Many) else f"(1 if {what.index} >= 0 else 0)"
+
+
 @dataclass(frozen=True)
 class Guard:
     """An absence that is still to be decided, or the window of a gathering.
@@ -64,42 +71,23 @@ class Guard:
 
 @dataclass(frozen=True)
 class State:
-    """The names at one place.
+    """The names at one place."""
 
-    Attributes
-    ----------
-    floor
-        The time that what comes next must be after.
-    low, high
-        The first and the last time bound so far; sentinels while nothing is bound.
-    place
-        The position of the last event, for contiguity.
-    earliest, latest
-        What the window leaves for further events, both included.
-    held
-        The variables that are decided: bound, or left out for good.
-    is_bound
-        Whether an event is bound for sure.
-    is_linear
-        Whether every further event comes after all that are bound.
-    tests, guards
-        What is still to be tested.
-    gatherings
-        What is gathered when all else is bound, in this order.
-    """
-
-    floor: str = "LEAST"
+    floor: str = "LEAST"  # the time that what comes next must be after
+    # The first and the last time bound so far; sentinels while nothing is bound.
     low: str = "MOST"
     high: str = "LEAST"
+    # What the window leaves for further events, both included.
     earliest: str = "LEAST"
     latest: str = "MOST"
-    place: str = "-2"
-    held: dict[str, Held] = field(default_factory=dict)
-    is_bound: bool = False
-    is_linear: bool = True
+    place: str = "-2"  # the position of the last event, for contiguity
+    held: dict[str, Held] = field(default_factory=dict)  # the variables that are decided: bound, or left out for good
+    is_bound: bool = False  # whether an event is bound for sure
+    is_linear: bool = True  # whether every further event comes after all that are bound
+    # What is still to be tested.
     tests: tuple[Test, ...] = ()
     guards: tuple[Guard, ...] = ()
-    gatherings: tuple[alg.Gather, ...] = ()
+    gatherings: tuple[alg.Gather, ...] = ()  # what is gathered when all else is bound, in this order
 
     def knowing(self, more: dict[str, Held]) -> State:
         """With more variables decided."""

@@ -40,20 +40,11 @@ Array = Any
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages of a policy and the moves between them.
-
-    Attributes
-    ----------
-    machine
-        The automaton.
-    selection
-        The policy.
-    compared
-        The variables with conditions between neighbours; under `any` they are counted in chains.
-    """
+    """The stages of a policy and the moves between them."""
 
     machine: Machine
     selection: Selection
+    # The variables with conditions between neighbours; under `any` they are counted in chains.
     compared: Sequence[str] = ()
 
     @property

@@ -27,27 +27,14 @@ Symbol = tuple[str, str]  # a variable and the type of the event it takes
 
 @dataclass(frozen=True)
 class Machine:
-    """A deterministic automaton over symbols.
+    """A deterministic automaton over symbols."""
 
-    Attributes
-    ----------
-    symbols
-        Variables with the event types they take.
-    moves
-        (state, symbol number, next state).
-    finals
-        The states in which a match is complete.
-    entered
-        For every state the number of the symbol that leads to it; none leads to the start.
-    elements
-        For every symbol the variables of the element that it belongs to: under `next` an OR of single events is one
-        element (R45).
-    """
-
-    symbols: tuple[Symbol, ...]
-    moves: tuple[tuple[int, int, int], ...]
-    finals: frozenset[int]
-    entered: tuple[int, ...]
+    symbols: tuple[Symbol, ...]  # variables with the event types they take
+    moves: tuple[tuple[int, int, int], ...]  # (state, symbol number, next state)
+    finals: frozenset[int]  # the states in which a match is complete
+    entered: tuple[int, ...]  # for every state the number of the symbol that leads to it; none leads to the start
+    # For every symbol the variables of the element that it belongs to: under `next` an OR of single events is one
+    # element (R45).
     elements: tuple[tuple[str, ...], ...]
 
     def variable(self, state: int) -> str | None:
@@ -99,19 +86,9 @@ class NotAPathError(Exception):
 
 
 def machine(core: alg.Node, *, by_element: bool = False) -> Machine:
-    """The paths of a pattern.
+    """The paths of a pattern; with `by_element`, a variable that belongs to several elements has a symbol for each.
 
-    Parameters
-    ----------
-    core
-        The pattern.
-    by_element
-        Whether a variable that belongs to several elements has a symbol for each.
-
-    Raises
-    ------
-    NotAPathError
-        When its matches are no sequences of single events, or of more of them than can be told apart.
+    Raises `NotAPathError` when matches are no sequences of single events, or of more of them than can be told apart.
 
     Examples
     --------

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.expressions.interpret import offset_of
+from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.slots import SlotRef, Test
 from tocsin.kernels.model import Held, Integers, Rows
-from tocsin.kernels.search.conditions import Candidate, Checks, Columns, offset_of
+from tocsin.kernels.search.conditions import Candidate, Checks, Columns
 from tocsin.kernels.search.state import Many
-from tocsin.kernels.search.writer import Writer
 from tocsin.language import expressions as ex
 
 Tests = Mapping[str, tuple[Test, ...]]
@@ -22,20 +23,11 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions between neighbours, by variable, and the events they compare.
-
-    Attributes
-    ----------
-    tests
-        The conditions.
-    columns
-        Where the values they compare are.
-    rows, chosen
-        The rows of a task, and the row of each event.
-    """
+    """The conditions between neighbours, by variable, and the events they compare."""
 
     tests: Tests
-    columns: Columns
+    columns: Columns  # where the values they compare are
+    # The rows of a task, and the row of each event.
     rows: Rows
     chosen: Integers
 
@@ -98,7 +90,7 @@ def _comparison(tests: Sequence[Test]) -> tuple[str, SlotRef, SlotRef] | None:
         case [ex.Comparison(op=op, left=SlotRef() as left, right=SlotRef() as right)] if op in MIRRORED:
             if left.slot.held is not right.slot.held or left.slot.held is Held.BOOLEAN:
                 return None
-            is_later = (offset_of(left) or 0) > (offset_of(right) or 0)
+            is_later = (offset_of(left.index) or 0) > (offset_of(right.index) or 0)
             return (op, left, right) if is_later else (MIRRORED[op], right, left)
         case _:
             return None

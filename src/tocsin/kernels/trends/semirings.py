@@ -185,14 +185,8 @@ def extend(
 ) -> None:
     """Write to one place some sums of another, with an event more in every path, as a symbol.
 
-    Parameters
-    ----------
-    weights
-        The weights of all totals.
-    fields
-        For each total the symbols it weighs, as bits, and where its weights begin; −1: every weight is 1.
-    inverses
-        Where −1/m modulo 2³² stands for each modulus m.
+    `fields` has for each total the symbols it weighs, as bits, and where its `weights` begin; −1: every weight is 1.
+    At `inverses` −1/m modulo 2³² stands for each modulus m.
     """
     inverse = unsigned(inverses)
     for each in range(sums):
@@ -275,13 +269,7 @@ def _sieved(count: int) -> list[int]:
 
 
 def primes(count: int) -> list[int]:
-    """The largest primes below 2³¹.
-
-    Examples
-    --------
-    >>> primes(3)
-    [2147483647, 2147483629, 2147483587]
-    """
+    """The largest primes below 2³¹."""
     return _sieved(1 << (count - 1).bit_length())[:count]
 
 

@@ -42,32 +42,19 @@ Counts = dict[int, list[int]]  # label → count and totals
 
 @dataclass(frozen=True)
 class Task:
-    """The events of a task, and what is added up over their paths.
+    """The events of a task, and what is added up over their paths."""
 
-    Attributes
-    ----------
-    stages
-        How paths grow.
-    events, symbols, labels, follows
-        The events, the symbols that each can be, as bits, the label of each, and whether it is the very next one after
-        the one before it.
-    window_us
-        The window.
-    totals
-        For every total the symbols it weighs, as bits, and weights; None: every weight is 1.
-    extremes
-        For every extreme the symbols it ranks, as bits, and the key of each event; the least key counts.
-    conditions
-        What compares neighbours.
-    """
-
-    stages: Stages
+    stages: Stages  # how paths grow
+    # The events, the symbols that each can be, as bits, the label of each, and whether it is the very next one after
+    # the one before it.
     events: Merged
     symbols: Integers
     labels: Integers
     follows: NDArray[np.bool_]
     window_us: int | None
+    # For every total the symbols it weighs, as bits, and weights; None: every weight is 1.
     totals: Sequence[tuple[int, Weights | None]]
+    # For every extreme the symbols it ranks, as bits, and the key of each event; the least key counts.
     extremes: Sequence[tuple[int, Integers]]
     conditions: Conditions
 
@@ -199,25 +186,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What numbers are made of in one run.
-
-    Attributes
-    ----------
-    semiring
-        How they are added.
-    dtype
-        What arrays hold; None: lists of Python's integers, which are not compiled.
-    moduli, inverses
-        The modulus p of each place, and −1/p modulo 2³².
-    fields
-        For every number behind the count the symbols it weighs, as bits, and the weight of every event at every place;
-        None: every weight is 1.
-    """
+    """What numbers are made of in one run."""
 
     semiring: Semiring
-    dtype: Any
+    dtype: Any  # what arrays hold; None: lists of Python's integers, which are not compiled
+    # The modulus p of each place, and −1/p modulo 2³².
     moduli: Sequence[int]
     inverses: Sequence[int]
+    # For every number behind the count the symbols it weighs, as bits, and the weight of every event at every place;
+    # None: every weight is 1.
     fields: Sequence[tuple[int, Any]]
 
     def weights(self) -> tuple[Any, Integers]:

@@ -106,13 +106,7 @@ class Amount:
         return Amount(number, exponent, odd)
 
     def over(self, count: int) -> float:
-        """The double nearest to this divided by a number.
-
-        Examples
-        --------
-        >>> Amount(1, -1).over(1), Amount(1).over(3), Amount(7, 0, {"inf": 1}).over(2)
-        (0.5, 0.3333333333333333, inf)
-        """
+        """The double nearest to this divided by a number."""
         odd = {name for name, times in self.odd.items() if times}
         if odd:
             return float(odd.pop()) if len(odd) == 1 else float("nan")
@@ -157,24 +151,12 @@ def nothing(kinds: tuple[str, ...]) -> Totals:
 
 @dataclass(frozen=True)
 class Answer:
-    """The value of an aggregate.
-
-    Attributes
-    ----------
-    function
-        Its name.
-    measures
-        The measures it is made of; none for COUNT(*).
-    is_whole
-        Whether its values are integers.
-    as_digits
-        Whether the query requests it as text.
-    """
+    """The value of an aggregate."""
 
     function: str
-    measures: tuple[int, ...]
+    measures: tuple[int, ...]  # the measures it is made of; none for COUNT(*)
     is_whole: bool
-    as_digits: bool = False
+    as_digits: bool = False  # whether the query requests it as text
 
     @property
     def is_integer(self) -> bool:
@@ -182,13 +164,7 @@ class Answer:
         return self.function == "count" or (self.is_whole and self.function != "avg")
 
     def of(self, totals: Totals) -> Any:
-        """The value.
-
-        Raises
-        ------
-        NumberTooLargeError
-            When it is an integer beyond 64 bits, and not requested as text.
-        """
+        """The value; refuses an integer beyond 64 bits that is not requested as text."""
         found = [totals.found[number] for number in self.measures]
         value: Any = totals.count if not found else found[0]
         if isinstance(value, Amount):
@@ -217,13 +193,7 @@ def too_large(function: str) -> NumberTooLargeError:
 
 
 def digits(value: int) -> str:
-    """A whole number as decimal text, however long.
-
-    Examples
-    --------
-    >>> digits(-(10**5000)) == "-1" + "0" * 5000
-    True
-    """
+    """A whole number as decimal text, however long."""
     # Python refuses to write long numbers in one piece, because the time it takes grows with the square of the length.
     if value < 0:
         return "-" + digits(-value)

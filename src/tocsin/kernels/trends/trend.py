@@ -24,10 +24,9 @@ from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.model import Held, Integers, Rows, Slot, is_flagged
 from tocsin.kernels.search.conditions import Columns
 from tocsin.kernels.trends.blocks import Stages
-from tocsin.kernels.trends.formula import as_paths
 from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
 from tocsin.kernels.trends.pairs import Conditions
-from tocsin.kernels.trends.request import Requested, requested_in
+from tocsin.kernels.trends.request import Requested, as_paths, requested_in
 from tocsin.kernels.trends.semirings import NO_KEY
 from tocsin.kernels.trends.task import Sum, Task
 from tocsin.kernels.trends.totals import Answer, Totals, Values, Weights, values_of, whole
@@ -39,21 +38,11 @@ FEW_EVENTS = 5_000  # fewer are counted in plain Python
 
 @dataclass(frozen=True)
 class Measure:
-    """A number over all (match, event) pairs of a variable.
+    """A number over all (match, event) pairs of a variable."""
 
-    Attributes
-    ----------
-    what
-        "tally" (how many have a value), "sum", "min" or "max".
-    variable
-        The variable.
-    column
-        The carried column of the values; None for a tally of the events themselves.
-    """
-
-    what: str
+    what: str  # "tally" (how many have a value), "sum", "min" or "max"
     variable: str
-    column: int | None = None
+    column: int | None = None  # the carried column of the values; None for a tally of the events themselves
 
 
 @dataclass(frozen=True)
@@ -76,14 +65,7 @@ class Trend:
     def totals(self, rows: Rows, labels: Integers | None = None, *, jit: bool | None = None) -> dict[int, Totals]:
         """The totals of all matches whose start the task owns, by the label of its row.
 
-        Parameters
-        ----------
-        rows
-            The rows.
-        labels
-            A small number for each row, from 0 on; None: all are added up together.
-        jit
-            Whether to compile; None: when there are many rows.
+        A label is a small number, from 0 on; None: all matches are added up together. `jit` None: compile many rows.
         """
         symbols = self._symbols(rows)
         chosen = np.arange(len(symbols)) if self.kernel.counts_every_event else np.flatnonzero(symbols)

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
+from tocsin.analysis.temporal import Facts
 from tocsin.optimizer.rules.drop_idle_absences import drop_idle_absences
 from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.infer_window import infer_window
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts, Rule
+from tocsin.optimizer.rules.rule import NO_FACTS, Rule
 from tocsin.optimizer.rules.share_keys import share_keys
 
 __all__ = ["NO_FACTS", "RULES", "Facts", "Optimized", "Rule", "optimize"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.temporal import Facts
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.query_parts import is_plain, map_nodes
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.rules.rule import NO_FACTS
 from tocsin.optimizer.truth import is_never_true
 
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)

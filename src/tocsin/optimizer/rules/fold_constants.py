@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
+from tocsin.analysis.temporal import Facts
 from tocsin.language import expressions as ex
 from tocsin.optimizer.query_parts import is_plain, map_nodes
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.rules.rule import NO_FACTS
 from tocsin.optimizer.truth import FALSE, TRUE, choice_of, folded, is_never_true
 
 

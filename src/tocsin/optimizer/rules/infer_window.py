@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.sase import LONGEST_WINDOW_US
-from tocsin.analysis.temporal import Network
+from tocsin.analysis.temporal import Facts, Network
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.rules.rule import NO_FACTS
 
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 

@@ -13,10 +13,11 @@ from itertools import combinations
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import Path, bound_together, keys
+from tocsin.analysis.temporal import Facts
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
 from tocsin.optimizer.query_parts import is_free, is_plain, map_nodes, plain_equality
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.rules.rule import NO_FACTS
 
 # What is equal by `=` is one key, and the other way round; of other types, as doubles, this is not so sure.
 EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE})

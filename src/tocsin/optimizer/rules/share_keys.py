@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import Equality, KeyClass, Member, keys
+from tocsin.analysis.temporal import Facts
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.query_parts import is_plain, map_nodes, plain_equality
-from tocsin.optimizer.rules.rule import NO_FACTS, Facts
+from tocsin.optimizer.rules.rule import NO_FACTS
 
 
 def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:

@@ -1,5 +1,4 @@
-"""Patterns as joins of Spark: the mapping of paper 002 with its optimisations O1 and O3.
+"""Patterns as joins of Spark: `frames` builds the DataFrame of a plan (`tocsin.plan.joins`).
 
-`claims` says what joins can run, `plan` decides how on the algebra alone, `frames` builds the DataFrame, `describe`
-tells the plan in words; `counts` answers `COUNT(*)` over an iteration without building a match (O2).
+`counts` answers `COUNT(*)` over an iteration without building a match (002, O2).
 """

@@ -23,15 +23,14 @@ from pyspark.sql import DataFrame
 from tocsin.algebra import nodes as alg
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import times
-from tocsin.physical.joins.branches import BranchFrame
-from tocsin.physical.joins.frames import shapes_of
+from tocsin.physical.joins.frames import BranchFrame, shapes_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import aggregate, select, where, with_columns
 from tocsin.plan.joins.build import conjuncts_of
 from tocsin.plan.joins.copies import copy_name, instances
-from tocsin.plan.joins.countable import repeat_of
 from tocsin.plan.joins.model import Branch, Scan
+from tocsin.plan.joins.refusals import repeat_of
 
 # A slice is this many windows wide: a sixteenth of the instants is in two of them.
 WINDOWS_PER_SLICE = 16

@@ -54,7 +54,7 @@ def minus(later: Column, earlier: Column) -> Column:
 
 
 def is_near(time: Column, anchor: Column, near: Nearness) -> Column:
-    """The exact distance, of which equal time buckets are only a sign."""
+    """The exact distance, where equal time buckets only bound it."""
     return minus(time, anchor).between(near.low_us, near.high_us)
 
 

@@ -40,7 +40,7 @@ from tocsin.plan.prepare import prepare
 from tocsin.plan.programs import has_other_keys
 
 if TYPE_CHECKING:
-    from tocsin.physical.programs.spark import Spark
+    from tocsin.physical.programs.spark_engine import Spark
 
 WHICH = "__tocsin_which"
 ITSELF = -1

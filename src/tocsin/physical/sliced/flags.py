@@ -14,8 +14,8 @@ from tocsin.kernels.model import WORD_BITS, Source
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.physical.columns import Binding, Compiler
+from tocsin.physical.sliced.manifest_sql import cast
 from tocsin.physical.sliced.parts import Part
-from tocsin.physical.sliced.values import cast
 from tocsin.physical.spark_types import to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F

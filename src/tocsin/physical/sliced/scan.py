@@ -23,7 +23,7 @@ from tocsin.language import expressions as ex
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.identity import JSON_OPTIONS
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced import values
+from tocsin.physical.sliced import manifest_sql as sql
 from tocsin.physical.sliced.flags import Flags
 from tocsin.physical.sliced.parts import Part, parts_of
 from tocsin.physical.sliced.text import text_of
@@ -165,7 +165,7 @@ class Scan:
         column = F.col(self.manifest.time)
         if not isinstance(content, Attribute):
             return column
-        return values.micros_of(column, kind_of(to_spark(content.type)))
+        return sql.micros_of(column, kind_of(to_spark(content.type)))
 
     def keys(self, columns: Sequence[str]) -> tuple[Column, ...]:
         """What rows of one partition agree on: these columns, or the bits."""
@@ -181,25 +181,25 @@ class Scan:
     def _value(self, part: Part, content: Content) -> Column:
         match content:
             case Attribute():
-                return values.attribute(part, content)
+                return sql.attribute(part, content)
             case Value():
                 return self._held(part, content)
             case Key():
-                return values.key(part, content)
+                return sql.key(part, content)
             case Time():
-                return values.time_of(part)
+                return sql.time_of(part)
             case Tie():
-                return values.tie(part, content)
+                return sql.tie(part, content)
             case TypeName():
-                return values.type_name(part)
+                return sql.type_name(part)
             case Text():
                 return text_of(part.columns, without=part.time)
             case Position():
-                return values.place(part, content)
+                return sql.place(part, content)
             case Digest():
-                return values.digest(part, content)
+                return sql.digest(part, content)
             case TrimmedDigest():
-                return values.trimmed_digest(part, content)
+                return sql.trimmed_digest(part, content)
             case Word():
                 return self.flags.word(content.number, part)
             case _:
@@ -209,7 +209,7 @@ class Scan:
         def value(kind: str, part: Part) -> Column:
             one = content.values[kind]
             compiler = self.flags.compiler(part, one.shape, *ex.variables_in(one.expression))
-            return values.held_as(compiler, one.expression, content.held)
+            return sql.held_as(compiler, one.expression, content.held)
 
         return part.choose(
             {kind: (anonymous(one.expression), partial(value, kind)) for kind, one in content.values.items()}
@@ -276,7 +276,7 @@ class Scan:
             judged,
             *(chosen(place).alias(name) for place, name in enumerate(self.manifest.columns)),
             F.coalesce(chosen(-1), F.bigint(0)).alias(names.BITS),
-            F.when(which.isNull(), values.time_of(first)).alias(names.CLOCK),
+            F.when(which.isNull(), sql.time_of(first)).alias(names.CLOCK),
             source.alias(names.SOURCE),
             *([F.when(which.isNotNull(), _json(first)).alias(names.EVENT)] if stream == WITH_EVENTS else []),
         )

@@ -3,14 +3,9 @@
 Every operation on a Column of PySpark is several calls to the JVM, or on Connect a message that grows; a plan makes
 thousands. A `Column` here is text until a DataFrame gets it, by one call for all columns of a `select`.
 
-module      what it knows
-------      -------------
-spelling    how literals, names and types are written, whatever the settings of the session
-column      operators and methods of a Column, under PySpark's names and with their meaning
-functions   Spark's functions, likewise
-frames      what takes Columns to a DataFrame
-
-No other module writes SQL. Text is composed of operands that need no parentheses around them.
+`column` has operators and methods of a Column, and `functions` Spark's functions, under PySpark's names and with their
+meaning; `frames` applies Columns to a DataFrame. No other module writes SQL. Text is composed of operands that need no
+parentheses around them.
 """
 
 from tocsin.physical.sql.column import Column

@@ -1,29 +1,118 @@
-"""A Column as SQL text: PySpark's operators and methods, as far as plans use them, with PySpark's meaning."""
+"""A Column as SQL text: PySpark's operators and methods, as far as plans use them, with PySpark's meaning.
+
+Settings change how Spark reads text: `escapedStringLiterals` (backslashes), `doubleQuotedIdentifiers` (double quotes),
+`variable.substitute` (`${name}`), `quotedRegexColumnNames` (names in backticks), `timestampType` (what TIMESTAMP is).
+So literals, names and types are written in a form that none of them touches.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import assert_never
 
 from pyspark.sql import types as T
 
-from tocsin.physical.sql import spelling
-from tocsin.physical.sql.spelling import Plain
+Plain = bool | int | float | str | Decimal | None
+
+RESERVED_NAME = re.compile(r"__tocsin_\w+", re.ASCII)
+SUBSTITUTED = "${"
+
+
+def literal(value: Plain) -> str:
+    """A literal, of the type that PySpark's `lit` gives it.
+
+    >>> print(literal(7), literal(2**40), literal(-1), literal(0.1), literal(Decimal("1.50")), literal("it's"))
+    7 1099511627776L (-1) 0.1D 1.50BD CAST(X'69742773' AS STRING)
+    """
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            quoted = _quoted(value)
+            return f"CAST(X'{value.encode().hex().upper()}' AS STRING)" if quoted is None else quoted
+        case float() if math.isnan(value) or math.isinf(value):
+            return f"CAST('{value}' AS DOUBLE)"
+        case float():
+            return _signed(f"{value!r}D")
+        case Decimal():
+            return _signed(f"{value}BD")
+        case int():
+            return _signed(str(value) if -(2**31) <= value < 2**31 else f"{value}L")
+        case _:
+            assert_never(value)
+
+
+def bigint_literal(value: int) -> str:
+    """A literal BIGINT, however small."""
+    return _signed(f"{value}L")
+
+
+def _signed(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+def _quoted(text: str) -> str | None:
+    """Text in quotes; None when its characters would be read in several ways."""
+    if not text.isprintable() or "'" in text or "\\" in text:
+        return None
+    # Literals side by side are one literal, so that a reference can be cut in two.
+    return "'" + text.replace(SUBSTITUTED, "$' '{") + "'"
+
+
+def identifier(name: str) -> str:
+    """The name of a column.
+
+    >>> print(identifier("__tocsin_c0"), identifier("a`b"))
+    __tocsin_c0 `a``b`
+    """
+    # Without backticks no session takes it for a pattern of names.
+    return name if RESERVED_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def field_of(struct: str, name: str) -> str:
+    """A field of a struct."""
+    quoted = _quoted(name)
+    # After a function, a name in backticks is never a pattern of names.
+    return f"coalesce({struct}).{identifier(name)}" if quoted is None else f"{struct}[{quoted}]"
+
+
+def type_name(dtype: T.DataType | str) -> str:
+    """A type; a text stands for itself. There is no way to write that arrays and maps hold no NULL.
+
+    >>> print(type_name(T.StructType().add("a:b", "timestamp").add("c", T.ArrayType(T.LongType()), False)))
+    STRUCT<`a:b`: TIMESTAMP_LTZ, `c`: ARRAY<bigint> NOT NULL>
+    """
+    match dtype:
+        case str():
+            return dtype
+        case T.StructType():
+            fields = (
+                f"{identifier(field.name)}: {type_name(field.dataType)}{'' if field.nullable else ' NOT NULL'}"
+                for field in dtype.fields
+            )
+            return f"STRUCT<{', '.join(fields)}>"
+        case T.ArrayType():
+            return f"ARRAY<{type_name(dtype.elementType)}>"
+        case T.MapType():
+            return f"MAP<{type_name(dtype.keyType)}, {type_name(dtype.valueType)}>"
+        case T.TimestampType():
+            return "TIMESTAMP_LTZ"
+        case T.UserDefinedType():
+            return type_name(dtype.sqlType())
+        case _:
+            return dtype.simpleString()
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """An expression.
 
-    Attributes
-    ----------
-    text
-        The expression, which needs no parentheses as an operand.
-    names
-        What it is called in a result; several names are those of a generator's columns. An operand has none.
-
-    Examples
-    --------
     >>> x = Column("x")
     >>> print(((x + 1 > 2) & x.isNotNull() & ~(x == 7)).text)
     (((x + 1) > 2) AND (x IS NOT NULL) AND (NOT (x = 7)))
@@ -31,13 +120,13 @@ class Column:
     CAST(x AS bigint) AS `y`
     """
 
-    text: str
-    names: tuple[str, ...] = ()
+    text: str  # needs no parentheses as an operand
+    names: tuple[str, ...] = ()  # in a result; several are those of a generator's columns. An operand has none
 
     @property
     def named(self) -> str:
         """The expression and what it is called."""
-        match [spelling.identifier(name) for name in self.names]:
+        match [identifier(name) for name in self.names]:
             case []:
                 return self.text
             case [name]:
@@ -142,18 +231,18 @@ class Column:
 
     def cast(self, dtype: T.DataType | str) -> Column:
         """The value in another type."""
-        return Column(f"CAST({self.text} AS {spelling.type_name(dtype)})")
+        return Column(f"CAST({self.text} AS {type_name(dtype)})")
 
     def try_cast(self, dtype: T.DataType | str) -> Column:
         """The value in another type, NULL where it has none there."""
-        return Column(f"TRY_CAST({self.text} AS {spelling.type_name(dtype)})")
+        return Column(f"TRY_CAST({self.text} AS {type_name(dtype)})")
 
     def getField(self, name: str) -> Column:
         """A field of a struct."""
-        return Column(spelling.field_of(self.text, name))
+        return Column(field_of(self.text, name))
 
     def alias(self, *names: str) -> Column:
-        """The same under a name; a generator of several columns has as many names."""
+        """The Column under a name; a generator of several columns has as many names."""
         return Column(self.text, names)
 
     def over(
@@ -167,8 +256,8 @@ class Column:
         parts.append(f"ORDER BY {order.text}")
         if later_by is not None:
             low, high = later_by
-            end = "UNBOUNDED" if high is None else spelling.bigint(high)
-            parts.append(f"RANGE BETWEEN {spelling.bigint(low)} FOLLOWING AND {end} FOLLOWING")
+            end = "UNBOUNDED" if high is None else bigint_literal(high)
+            parts.append(f"RANGE BETWEEN {bigint_literal(low)} FOLLOWING AND {end} FOLLOWING")
         return Column(f"{self.text} OVER ({' '.join(parts)})")
 
 
@@ -177,7 +266,7 @@ Operand = Column | Plain
 
 def operand(value: Operand) -> str:
     """A Column, or a plain value as a literal, inside an expression."""
-    return value.text if isinstance(value, Column) else spelling.literal(value)
+    return value.text if isinstance(value, Column) else literal(value)
 
 
 @dataclass(frozen=True, eq=False)

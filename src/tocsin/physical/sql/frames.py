@@ -1,4 +1,4 @@
-"""What takes Columns to a DataFrame: each function is as few calls to Spark as there can be."""
+"""Columns applied to a DataFrame: each function is as few calls to Spark as there can be."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
 
-from tocsin.physical.sql.column import Column
-from tocsin.physical.sql.spelling import SUBSTITUTED
+from tocsin.physical.sql.column import SUBSTITUTED, Column
 
 
 def select(frame: DataFrame, *columns: Column) -> DataFrame:
@@ -66,7 +65,7 @@ def aggregate(frame: DataFrame, by: Sequence[Column], *aggregates: Column) -> Da
 
 
 def to_spark(column: Column) -> SparkColumn:
-    """The same as PySpark has it."""
+    """A Column of PySpark."""
     if _is_misread(column):
         return spark.expr(column.text).alias(*column.names)
     return spark.expr(column.named)

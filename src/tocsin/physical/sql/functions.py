@@ -1,36 +1,30 @@
-"""Spark's functions, under PySpark's names: Columns and plain values in, Columns out. A string is a literal here.
-
-Only what differs from the function of the same name is said.
-"""
+"""Spark's functions, under PySpark's names: Columns and plain values in, Columns out. A string is a literal here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from itertools import chain
 from typing import Protocol
 
-from tocsin.physical.sql import spelling
-from tocsin.physical.sql.column import Case, Column, Operand, operand
-from tocsin.physical.sql.spelling import Plain
+from tocsin.physical.sql.column import Case, Column, Operand, Plain, bigint_literal, identifier, literal, operand
 
 # --- values ---------------------------------------------------------------------------------------
 
 
 def lit(value: Plain) -> Column:
     """A literal; an integer is INT where it fits, else BIGINT."""
-    return Column(spelling.literal(value))
+    return Column(literal(value))
 
 
 def bigint(value: int) -> Column:
     """A literal BIGINT."""
-    return Column(spelling.bigint(value))
+    return Column(bigint_literal(value))
 
 
 def col(name: str) -> Column:
     """The column of this name, whatever characters it has: a dot is one of them."""
-    return Column(spelling.identifier(name))
+    return Column(identifier(name))
 
 
 def when(condition: Column, value: Operand) -> Case:
@@ -198,24 +192,19 @@ def to_json(column: Column, options: Mapping[str, str] | None = None) -> Column:
 _depth = ContextVar("_depth", default=0)
 
 
-@contextmanager
-def _parameters(number: int) -> Iterator[list[Column]]:
-    """Parameters of a lambda, with names that no lambda around it has.
+def _lambda(number: int, body: Callable[..., Column]) -> Column:
+    """A lambda, whose parameters have names that no lambda around it has.
 
     One that is made before, and then stands inside, cannot mention them: there the same names do no harm.
     """
     depth = _depth.get()
     token = _depth.set(depth + number)
     try:
-        yield [col(f"__tocsin_x{place}") for place in range(depth, depth + number)]
-    finally:
-        _depth.reset(token)
-
-
-def _lambda(number: int, body: Callable[..., Column]) -> Column:
-    with _parameters(number) as parameters:
+        parameters = [col(f"__tocsin_x{place}") for place in range(depth, depth + number)]
         names = ", ".join(one.text for one in parameters)
         return Column(f"{names if number == 1 else f'({names})'} -> {body(*parameters).text}")
+    finally:
+        _depth.reset(token)
 
 
 def transform(array: Column, function: Callable[[Column], Column]) -> Column:
@@ -239,6 +228,6 @@ def aggregate(
     merge: Callable[[Column, Column], Column],
     finish: Callable[[Column], Column] | None = None,
 ) -> Column:
-    """What is left when each element is merged into the value so far."""
+    """Merge each element into the value so far."""
     last = () if finish is None else (_lambda(1, finish),)
     return _call("aggregate", array, start, _lambda(2, merge), *last)

@@ -24,28 +24,16 @@ NEVER = -(2**63)  # the latest time of a source that has sent nothing
 
 @dataclass(frozen=True)
 class Clocks:
-    """The latest times and the watermark.
+    """The latest times and the watermark: all events before it have arrived."""
 
-    Attributes
-    ----------
-    latest
-        For every source, its latest time in microseconds.
-    watermark
-        All events before it have arrived.
-    heard_ms
-        When each source has sent last, by the wall clock in milliseconds; empty before the first step.
-    """
-
-    latest: tuple[int, ...]
+    latest: tuple[int, ...]  # by source, in microseconds
     watermark: int = NEVER
-    heard_ms: tuple[int, ...] = ()
+    heard_ms: tuple[int, ...] = ()  # when each source has sent last, by the wall clock; empty before the first step
 
     @staticmethod
     def begin(sources: int) -> Clocks:
-        """The clocks of sources that have sent nothing.
+        """Clocks of sources that have sent nothing.
 
-        Examples
-        --------
         >>> clocks = Clocks.begin(2).advanced([(50, NEVER)], [10, 0])
         >>> clocks.watermark == NEVER, clocks.advanced([(NEVER, 30)], [10, 0]).watermark
         (True, 30)
@@ -62,8 +50,6 @@ class Clocks:
     ) -> Clocks:
         """The clocks after a micro-batch, from the latest times that each of its tasks has seen.
 
-        Examples
-        --------
         >>> clocks = Clocks.begin(2).advanced([(50, NEVER)], [0, 0], now_ms=0, idle_ms=9)
         >>> [clocks.advanced([], [0, 0], now_ms=now, idle_ms=9).watermark for now in (8, 9)] == [NEVER, 50]
         True
@@ -85,15 +71,13 @@ class Clocks:
 
 
 def to_bytes(latest: Sequence[int]) -> bytes:
-    """The latest times that a task has seen, as bytes."""
+    """Write the latest times that a task has seen."""
     return np.array(latest, "<i8").tobytes()
 
 
 def from_bytes(written: bytes) -> tuple[int, ...]:
-    """What `to_bytes` wrote.
+    """Read what `to_bytes` wrote.
 
-    Examples
-    --------
     >>> from_bytes(to_bytes([5, NEVER])) == (5, NEVER)
     True
     """

@@ -48,9 +48,8 @@ from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.heartbeats import Heartbeat, beats
 from tocsin.physical.streaming.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
-from tocsin.physical.streaming.packing import Packing, Unpacking
+from tocsin.physical.streaming.packing import Packing, Unpacking, labels, shard_of
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
-from tocsin.physical.streaming.shards import labels, shard_of
 from tocsin.physical.streaming.step import Step
 from tocsin.plan import layout as names
 from tocsin.plan.due import Due, due_of
@@ -64,48 +63,24 @@ REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """The options of a stream, resolved against its inputs.
+    """The options of a stream, resolved against its inputs."""
 
-    Attributes
-    ----------
-    lateness_us
-        How late the events of each input may come, by event type; one input has one.
-    shards
-        How many parts keys are spread over; None: as many as Spark has shuffle partitions.
-    eager
-        Whether matches may be given before the watermark has passed them, where that changes nothing.
-    max_matches_per_start
-        How many matches may have one start before the search gives up.
-    max_task_memory
-        How many bytes a task may hold for matches before the search gives up.
-    heartbeats
-        Streams that tell the time where inputs are silent.
-    with_late, is_strict
-        Whether events that came too late are given too; whether one stops the stream.
-    idle_ms
-        After how long a silent input holds time back no more.
-    guard, bound
-        What was declared of the rates of event types, and how many events the state may hold by them.
-    unit
-        The unit of integer times, in which all of this counts.
-    """
-
-    lateness_us: dict[str, int] = field(default_factory=dict)
-    shards: int | None = None
-    eager: bool = True
-    max_matches_per_start: int = MOST_MATCHES_PER_START
-    heartbeats: tuple[Heartbeat, ...] = ()
-    with_late: bool = False
-    is_strict: bool = False
-    idle_ms: int | None = None
+    lateness_us: dict[str, int] = field(default_factory=dict)  # by event type; one input has one
+    shards: int | None = None  # None: as many as Spark has shuffle partitions
+    eager: bool = True  # emit matches before the watermark has passed them, where that changes nothing
+    max_matches_per_start: int = MOST_MATCHES_PER_START  # the search fails above it
+    heartbeats: tuple[Heartbeat, ...] = ()  # streams of times for silent inputs
+    with_late: bool = False  # whether late events are emitted too
+    is_strict: bool = False  # whether a late event stops the stream
+    idle_ms: int | None = None  # how long a silent input holds back the watermark; None: always
     guard: Guard | None = None
-    bound: int | None = None
-    max_task_memory: int = MOST_MEMORY
-    unit: Unit = MICROSECONDS
+    bound: int | None = None  # the most events in the state by declared rates
+    max_task_memory: int = MOST_MEMORY  # bytes for matches; the search fails above it
+    unit: Unit = MICROSECONDS  # of integer times, in which all of this counts
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """What is emitted beside the result."""
+        """The outputs beside the result."""
         return tuple(output for output in OUTPUTS if output.is_wanted(self))
 
 
@@ -126,8 +101,7 @@ def matches(kernel: Search, inputs: Inputs, distances: Network, options: StreamS
 def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:
     """The matches of a query on streams as graphs, with the columns of a batch: a row for each end."""
     kernel, shipment, schema = graphs.ship(kernel, inputs, stream=what_travels(options), rated=rated(options))
-    due = due_of(kernel, distances, eager=False)
-    rule = LiveRule(Compacting(kernel, shipment.layout), due)
+    rule = LiveRule(Compacting(kernel, shipment.layout), due_of(kernel, distances, eager=False))
     frame = run_rule(kernel, rule, inputs, options, shipment, schema, "compact")
     return graphs.named(kernel, inputs, frame, *output_columns(options))
 
@@ -135,9 +109,8 @@ def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: Stre
 def search(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings) -> Found:
     """The matches before RETURN; those that are only added up have no ids."""
     with_digests = not kernel.query.over_all_matches
-    shipment, shapes = ship(
-        kernel, inputs, with_digests=with_digests, stream=what_travels(options), rated=rated(options)
-    )
+    travels = what_travels(options)
+    shipment, shapes = ship(kernel, inputs, with_digests=with_digests, stream=travels, rated=rated(options))
     schema = schema_of(kernel, inputs, shipment, shapes)
     due = due_of(kernel, distances, eager=options.eager)
     rule = live_rule(kernel, shipment.layout, due, has_id=inputs.id is not None)
@@ -150,12 +123,12 @@ def output_columns(options: StreamSettings) -> list[Column]:
 
 
 def what_travels(options: StreamSettings) -> int:
-    """What of events that take no part is shipped."""
+    """How much is shipped of events that take no part."""
     return WITH_EVENTS if options.with_late else WITH_CLOCK
 
 
 def rated(options: StreamSettings) -> tuple[str, ...]:
-    """The types whose events are told apart, because they have a declared rate."""
+    """The types with a declared rate: rows carry them."""
     return () if options.guard is None else options.guard.types
 
 
@@ -198,20 +171,7 @@ def run_shards(
 ) -> DataFrame:
     """Run shards on the events that are shipped to them.
 
-    Parameters
-    ----------
-    shard
-        The program of a shard.
-    shipment
-        The events; their keys decide to which shard they go.
-    shards
-        How many there are.
-    sources
-        The event types that come from each DataFrame.
-    options
-        The settings of the stream.
-    schema
-        The columns of the result, without those of outputs.
+    `sources` are the event types of each DataFrame; `schema` has the columns of the result, without those of outputs.
     """
     if has_python_state(shipment.frame):
         raise errors.InvalidInputError(
@@ -226,11 +186,7 @@ def run_shards(
     shipped = shipment.frame
     for heartbeat in options.heartbeats:
         shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
-    sharded = select(
-        shipped,
-        *map(F.col, shipment.columns),
-        shard_of(shipment.keys, shards).alias(packing.SHARD),
-    )
+    sharded = select(shipped, *map(F.col, shipment.columns), shard_of(shipment.keys, shards).alias(packing.SHARD))
     # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
     # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
     called = labels(shards, shards)
@@ -259,14 +215,9 @@ def source_types(inputs: Inputs) -> list[tuple[str, ...]]:
 
 
 def lateness_of(inputs: Inputs, lateness_us: int | None, option: str = "lateness") -> dict[str, int]:
-    """How late the events of each type may come: as asked by an option, or as the watermarks of their DataFrames say.
+    """How late the events of each type may come: by an option, or by the watermarks of their DataFrames.
 
-    Raises
-    ------
-    InvalidInputError
-        When only some of the inputs are streams.
-    InvalidOptionError
-        When nobody says how late events may come.
+    Raises `InvalidInputError` when only some inputs are streams, `InvalidOptionError` when a lateness is missing.
     """
     found: dict[str, int] = {}
     for name, stream in {**inputs.streams, **inputs.others}.items():
@@ -289,21 +240,9 @@ NO_KEY = "no key splits its events"
 
 
 def shards_of(options: StreamSettings, frame: DataFrame, reason: str = "") -> int:
-    """How many shards keys are spread over.
+    """How many shards keys are spread over; `reason` states why there is only one, and is empty otherwise.
 
-    Parameters
-    ----------
-    options
-        The options of the stream.
-    frame
-        The events; its session has the number of shuffle partitions.
-    reason
-        Why there is only one shard; empty when there may be several.
-
-    Raises
-    ------
-    InvalidOptionError
-        When several are asked for, and there is only one.
+    Raises `InvalidOptionError` when several are asked for, and there is only one.
     """
     if reason and options.shards not in (None, 1):
         raise errors.InvalidOptionError(
@@ -330,7 +269,7 @@ def plan_of(search: Search, due: Due, shipment: Shipment, shards: int, id: str |
 
 
 def identified_by(id: str | None) -> tuple[str, ...]:
-    """What the name of a plan says of a column that identifies events."""
+    """The part of a plan's name for a column that identifies events."""
     return () if id is None else ("id", id)
 
 
@@ -343,13 +282,7 @@ def hashed_by(queries: Iterable[alg.Query]) -> tuple[str, ...]:
 
 
 def require_one_late(frame: DataFrame, with_late: bool) -> DataFrame:
-    """The result, unless the column of late events has the name of another.
-
-    Raises
-    ------
-    InvalidOptionError
-        When it has.
-    """
+    """Return the result; raise `InvalidOptionError` if another column has the name of that of late events."""
     if with_late and sum(name.casefold() == LATE.name for name in frame.columns) > 1:
         raise errors.InvalidOptionError(
             f"With `late=True` late events are in a column `{LATE.name}`, and the result has one of that name already.",

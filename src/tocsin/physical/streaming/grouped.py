@@ -15,9 +15,8 @@ from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.outputs import FOUND, METRICS, Output, numbers_of
-from tocsin.physical.streaming.state import RowStore, State, rows_from_bytes
 from tocsin.physical.streaming.step import Outcome
-from tocsin.physical.streaming.store import RowRetention
+from tocsin.physical.streaming.store import RowRetention, RowStore, State, rows_from_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -32,7 +31,7 @@ class Steps(Protocol):
 
     @property
     def lateness_us(self) -> tuple[int, ...]:
-        """How late the events of each source may come."""
+        """By source, how late its events may come."""
 
     @property
     def retention(self) -> RowRetention | None:
@@ -46,32 +45,14 @@ class Steps(Protocol):
 
 @dataclass(frozen=True)
 class Shard:
-    """The function that Spark calls for every shard of a micro-batch.
-
-    Attributes
-    ----------
-    step
-        The program.
-    plan
-        The name of the plan that wrote the state.
-    guard
-        What was declared of the rates of event types.
-    start_ms
-        When the query was made, by the wall clock: no input has been silent for longer.
-    is_strict
-        Whether an event that comes too late stops the stream.
-    unit
-        The unit of integer times.
-    outputs
-        What is emitted beside the result.
-    """
+    """The function that Spark calls for every shard of a micro-batch."""
 
     step: Steps
-    plan: str
+    plan: str  # the name of the plan that wrote the state
     guard: Guard | None = None
-    start_ms: int = 0
-    is_strict: bool = False
-    unit: Unit = MICROSECONDS
+    start_ms: int = 0  # when the query was made, by the wall clock: no input has been silent for longer
+    is_strict: bool = False  # whether a late event stops the stream
+    unit: Unit = MICROSECONDS  # of integer times
     outputs: tuple[Output, ...] = ()
 
     def __call__(

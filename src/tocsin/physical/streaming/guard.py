@@ -31,30 +31,20 @@ Arrived = dict[tuple[int, int], int]  # number of the type, number of the stretc
 
 @dataclass(frozen=True)
 class Guard:
-    """The types that have a declared rate; in rows they are numbered from 1, in this order.
-
-    Attributes
-    ----------
-    types
-        Their names.
-    widths_us, limits
-        How long the stretches of each are, and how many events may lie in one.
-    """
+    """The types that have a declared rate; in rows they are numbered from 1, in this order."""
 
     types: tuple[str, ...]
-    widths_us: tuple[int, ...]
-    limits: tuple[int, ...]
+    widths_us: tuple[int, ...]  # of the stretches of each type
+    limits: tuple[int, ...]  # the most events in one stretch
 
     @property
     def name(self) -> str:
-        """What counts depend on: those of another guard mean something else."""
+        """All that counts depend on: those of another guard mean something else."""
         return ",".join(f"{kind}:{width}" for kind, width in zip(self.types, self.widths_us, strict=True))
 
     def counted(self, times: Integers, types: Integers) -> bytes:
         """How many events of each type lie in each stretch, as rows of (type, stretch, events).
 
-        Examples
-        --------
         >>> guard = Guard(("A",), (10,), (2,))
         >>> read(guard.counted(np.array([1, 9, 10, -1]), np.array([1, 1, 1, 0])))
         {(0, 0): 2, (0, 1): 1}
@@ -66,10 +56,8 @@ class Guard:
         return np.concatenate(rows).astype("<i8").tobytes()
 
     def added(self, known: Mapping[tuple[int, int], int], batches: Iterable[bytes]) -> tuple[Arrived, list[int]]:
-        """Add the counts of shard batches: what has arrived, and how many events are beyond what each type may have.
+        """Add the counts of shard batches; return the sums, and how many events are beyond the limit of each type.
 
-        Examples
-        --------
         >>> guard = Guard(("A",), (10,), (2,))
         >>> more = guard.counted(np.array([1, 2]), np.array([1, 1]))
         >>> guard.added({(0, 0): 1}, [more]), guard.added({(0, 0): 7}, [more])[1]
@@ -87,8 +75,6 @@ class Guard:
     def open(self, arrived: Mapping[tuple[int, int], int], watermark: int) -> Arrived:
         """The stretches in which more may come.
 
-        Examples
-        --------
         >>> Guard(("A",), (10,), (2,)).open({(0, 0): 1, (0, 1): 1}, 10)
         {(0, 1): 1}
         """
@@ -100,7 +86,7 @@ class Guard:
 
 
 def read(counted: bytes) -> Arrived:
-    """What `Guard.counted` wrote."""
+    """Read what `Guard.counted` wrote."""
     rows = np.frombuffer(counted, "<i8").reshape(-1, 3).tolist()
     return {(number, stretch): events for number, stretch, events in rows}
 
@@ -108,8 +94,6 @@ def read(counted: bytes) -> Arrived:
 def guard_of(rates: Mapping[str, Rate], lateness_us: int) -> Guard | None:
     """The guard of declared rates; None when there are none of all events of a type together.
 
-    Examples
-    --------
     >>> from tocsin.analysis.rates import parse_rates
     >>> guard_of(parse_rates({"A": "100/s", "B": "0.1/s", "C": "5/h per key"}), 0)
     Guard(types=('A', 'B'), widths_us=(1000000, 10000000), limits=(100, 1))

@@ -1,4 +1,4 @@
-"""Heartbeats: streams of times that say of inputs which are silent that nothing older will come from them."""
+"""Heartbeats: streams of times for silent inputs. Nothing older than a heartbeat will come from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from tocsin import errors
 from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced.values import micros_of
+from tocsin.physical.sliced.manifest_sql import micros_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
 from tocsin.physical.values import Kind, kind_of
@@ -20,15 +20,7 @@ from tocsin.plan import layout as names
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A stream of times: all that some inputs will tell of the time before it they have told, but for lateness.
-
-    Attributes
-    ----------
-    frame, time, kind
-        The stream, its time column, and the kind of that.
-    types
-        The event types that it speaks for.
-    """
+    """A stream of times: all events of some types before them have come, but for lateness."""
 
     frame: DataFrame
     time: str
@@ -49,12 +41,9 @@ def beats(heartbeat: Heartbeat, columns: Sequence[str], sources: Sequence[tuple[
 
 
 def heartbeats_of(given: Any, inputs: Inputs) -> tuple[Heartbeat, ...]:
-    """What the user gave: one stream for all inputs, or some by event type.
+    """The user's heartbeats: one stream for all inputs, or some by event type.
 
-    Raises
-    ------
-    InvalidInputError, UnknownEventTypeError, MissingColumnError, TimeTypeError
-        When it is no stream of times.
+    Raises `InvalidInputError`, `UnknownEventTypeError`, `MissingColumnError` or `TimeTypeError` for other values.
     """
     if given is None:
         return ()

@@ -1,8 +1,8 @@
 """Streams by Spark's own joins (`strategy="join"`): a chain of stream-stream joins, one for each variable.
 
-For those who want no Python workers, or compare. What Spark's joins of streams allow is little: a key, single events
-without absence, an `id` column that makes matches differ, and time as TIMESTAMP. State and watermark are Spark's: a
-match comes with its last event, and events that are too late are dropped and counted by Spark.
+For those who want no Python workers, or compare. Spark's joins of streams allow little: a key, single events without
+absence, an `id` column that makes matches differ, and time as TIMESTAMP. State and watermark are Spark's: a match comes
+with its last event, and Spark drops and counts late events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import frames as joins
 from tocsin.physical.joins import times
-from tocsin.physical.joins.branches import BranchFrame, Source
+from tocsin.physical.joins.frames import BranchFrame, Source
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import join_on, select, where, with_columns

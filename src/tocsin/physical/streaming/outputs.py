@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -45,31 +46,13 @@ SUM = "coalesce(sum({0}), 0)"
 
 @dataclass(frozen=True)
 class Output:
-    """A named output.
+    """A named output."""
 
-    Attributes
-    ----------
-    name
-        The column that users see.
-    column
-        The column of its rows before they are named.
-    type
-        The Spark type of the column.
-    is_wanted
-        Whether the settings of a stream ask for it.
-    rows
-        Its rows of one step, in one column of this name; None: there are none.
-    """
-
-    name: str
-    column: str
-    type: str
+    name: str  # the column that users see
+    column: str  # the column of its rows before they are named
+    type: str  # Spark's
     is_wanted: Callable[[StreamSettings], bool]
-    rows: Callable[[Outcome], pa.Table | None]
-
-
-def _wants_late(settings: StreamSettings) -> bool:
-    return settings.with_late
+    rows: Callable[[Outcome], pa.Table | None]  # its rows of one step, in one column of this name; None: there are none
 
 
 def _late_events(outcome: Outcome) -> pa.Table | None:
@@ -78,7 +61,7 @@ def _late_events(outcome: Outcome) -> pa.Table | None:
     return late.select([EVENT]) if late is not None and EVENT in late.column_names else None
 
 
-LATE = Output("late", EVENT, "string", _wants_late, _late_events)
+LATE = Output("late", EVENT, "string", attrgetter("with_late"), _late_events)
 OUTPUTS = [LATE]
 
 
@@ -102,8 +85,6 @@ def numbers_of(guard: Guard | None) -> tuple[str, ...]:
 def observed(guard: Guard | None = None, bound: int | None = None, unit: Unit = MICROSECONDS) -> tuple[str, ...]:
     r"""The metrics of a stream, as SQL; with declared rates also what they bound.
 
-    Examples
-    --------
     >>> observed(bound=7)[-1]
     '7L AS bound'
     >>> "bound" in observed(bound=2**63)[-1]

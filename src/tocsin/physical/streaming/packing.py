@@ -5,11 +5,15 @@ Output   one row for each shard: a *shard batch* with its rows, and the latest t
 
 Every task sends a shard batch to every shard, with rows or without. So all shards have the same watermark, and one to
 which nothing has come emits what is due all the same. No Python runs per row.
+
+A shard is one group of Spark's state, in a partition of its own. Spark sends a group to a partition by the hash of its
+key. Numbers 0, 1, … would meet in some partitions and leave others empty, so that a shard is called by a number whose
+hash leads to the partition that it should have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +21,11 @@ import pyarrow as pa
 
 from tocsin.kernels.model import Integers
 from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
 from tocsin.physical.streaming.clocks import NEVER, to_bytes
 from tocsin.physical.streaming.guard import UNRATED, Guard
-from tocsin.physical.streaming.state import rows_to_bytes
+from tocsin.physical.streaming.store import rows_to_bytes
 from tocsin.plan.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
 
 SHARD = "__tocsin_shard"
@@ -29,23 +35,11 @@ COLUMNS = (SHARD, LATEST, BAD, SEEN, ARRIVED, ROWS)
 
 @dataclass(frozen=True)
 class Packing:
-    """The function that packs the rows of a task.
+    """The function that packs the rows of a task."""
 
-    Attributes
-    ----------
-    time
-        The column with the time of rows that take part.
-    labels
-        The labels of the shards.
-    sources
-        How many sources there are.
-    guard
-        What was declared of the rates of event types.
-    """
-
-    time: str
-    labels: tuple[int, ...]
-    sources: int
+    time: str  # the column with the time of rows that take part
+    labels: tuple[int, ...]  # of the shards
+    sources: int  # their number
     guard: Guard | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -125,15 +119,61 @@ class Unpacking:
                         yield self._complete(found)
 
     def _complete(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        # Cast: events bring the session's zone along, and NULLs of others do not.
         columns = [
-            self._typed(found.column(field.name), field.type)
+            found.column(field.name).cast(field.type)
             if field.name in found.schema.names
             else pa.nulls(found.num_rows, field.type)
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
-    @staticmethod
-    def _typed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-        """The values in the type of all batches: events bring the session's zone along, and NULLs of others do not."""
-        return column if column.type == wanted else column.cast(wanted)
+
+SEED = 42  # of Spark's hash partitioning
+
+
+def labels(shards: int, partitions: int) -> tuple[int, ...]:
+    """The labels of the shards: the i-th lies in partition `i mod partitions`. A longer list begins like a shorter.
+
+    >>> labels(3, 2)
+    (2, 0, 4)
+    >>> [partition_of(label, 2) for label in labels(3, 2)]
+    [0, 1, 0]
+    """
+    waiting: list[list[int]] = [[] for _ in range(partitions)]
+    found: list[int] = []
+    label = 0
+    while len(found) < shards:
+        wanted = waiting[len(found) % partitions]
+        while not wanted:
+            waiting[partition_of(label, partitions)].append(label)
+            label += 1
+        found.append(wanted.pop(0))
+    return tuple(found)
+
+
+def partition_of(label: int, partitions: int) -> int:
+    """The partition that Spark sends an INT to."""
+    return _murmur3(label) % partitions
+
+
+def _murmur3(value: int) -> int:
+    """The 32-bit Murmur3 hash of an INT as Spark has it, with its sign."""
+    mixed = _rotated(value * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    found = (_rotated(SEED ^ mixed, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    found ^= 4
+    found = (found ^ found >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    found = (found ^ found >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    found ^= found >> 16
+    return found - (1 << 32) if found >> 31 else found
+
+
+def _rotated(word: int, by: int) -> int:
+    return (word << by | word >> (32 - by)) & 0xFFFFFFFF
+
+
+def shard_of(keys: Sequence[Column], shards: int) -> Column:
+    """The number of the shard of a row, from 0; without a key there is one."""
+    if not keys or shards == 1:
+        return F.lit(0)
+    return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")

@@ -22,8 +22,7 @@ from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
-from tocsin.physical.streaming.emitting import Emission, Insertion
-from tocsin.physical.streaming.rules import LiveRule, Stratum
+from tocsin.physical.streaming.rules import Emission, Insertion, LiveRule, Stratum
 from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
 from tocsin.plan.layout import Layout

@@ -21,7 +21,7 @@ from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, common_kind, resolve
 from tocsin.physical.programs.run import RESULT, Run, check_columns
-from tocsin.physical.programs.spark import Spark
+from tocsin.physical.programs.spark_engine import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
 from tocsin.physical.sliced.joint import Searched, shown
 from tocsin.physical.sliced.matches import variable_type

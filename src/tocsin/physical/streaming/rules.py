@@ -1,48 +1,80 @@
-"""The rules of a shard: a search, when its matches become due, and what becomes of them. A pattern is one rule."""
+"""The rules of a shard: a search, when its matches become due, and the events that they emit. A pattern is one rule.
+
+Matches become events, and events become rows like those that Spark ships, so that higher strata see no difference.
+Values are computed row by row in Python: emitted events are few beside those they were found in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.algebra.programs import emitted_column
+from tocsin.analysis.schema import BoundQuery
 from tocsin.kernels.searches import Search
 from tocsin.language.ast import Skip
+from tocsin.physical.arrow_scan import Events, scan
+from tocsin.physical.results import Result
 from tocsin.physical.sliced.worker import Member, SearchGroup
 from tocsin.physical.streaming.clocks import NEVER
-from tocsin.physical.streaming.emitting import Emission
 from tocsin.physical.streaming.skipping import Skipping, without_policies
 from tocsin.plan.due import Due, Retention
-from tocsin.plan.layout import Layout
+from tocsin.plan.layout import Gathered, Layout
+from tocsin.plan.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Emission:
+    """One `emit` of a rule: events of one template."""
+
+    type: str
+    bound: BoundQuery  # returns the time and the values, as `tocsin.algebra.programs.emitting` says
+    attributes: tuple[str, ...]  # the names of these values
+    schema: pa.Schema  # of the events; the first column is their time
+
+    def events(self, matches: pa.RecordBatch, gathered: Sequence[Gathered]) -> pa.Table:
+        """Make the events of matches."""
+        variables = {one.name: (place, one.attributes) for place, one in enumerate(gathered)}
+        time = self.schema.field(0)
+        found = Result(self.bound, pa.Table.from_batches([matches]), variables).table(time.type)
+        values = {name: found.column(emitted_column(place)) for place, name in enumerate(self.attributes)}
+        if pa.types.is_floating(values[time.name].type):  # the mean of integer times
+            values[time.name] = pc.floor(values[time.name])
+        columns = [values[field.name].cast(field.type, safe=False) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """The conversion of emitted events to rows."""
+
+    manifest: Manifest
+    schemas: Mapping[str, pa.Schema]  # of every event type that rules emit and read
+    times: Mapping[str, str]
+
+    def rows(self, events: Mapping[str, Sequence[pa.Table]], schema: pa.Schema) -> pa.Table:
+        """The rows of events by type, with the columns that Spark ships: `schema` has their types."""
+        groups = []
+        for name, own in self.schemas.items():
+            tables = [table.cast(own) for table in events.get(name, ())] or [own.empty_table()]
+            groups.append(Events(name, pa.concat_tables(tables), self.times[name]))
+        return scan(self.manifest, groups, schema)
 
 
 @dataclass(frozen=True)
 class LiveRule:
-    """A rule as a shard runs it.
-
-    Attributes
-    ----------
-    member
-        Its search, and how what it finds is written.
-    due
-        When its matches become due.
-    skipping
-        Its after-match policy; None: there is none, or the search applies it.
-    delay_us
-        Δ(r): how far its watermark is behind that of the inputs.
-    is_shown
-        Whether its matches are part of the result.
-    emissions
-        The events that other rules read, or that are the result.
-    counted
-        The flags of all events among which those of a match have to be neighbours; none: rows are of its types alone.
-    """
+    """A rule as a shard runs it."""
 
     member: Member
     due: Due
-    skipping: Skipping | None = None
-    delay_us: int = 0
-    is_shown: bool = True
-    emissions: tuple[Emission, ...] = ()
+    skipping: Skipping | None = None  # its after-match policy; None: there is none, or the search applies it
+    delay_us: int = 0  # Δ(r): how far its watermark is behind that of the inputs
+    is_shown: bool = True  # whether its matches are part of the result
+    emissions: tuple[Emission, ...] = ()  # events that other rules read, or that are the result
+    # The flags of all events among which those of a match have to be neighbors; none: rows are of its types alone.
     counted: tuple[int, ...] = ()
 
     def watermark(self, now: int) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,19 +33,12 @@ def _bits(flags: Iterable[int]) -> int:
     return reduce(or_, (1 << flag for flag in flags), 0)
 
 
-class _View:
-    """Rows of the store that a group searches.
+class _View(NamedTuple):
+    """Rows of the store that a group searches; `places` are their numbers there, None where they are all of them."""
 
-    Attributes
-    ----------
-    table, is_new
-        The rows, and which of them came in this step.
-    places
-        Their numbers in the store; None: they are all of them.
-    """
-
-    def __init__(self, table: pa.Table, is_new: Mask, places: Integers | None = None) -> None:
-        self.table, self.is_new, self.places = table, is_new, places
+    table: pa.Table
+    is_new: Mask  # which came in this step
+    places: Integers | None = None
 
     def where(self, chosen: Mask, *, most: float = 1.0) -> _View:
         """Some of the rows; all of them where these are more than a share."""

@@ -25,10 +25,8 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
-from tocsin.kernels.policies import chosen
-from tocsin.kernels.policies.after import after_match, frontiers
+from tocsin.kernels.policies import after_match, chosen, frontiers, reported
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
-from tocsin.kernels.policies.output import reported
 from tocsin.kernels.searches import Search
 from tocsin.language.ast import AfterMatch, Output, Skip
 from tocsin.plan.due import BEFORE_ALL, Due, later
@@ -36,15 +34,7 @@ from tocsin.plan.due import BEFORE_ALL, Due, later
 
 @dataclass(frozen=True)
 class Skipping:
-    """The policies of a query that skips.
-
-    Attributes
-    ----------
-    policy, output
-        What is kept, and what of that is reported.
-    due
-        When matches become due.
-    """
+    """The policies of a query that skips: which matches are kept, and which of these reported."""
 
     policy: AfterMatch
     output: Output
@@ -70,7 +60,7 @@ class Skipping:
         return (decided >= max(before - self.lag_us, BEFORE_ALL)) & (decided < now)
 
     def chosen(self, matches: Matches, rows: Rows, spent: Mask, before: int, now: int) -> tuple[Matches, Mask]:
-        """What is given of the matches that take part, and which events are spent afterwards."""
+        """The matches that are emitted of those that take part, and which events are spent afterwards."""
         if not len(matches):
             return matches, spent
         view = flatten(matches, rows)

@@ -28,8 +28,7 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.places import rule_columns
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.sliced.worker import Member
-from tocsin.physical.streaming.emitting import Insertion
-from tocsin.physical.streaming.rules import Stratum, retention_of
+from tocsin.physical.streaming.rules import Insertion, Stratum, retention_of
 from tocsin.physical.streaming.search import StratumSearch
 from tocsin.physical.streaming.store import RowRetention, Store
 from tocsin.plan.layout import EVENT, Layout
@@ -52,7 +51,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step emits: batches of the result, late events, and its numbers."""
+    """Batches of the result, late events, and numbers of a step."""
 
     batches: list[pa.RecordBatch]
     report: Report
@@ -61,33 +60,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Step:
-    """The program of a shard.
-
-    Attributes
-    ----------
-    strata
-        The rules.
-    lateness_us
-        How late the events of each source may come.
-    insertion
-        How emitted events become rows; None: no rule reads any.
-    wanted
-        The template whose events are the result; None: matches are.
-    most
-        How many matches of a rule may have one start.
-    memory
-        How many bytes may be held for matches.
-    idle_ms
-        After how long by the wall clock a silent source no longer holds back the watermark; None: never.
-    """
+    """The program of a shard."""
 
     strata: tuple[Stratum, ...]
-    lateness_us: tuple[int, ...]
-    insertion: Insertion | None = None
-    wanted: str | None = None
-    most: int = MOST_MATCHES_PER_START
-    memory: int = MOST_MEMORY
-    idle_ms: int | None = None
+    lateness_us: tuple[int, ...]  # by source
+    insertion: Insertion | None = None  # how emitted events become rows; None: no rule reads any
+    wanted: str | None = None  # the template whose events are the result; None: matches are
+    most: int = MOST_MATCHES_PER_START  # matches of a rule with one start
+    memory: int = MOST_MEMORY  # bytes for matches
+    idle_ms: int | None = None  # how long a silent source holds back the watermark, by the wall clock; None: always
 
     @property
     def layout(self) -> Layout:
@@ -100,18 +81,10 @@ class Step:
         return RowRetention(retention_of(rule for stratum in self.strata for rule in stratum.rules), self.layout)
 
     def run(self, store: Store, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0) -> Outcome:
-        """Process a micro-batch.
+        """Process a micro-batch: update the store, and return what is emitted.
 
-        Parameters
-        ----------
-        store
-            The memory of the shard, which is updated.
-        latest
-            The latest time of every source, as each task of the micro-batch has seen it.
-        new
-            The new events.
-        now_ms
-            The wall-clock time.
+        `latest` has the latest time of every source, as each task of the micro-batch has seen it; `now_ms` is by the
+        wall clock.
         """
         before = store.clocks.watermark
         store.clocks = store.clocks.advanced(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
@@ -131,7 +104,7 @@ class Step:
         return Outcome(batches, report, late)
 
     def _emitted(self, stratum: Stratum, store: Store, before: int, now: int) -> Iterator[pa.RecordBatch]:
-        """What a stratum adds to the result; its events are appended to the store."""
+        """Yield what a stratum adds to the result; its events are appended to the store."""
         emitted: dict[str, list[pa.Table]] = {}
         limits = {"most": self.most, "memory": self.memory}
         searched = StratumSearch(stratum, self.layout, limits, store, before, now)

@@ -1,22 +1,36 @@
-"""The memory of a shard as a step uses it: events are appended, searched, marked and evicted.
+"""The memory of a shard: events are appended, searched, marked and evicted, and written as bytes between micro-batches.
 
-A step neither knows how events are kept between micro-batches nor which of them a search really needs: a store decides.
-`tocsin.physical.streaming.state.RowStore` keeps all rows in one table and returns all of them.
+A step requires only a `Store`, which decides how events are kept and which of them a search needs. `RowStore` keeps all
+rows in one table and returns all of them. Its bytes record which release and which plan wrote them:
+
+====  ===========================================================================
+6     `tocsin`
+2     the version of this format
+4     the length of what follows
+…     JSON: the plan that wrote it, the clocks, the length of what follows, and a checksum of all of it
+…     the memory of users' functions (`tocsin.acer`); nothing for patterns
+…     the events that still matter, as an Arrow stream; nothing when there are none
+====  ===========================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
+from tocsin.errors import StateMismatchError
 from tocsin.kernels.model import Mask
 from tocsin.physical.sliced.rows import array_of, flags_of, integers, partition_of, with_flags
 from tocsin.physical.streaming.clocks import Clocks
 from tocsin.plan.due import Due, Retention
-from tocsin.plan.layout import Layout
+from tocsin.plan.layout import BITS, SPENT, Layout
 
 
 class Affected(NamedTuple):
@@ -37,12 +51,8 @@ class Store(Protocol):
     def affected(self, due: Sequence[Due], before: int, now: int) -> Affected | None:
         """Return the events of matches that may be emitted in this step, or more; None when there are none.
 
-        Parameters
-        ----------
-        due
-            When the matches of the rules become due that search them.
-        before, now
-            The watermarks of the inputs before and after the step.
+        `due` has an entry for each rule that searches them; `before` and `now` are the watermarks of the inputs around
+        the step.
         """
 
     def mark(self, spent: Mask) -> None:
@@ -76,3 +86,155 @@ class RowRetention:
         if left is not flags:
             rows = with_flags(rows, self.layout.packing, left)
         return rows if live.all() else rows.filter(pa.array(live))
+
+
+MAGIC = b"tocsin"
+VERSION = 1
+HEAD = struct.Struct("<6sHI")
+SUM = "sum"
+KNOWN = frozenset({"plan", "latest", "watermark", "heard", "arrived", "rated", "memory", SUM})
+DAMAGED = "what it holds is damaged: a file under `state` was cut or overwritten"
+
+
+@dataclass(frozen=True)
+class State:
+    """The memory of a shard between micro-batches."""
+
+    clocks: Clocks
+    rows: pa.Table | None = None  # events that still matter
+    # Events in the stretches of the rate guard; of one shard only.
+    arrived: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    memory: bytes = b""  # of users' functions
+    rated: str = ""  # the name of the guard that has counted what arrived
+
+    def to_bytes(self, plan: str) -> bytes:
+        """Write the state and the name of the plan."""
+        said = {
+            "plan": plan,
+            "latest": self.clocks.latest,
+            "watermark": self.clocks.watermark,
+            "heard": self.clocks.heard_ms,
+            "arrived": [[*stretch, events] for stretch, events in self.arrived.items()],
+            "rated": self.rated,
+            "memory": len(self.memory),
+        }
+        rows = rows_to_bytes(self.rows)
+        text = _text({**said, SUM: _sum(said, self.memory, rows)})
+        return HEAD.pack(MAGIC, VERSION, len(text)) + text + self.memory + rows
+
+    @staticmethod
+    def from_bytes(written: bytes, plan: str) -> State:
+        """Read what `to_bytes` wrote.
+
+        Raises `StateMismatchError` when another release or another query wrote it, or it is damaged.
+        """
+        try:
+            magic, version, length = HEAD.unpack_from(written)
+            said = json.loads(written[HEAD.size : HEAD.size + length]) if magic == MAGIC and version == VERSION else {}
+        except (struct.error, ValueError):
+            raise unusable(DAMAGED) from None
+        if magic != MAGIC:
+            raise unusable("it is not Tocsin's")
+        if version != VERSION:
+            raise unusable(f"it has the format {version}, and this release writes and reads the format {VERSION}")
+        if not isinstance(said, dict) or "plan" not in said or not KNOWN.issuperset(said):
+            raise unusable(DAMAGED)
+        if said["plan"] != plan:
+            raise unusable(
+                "another query wrote it, or the same one with other columns, types, windows, keys, numbers of shards "
+                "or `emit=`"
+            )
+        begin = HEAD.size + length
+        end = begin + said.get("memory", 0)
+        memory = written[begin:end]
+        # States of before have no checksum.
+        if SUM in said and said.pop(SUM) != _sum(said, memory, written[end:]):
+            raise unusable(DAMAGED)
+        try:
+            rows = rows_from_bytes(written[end:])
+            clocks = Clocks(tuple(said["latest"]), said["watermark"], tuple(said["heard"]))
+            arrived = {(number, stretch): events for number, stretch, events in said.get("arrived", ())}
+        except (pa.ArrowException, KeyError, TypeError, ValueError):
+            raise unusable(DAMAGED) from None
+        return State(clocks, rows, arrived, memory, said.get("rated", ""))
+
+    @staticmethod
+    def begin(sources: int) -> State:
+        """The state of a shard that has seen nothing."""
+        return State(Clocks.begin(sources))
+
+
+class RowStore:
+    """A store that keeps all rows in one table, which is read and written as a whole."""
+
+    def __init__(self, state: State, retention: RowRetention | None = None) -> None:
+        self.state, self.retention = state, retention
+        self.clocks, self.memory, self.rows = state.clocks, state.memory, state.rows
+        self.old = self.size
+
+    @property
+    def size(self) -> int:
+        """How many events there are."""
+        return 0 if self.rows is None else self.rows.num_rows
+
+    def append(self, rows: pa.Table) -> None:
+        """Add events."""
+        self.rows = pa.concat_tables([rows] if not self.size else [self.rows, rows]).combine_chunks()
+
+    def affected(self, due: Sequence[Due], before: int, now: int) -> Affected | None:
+        """Return all events, old ones first."""
+        return Affected(self.rows, np.arange(self.size) >= self.old) if self.size else None
+
+    def mark(self, spent: Mask) -> None:
+        """Mark events that no match may start with any more."""
+        assert self.rows is not None
+        bits = integers(array_of(self.rows, BITS))
+        place = self.rows.column_names.index(BITS)
+        self.rows = self.rows.set_column(place, BITS, pa.array(np.where(spent, bits & ~3 | SPENT, bits)))
+
+    def expire(self, watermark: int) -> None:
+        """Evict the events that no match can need."""
+        if self.size and self.retention is not None:
+            self.rows = self.retention(self.rows, watermark)
+
+    def commit(self) -> State:
+        """The state after the step."""
+        return replace(self.state, clocks=self.clocks, rows=self.rows, memory=self.memory)
+
+
+def _text(said: Mapping[str, object]) -> bytes:
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
+def _sum(said: Mapping[str, object], memory: bytes, rows: bytes) -> int:
+    return zlib.crc32(rows, zlib.crc32(memory, zlib.crc32(_text(said))))
+
+
+def unusable(why: str) -> StateMismatchError:
+    """A state that cannot be read, or must not be."""
+    return StateMismatchError(
+        f"The state in the checkpoint cannot be used: {why}.",
+        hint="start with a new checkpoint directory, or go back to the query and release that wrote this one.",
+    )
+
+
+def rows_to_bytes(rows: pa.Table | None) -> bytes:
+    """Rows as an Arrow stream; none are no bytes."""
+    if rows is None or not rows.num_rows:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def rows_from_bytes(written: bytes) -> pa.Table | None:
+    """Read what `rows_to_bytes` wrote.
+
+    >>> rows_from_bytes(rows_to_bytes(pa.table({"x": [1, 2]}))).column("x").to_pylist(), rows_from_bytes(b"")
+    ([1, 2], None)
+    """
+    if not written:
+        return None
+    with pa.ipc.open_stream(pa.py_buffer(written)) as stream:
+        return stream.read_all()

@@ -1,8 +1,8 @@
-"""Aggregates over all matches of a stream, told for windows of time (EVERY).
+"""Aggregates over all matches of a stream, reported for windows of time (EVERY).
 
-All shards see the same time, so that what they know of a window comes out in one micro-batch, when every match that
+All shards have the same watermark, so that their parts of a window come out in one micro-batch, when every match that
 starts in it is decided: totals that were counted, or the matches themselves. They are brought together by window and
-added up in Python; nothing of them is state.
+added up in Python; none of them is state.
 """
 
 from __future__ import annotations
@@ -35,21 +35,11 @@ from tocsin.plan.due import due_of
 
 @dataclass(frozen=True)
 class Closing:
-    """The function that makes the rows of one window from all that is known of it. Other outputs pass through.
-
-    Attributes
-    ----------
-    rows
-        The rows of a window, from what is known of it.
-    schema
-        Their columns.
-    outputs
-        The other outputs of the stream; their rows have no window.
-    """
+    """The function that makes the rows of one window from all that is known of it. Other outputs pass through."""
 
     rows: Callable[[pa.Table], pa.Table]
     schema: pa.Schema
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[Output, ...] = ()  # their rows have no window
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The rows of one window."""

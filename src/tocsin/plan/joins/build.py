@@ -15,9 +15,8 @@ from dataclasses import replace
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative
 from tocsin.language import expressions as ex
-from tocsin.plan.joins.absences import anti, in_buckets, needed
 from tocsin.plan.joins.copies import Bags, Unrolled, instances, needs, unrolled
-from tocsin.plan.joins.distances import Distances, OfCopies, hull, is_key, reduced
+from tocsin.plan.joins.distances import Distances, OfCopies, anti, hull, in_buckets, is_key, needed, reduced
 from tocsin.plan.joins.model import Anti, Branch, Join, Nearness, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
 # The paper slides by a minute below windows of 15 to 360 minutes; a tenth keeps the copies of an event to eleven.
@@ -36,24 +35,14 @@ def plan(
     prefilter: str | None = None,
     sliding: bool = False,
 ) -> Plan:
-    """Plan a query that `claims.unsupported` has nothing against.
+    """Plan a query that `refusals.unsupported` does not refuse.
 
-    Parameters
-    ----------
-    query
-        The query.
-    network
-        The temporal network of an alternative; None when its distances contradict each other.
-    order
-        The variables in the order they are joined, or a function from a branch's variables to it. An iterated variable
-        stands for its copies `b[1]`, `b[2]`, …; what is left out comes last, in the order it would have without this.
-    rows
-        The estimated number of rows when these variables are joined; the smaller side of a join is then copied into
-        two time buckets. Without it, the joined rows are.
-    prefilter
-        A rare variable: the other scans keep only events near one of its.
-    sliding
-        Join within sliding windows instead of time buckets; needs WITHIN.
+    `network` is None for an alternative whose distances contradict each other. `order` has the variables in the order
+    they are joined, or computes it from those of a branch: an iterated variable stands for its copies `b[1]`, `b[2]`,
+    …; what is left out comes last, in the order it would have without this. `rows` estimates the rows when variables
+    are joined: the smaller side of a join is then copied into two time buckets; without it, the joined rows are. With
+    `prefilter`, a rare variable, the other scans keep only events near one of its. `sliding` joins within sliding
+    windows instead of time buckets, and needs WITHIN.
     """
     groups: dict[frozenset[tuple[str, str | None]], list[tuple[Unrolled, Distances]]] = {}
     for each in unrolled(query):
@@ -71,13 +60,11 @@ def plan(
 
 
 def common_clock(names: Iterable[str]) -> str:
-    """The name of the time attribute, if all event types call it the same.
+    """The name of the time attribute, if all event types have the same.
 
-    Otherwise an attribute of one of these names may be something else in another type, and no condition can count as
-    a distance: the empty name is no attribute's.
+    Otherwise an attribute of one of these names may be something else in another type, and no condition can count as a
+    distance: the empty name is no attribute's.
 
-    Examples
-    --------
     >>> common_clock(["ts", "ts"]), common_clock(["ts", "at"])
     ('ts', '')
     """
@@ -86,7 +73,7 @@ def common_clock(names: Iterable[str]) -> str:
 
 
 def conjuncts_of(query: alg.Query) -> tuple[ex.Expression, ...]:
-    """The conjuncts of WHERE that speak of positive variables."""
+    """The conjuncts of WHERE, which mention positive variables."""
     condition = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
     return ex.conjuncts(condition)
 

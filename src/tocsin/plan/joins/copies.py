@@ -21,41 +21,22 @@ Bags = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Unrolled:
-    """One way to satisfy a pattern, every variable of which holds one event.
+    """One way to satisfy a pattern, every variable of which holds one event."""
 
-    Attributes
-    ----------
-    alternative
-        Over the copies; its absences are those of the pattern.
-    original
-        The same over the pattern's own variables, as the temporal network knows it.
-    bags
-        The bound variables of the pattern, each with its copies in order of time.
-    """
-
-    alternative: Alternative
-    original: Alternative
-    bags: Bags
+    alternative: Alternative  # over the copies; its absences are those of the pattern
+    original: Alternative  # over the pattern's own variables, as the temporal network has it
+    bags: Bags  # the bound variables of the pattern, each with its copies in order of time
 
 
 def copy_name(variable: str, number: int) -> str:
-    """The name of a copy.
-
-    Examples
-    --------
-    >>> copy_name("b", 2)
-    'b[2]'
-    """
+    """The name of a copy: `b[2]`."""
     return f"{variable}[{number}]"
 
 
 def unrolled(query: alg.Query) -> tuple[Unrolled, ...]:
     """All ways to satisfy a query whose iterations are bounded and of single events.
 
-    Raises
-    ------
-    TooManyAlternativesError
-        When there are more than `MOST_ALTERNATIVES`.
+    Raises `TooManyAlternativesError` when there are more than `MOST_ALTERNATIVES`.
     """
     unroller = _Unroller(query)
     node = unroller.node(query.pattern)
@@ -124,8 +105,6 @@ def instances(conjunct: ex.Expression, bags: Bags) -> tuple[ex.Expression, ...]:
 
     Aggregates keep the name of the bag: they have a value also when it is empty (R18).
 
-    Examples
-    --------
     >>> this, last = (ex.Attribute("b", ("x",), ex.Running("i", offset)) for offset in (0, -1))
     >>> rising = ex.Comparison("<", last, this)
     >>> [sorted(ex.variables_in(one)) for one in instances(rising, {"b": ("b[1]", "b[2]", "b[3]")})]
@@ -141,7 +120,7 @@ def instances(conjunct: ex.Expression, bags: Bags) -> tuple[ex.Expression, ...]:
 
 
 def needs(condition: ex.Expression, bags: Bags) -> frozenset[str]:
-    """The copies an instance speaks of: for an aggregate, those of the whole bag."""
+    """The copies that an instance mentions: for an aggregate, those of the whole bag."""
     copies = {copy for names in bags.values() for copy in names}
     mentioned = ex.variables_in(condition)
     in_bags = {copy for name in mentioned if name not in copies for copy in bags.get(name, ())}

@@ -1,4 +1,4 @@
-"""A join plan in words: the `== Strategy ==` section of `explain()`."""
+"""Join plans in words: the `== Strategy ==` section of `explain()`."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ class _Words:
                 keys.append(_buckets(absence.near))
             yield f"       on {', '.join(keys)}" if keys else "       compared with every row (add WITHIN or a key)"
             time = self._time(absence.scan)
-            yield from (f"       {time} {_over(limit)} {self._anchor(limit)}" for limit in absence.lower)
-            yield from (f"       {time} {_under(limit)} {self._anchor(limit)}" for limit in absence.upper)
+            for sign, limits in ((">", absence.lower), ("<", absence.upper)):
+                yield from (f"       {time} {sign}{'=' * (not each.strict)} {self._anchor(each)}" for each in limits)
             yield from (f"       {self._condition(condition)}" for condition in absence.conditions)
 
     def _anchor(self, limit: Limit) -> str:
@@ -137,16 +137,6 @@ def _buckets(near: Nearness) -> str:
     return f"time buckets of {format_us(near.width_us)}"
 
 
-def _over(limit: Limit) -> str:
-    return ">" if limit.strict else ">="
-
-
-def _under(limit: Limit) -> str:
-    return "<" if limit.strict else "<="
-
-
 def _way(way: Way) -> str:
-    parts = [f"{x} < {y}" for x, y in way.before] + [
-        f"no {absence.scan.type} {absence.scan.variable}" for absence in way.absences
-    ]
-    return " and ".join(parts)
+    absent = (f"no {absence.scan.type} {absence.scan.variable}" for absence in way.absences)
+    return " and ".join([*(f"{x} < {y}" for x, y in way.before), *absent])

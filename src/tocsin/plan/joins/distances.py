@@ -1,13 +1,18 @@
-"""What the temporal network tells a join: how far apart two variables lie, copies of an iteration included."""
+"""How far apart two variables lie, copies of an iteration included, and which events block an absence.
+
+Distances come from the temporal network. An absence is an anti join, decided when all that it needs is joined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
+from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.plan.joins.model import Nearness, Pair
+from tocsin.plan.joins.copies import Bags, instances, needs
+from tocsin.plan.joins.model import Anti, Limit, Nearness, Pair, Scan
 
 # Farther apart than this, 73 thousand years, counts as unbounded: sums of such numbers would leave 64 bits.
 FARTHEST_US = 2**61
@@ -15,7 +20,7 @@ Interval = tuple[int | None, int | None]
 
 
 class Distances(Protocol):
-    """What is known of the time between two variables of one alternative."""
+    """Bounds on the time between two variables of one alternative."""
 
     def distance(self, x: str, y: str) -> Interval:
         """The least and the largest `y.ts − x.ts` in microseconds; None where there is no bound."""
@@ -47,17 +52,12 @@ def hull(x: str, y: str, networks: Sequence[Distances]) -> Nearness | None:
     Its width is less than 1 when y can lie nowhere: an absent event that cannot block.
     """
     bounds = [network.distance(x, y) for network in networks]
-    low = _extreme(min, (low for low, _ in bounds))
-    high = _extreme(max, (high for _, high in bounds))
-    if low is None or high is None or max(-low, high) > FARTHEST_US:
+    lows = [low for low, _ in bounds if low is not None]
+    highs = [high for _, high in bounds if high is not None]
+    if not len(lows) == len(highs) == len(bounds):
         return None
-    return Nearness(x, low, high)
-
-
-def _extreme(choose: Callable[[list[int]], int], bounds: Iterable[int | None]) -> int | None:
-    known = list(bounds)
-    present = [bound for bound in known if bound is not None]
-    return choose(present) if len(present) == len(known) else None
+    low, high = min(lows), max(highs)
+    return None if max(-low, high) > FARTHEST_US else Nearness(x, low, high)
 
 
 def is_key(conjunct: ex.Expression, name: str) -> TypeGuard[ex.Comparison]:
@@ -71,10 +71,56 @@ def is_key(conjunct: ex.Expression, name: str) -> TypeGuard[ex.Comparison]:
 def reduced(pairs: frozenset[Pair]) -> tuple[Pair, ...]:
     """A transitive order without the pairs that others imply.
 
-    Examples
-    --------
     >>> reduced(frozenset({("a", "b"), ("b", "c"), ("a", "c")}))
     (('a', 'b'), ('b', 'c'))
     """
     names = {name for pair in pairs for name in pair}
     return tuple(sorted((x, y) for x, y in pairs if not any((x, z) in pairs and (z, y) in pairs for z in names)))
+
+
+Edges = Callable[[list[str]], tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+def anti(absence: alg.Absent, bags: Bags, edges: Edges) -> Anti:
+    """An absence of one alternative, its time buckets still open; `edges` finds the first and last copies."""
+    name = absence.variable
+    seen = {**bags, name: (name,)}
+    conditions = [one for conjunct in ex.conjuncts(absence.condition) for one in instances(conjunct, seen)]
+    alone = tuple(one for one in conditions if needs(one, seen) == {name})
+    shared = [one for one in conditions if one not in alone]
+    keys = tuple(one for one in shared if is_key(one, name))
+
+    def limits(bounds: tuple[alg.Bound, ...]) -> tuple[Limit, ...]:
+        found = (_limit(bound, bags, edges) for bound in bounds)
+        return tuple(limit for limit in found if limit is not None)
+
+    return Anti(
+        Scan(name, absence.type, alone),
+        limits(absence.lower),
+        limits(absence.upper),
+        keys,
+        tuple(one for one in shared if one not in keys),
+    )
+
+
+def _limit(bound: alg.Bound, bags: Bags, edges: Edges) -> Limit | None:
+    """A bound over copies; an anchor that binds no event bounds nothing (R13)."""
+    latest = bound.anchor is alg.Whole.END or isinstance(bound.anchor, alg.LastOf)
+    stems = bags if isinstance(bound.anchor, alg.Whole) else bound.anchor.variables
+    firsts, lasts = edges([copy for name in stems for copy in bags.get(name, ())])
+    names = lasts if latest else firsts
+    return Limit(names, latest, bound.offset_us, bound.strict) if names else None
+
+
+def needed(absence: Anti, bags: Bags) -> frozenset[str]:
+    """The variables that must be joined before an absence can be decided."""
+    anchors = {name for limit in absence.lower + absence.upper for name in limit.variables}
+    conditions = absence.scan.conditions + absence.keys + absence.conditions
+    return frozenset(anchors).union(*(needs(one, bags) for one in conditions))
+
+
+def in_buckets(absence: Anti, joined: Collection[str], networks: Sequence[Distances]) -> Anti | None:
+    """The absence with the narrowest time buckets that the joined variables give; None when no event can block."""
+    hulls = (hull(anchor, absence.scan.variable, networks) for anchor in joined)
+    found = min((near for near in hulls if near is not None), key=lambda near: near.width_us, default=None)
+    return None if found is not None and found.width_us < 1 else replace(absence, near=found)

@@ -2,15 +2,15 @@
 
 code            meaning
 ----            -------
-Scan            the events of one variable, filtered by the conditions that speak of it alone
+Scan            the events of one variable, filtered by the conditions on it alone
 Nearness        low ≤ y.ts − x.ts ≤ high for a variable x joined before y: an equality of time buckets (O1)
 Join            one more variable, with all conditions that it completes
 Limit, Anti     one side of an absence's window; an absence, as an anti join
-Way             one of several derivations of the same bindings: what it demands beyond the others
+Way             one of several derivations of the same bindings: its demands beyond the others
 Branch          one signature (variable → type); the plan's matches are the union of its branches
 
 A variable here holds one event. An iterated variable `b` of the pattern stands as its copies `b[1]`, `b[2]`, …, one
-branch for each number of copies (002: ITER^m is m − 1 self joins); `Branch.bags` says which copies belong together.
+branch for each number of copies (002: ITER^m is m − 1 self joins); `Branch.bags` has the copies of each.
 """
 
 from __future__ import annotations
@@ -76,60 +76,30 @@ class Limit:
 
 @dataclass(frozen=True)
 class Anti:
-    """An absence: drops a row when an event of `scan` lies inside all limits and makes all conditions TRUE (R10).
+    """An absence: drops a row when an event of `scan` lies inside all limits and makes all conditions TRUE (R10)."""
 
-    Attributes
-    ----------
-    scan
-        The events that may block, as far as they alone decide.
-    lower, upper
-        The limits whose anchors are bound (R13).
-    keys, conditions
-        What it compares with the joined variables; UNKNOWN does not block.
-    near
-        How far from a joined variable an event can block, when that is bounded on both sides.
-    """
-
-    scan: Scan
-    lower: tuple[Limit, ...] = ()
+    scan: Scan  # with the conditions on it alone
+    lower: tuple[Limit, ...] = ()  # limits whose anchors are bound (R13)
     upper: tuple[Limit, ...] = ()
+    # Compared with the joined variables, as `conditions` are; UNKNOWN does not block.
     keys: tuple[ex.Comparison, ...] = ()
     conditions: tuple[ex.Expression, ...] = ()
+    # How far from a joined variable an event can block, when that is bounded on both sides.
     near: Nearness | None = None
 
 
 @dataclass(frozen=True)
 class Join:
-    """One more variable.
-
-    Attributes
-    ----------
-    scan
-        Its events.
-    keys
-        Conditions `left = right` with one side on each side of the join.
-    near
-        The time buckets of the join, when the distance to a joined variable is bounded.
-    before
-        Pairs (x, y) with x.ts < y.ts that `near` does not imply.
-    span
-        The window, where `near` does not imply it.
-    conditions
-        The other conditions that this variable completes.
-    absences
-        The absences whose anchors and conditions it completes: applied after it.
-    copies_scan
-        Which side is copied into the buckets it looks into: the new variable's, instead of the rows joined so far.
-    """
+    """One more variable."""
 
     scan: Scan
-    keys: tuple[ex.Comparison, ...] = ()
+    keys: tuple[ex.Comparison, ...] = ()  # `left = right`, one on each side of the join
     near: Nearness | None = None
-    before: tuple[Pair, ...] = ()
-    span: Span | None = None
-    conditions: tuple[ex.Expression, ...] = ()
-    absences: tuple[Anti, ...] = ()
-    copies_scan: bool = False
+    before: tuple[Pair, ...] = ()  # pairs (x, y) with x.ts < y.ts that `near` does not imply
+    span: Span | None = None  # where `near` does not imply it
+    conditions: tuple[ex.Expression, ...] = ()  # the others that this variable completes
+    absences: tuple[Anti, ...] = ()  # that it completes: applied after it
+    copies_scan: bool = False  # whether the scan, not the rows joined so far, is copied into the buckets it looks into
 
 
 @dataclass(frozen=True)
@@ -142,28 +112,16 @@ class Way:
 
 @dataclass(frozen=True)
 class Branch:
-    """The joins of one signature.
-
-    Attributes
-    ----------
-    scan, joins
-        The variables in the order they are joined.
-    absences
-        The absences that the first scan's events decide alone.
-    ways
-        When several derivations give the same bindings: one of them must hold. Empty: nothing more is demanded.
-    firsts, lasts
-        Variables one of which is the first, the last event of the match.
-    bags
-        The pattern's variables that are bound, each with its events in order of time.
-    """
+    """The joins of one signature, in their order."""
 
     scan: Scan
     joins: tuple[Join, ...]
-    absences: tuple[Anti, ...] = ()
+    absences: tuple[Anti, ...] = ()  # that the first scan decides alone
+    # Derivations of the same bindings, one of which must hold; empty: nothing more is demanded.
     ways: tuple[Way, ...] = ()
-    firsts: tuple[str, ...] = ()
-    lasts: tuple[str, ...] = ()
+    firsts: tuple[str, ...] = ()  # one of which is the first event of the match
+    lasts: tuple[str, ...] = ()  # one of which is its last
+    # The pattern's bound variables, each with its copies in order of time.
     bags: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property

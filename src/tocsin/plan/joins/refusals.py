@@ -1,4 +1,4 @@
-"""What joins run, and what they leave to others: asked before any DataFrame is touched."""
+"""Which queries run as joins, and which window aggregates count without them; no DataFrame is touched."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections import defaultdict
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError
 from tocsin.algebra.ties import compares_ties
+from tocsin.analysis.formatting import format_us
 from tocsin.errors import OptionRefusedError, UnsupportedError
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.plan.constructs import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
+from tocsin.plan.joins.build import conjuncts_of
 from tocsin.plan.joins.copies import copy_name, unrolled
 from tocsin.source import Where
 
@@ -19,6 +22,8 @@ MOST_COPIES = 9
 MOST_COPIES_OF_A_RANGE = 4
 # Each absence that only some derivations of the same bindings demand doubles the joins of its branch.
 MOST_DIFFERING_ABSENCES = 3
+# Power sums of the fifth degree and more leave 38 digits too soon to be of use.
+MOST_COUNTED = 5
 
 
 def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError | None:
@@ -26,8 +31,6 @@ def unsupported(query: alg.Query, *, sliding: bool = False) -> UnsupportedError 
 
     `sliding` asks for the sliding-window join, which needs WITHIN.
 
-    Examples
-    --------
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> unsupported(alg.Query(alg.Within(alg.Sequence((a, b)), 10))) is None
     True
@@ -57,14 +60,10 @@ def _in_pattern(query: alg.Query) -> UnsupportedError | None:
         ways = unrolled(query)
     except TooManyAlternativesError:
         return _error(f"A pattern with more than {MOST_ALTERNATIVES} ways to match", query.pattern.where)
-    differing: dict[object, set[alg.Absent]] = defaultdict(set)
+    absences: dict[object, list[set[alg.Absent]]] = defaultdict(list)
     for each in ways:
-        differing[frozenset(each.alternative.types)].update(each.alternative.absences)
-    shared: dict[object, set[alg.Absent]] = {}
-    for each in ways:
-        signature, own = frozenset(each.alternative.types), set(each.alternative.absences)
-        shared[signature] = shared.get(signature, own) & own
-    if any(len(found - shared[signature]) > MOST_DIFFERING_ABSENCES for signature, found in differing.items()):
+        absences[frozenset(each.alternative.types)].append(set(each.alternative.absences))
+    if any(len(own[0].union(*own) - own[0].intersection(*own)) > MOST_DIFFERING_ABSENCES for own in absences.values()):
         return _error("An OR whose branches bind the same variables under many different NOTs", query.pattern.where)
     return None
 
@@ -123,3 +122,49 @@ def _in_clauses(query: alg.Query) -> UnsupportedError | None:
 
 def _error(construct: str, where: Where) -> UnsupportedError:
     return OptionRefusedError(f"{construct} does not run as joins.", where=where, hint=ANOTHER_STRATEGY)
+
+
+def can_count(query: alg.Query) -> bool:
+    """Whether a query asks for nothing but the number of matches of one iterated event with conditions on each event.
+
+    >>> count = alg.Returned("n", ex.Aggregate("count", None))
+    >>> twice = alg.Repeat(alg.Event("B", "b"), 2, 2)
+    >>> can_count(alg.Query(twice, returns=(count,), over_all_matches=True)), can_count(alg.Query(twice))
+    (True, False)
+    """
+    node = query.core
+    if not isinstance(node, alg.Repeat) or not isinstance(node.part, alg.Event) or node.order is not alg.Order.TIME:
+        return False
+    is_small = node.most is not None and 1 < node.most <= MOST_COUNTED
+    is_plain = node.part.type is not None and node.part.condition is None
+    counts = all(returned.expression == ex.Aggregate("count", None) for returned in query.returns)
+    without = not query.group_by and query.having is None and query.every_us is None and not query.timeouts
+    policies = query.selection is Selection.ANY and query.after_match.skip is Skip.REUSE and query.output is Output.ALL
+    asks = query.over_all_matches and bool(query.returns) and counts
+    return is_small and is_plain and asks and without and policies and all(map(_is_single, conjuncts_of(query)))
+
+
+def _is_single(conjunct: ex.Expression) -> bool:
+    """Whether a conjunct concerns one event at a time: all its references share the running index (R3)."""
+    offsets = (
+        (isinstance(one.index, ex.Running) and one.index.offset == 0) or one.index is ex.Each.PLAIN
+        for one in ex.references_in(conjunct)
+    )
+    return all(offsets) and not ex.has_aggregate(conjunct)
+
+
+def describe_counts(query: alg.Query) -> str:
+    """The aggregates that answer a query which `can_count`."""
+    node = repeat_of(query)
+    inside = "" if query.window_us is None else f" less than {format_us(query.window_us)} later"
+    return (
+        f"window aggregates: events per instant, power sums over the instants{inside}, "
+        f"and from them the number of matches of {max(1, node.least)} to {node.most} events"
+    )
+
+
+def repeat_of(query: alg.Query) -> alg.Repeat:
+    """The iteration of a query which `can_count`."""
+    node = query.core
+    assert isinstance(node, alg.Repeat)
+    return node

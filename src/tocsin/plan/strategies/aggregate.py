@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
-from tocsin.kernels.reach import MOST_WIDTH_US, reach_of
-from tocsin.kernels.windows import windows_of
+from tocsin.kernels.reach import MOST_WIDTH_US, reach_of, windows_of
 from tocsin.language.ast import Skip
 from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_aggregate, describe_aggregate_query

@@ -8,9 +8,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.options import BATCH, STREAM
 from tocsin.plan.constructs import ON_SPARK
-from tocsin.plan.joins.countable import can_count, describe_counts
 from tocsin.plan.joins.describe import describe
-from tocsin.plan.joins.refusals import unsupported
+from tocsin.plan.joins.refusals import can_count, describe_counts, unsupported
 from tocsin.plan.strategies.strategy import Form, Strategy
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
-from tocsin.kernels.trends.formula import as_paths
 from tocsin.kernels.trends.machine import NotAPathError
+from tocsin.kernels.trends.request import as_paths
 from tocsin.kernels.trends.request import refusal as not_a_trend
 from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_trend
