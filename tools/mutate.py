@@ -255,7 +255,7 @@ MUTATIONS = (
         "join without the exact distance",
         "return minus(time, anchor).between(near.low_us, near.high_us)",
         "return minus(time, anchor).between(near.low_us, near.high_us + 1)",
-        ("tests/physical/test_joins.py",),
+        ("tests/physical/test_joins.py::test_a_distance_is_exact_to_the_microsecond",),
     ),
 )
 
