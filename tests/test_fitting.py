@@ -21,6 +21,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.testing import formulas
 from tocsin.testing.strategies import EVERYTHING, JOINS, LANGUAGE, TIMEOUTS, queries
 
+pytestmark = pytest.mark.long
+
 
 def identity(query: alg.Query) -> alg.Query:
     return query

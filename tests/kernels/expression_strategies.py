@@ -304,7 +304,8 @@ def conditions(depth: int) -> Strategy:
     )
 
 
-CONJUNCTS = conditions(2)
+# The negation of a comparison with NULL is NULL, and not TRUE: few larger conditions depend on it.
+CONJUNCTS = conditions(2) | _comparisons(attributes("small")).map(ex.Not)
 
 
 def _object_conditions() -> Strategy:

@@ -160,6 +160,7 @@ def check_all(case: tuple[ast.Query, list[Streams]], slice_us: int | None, match
         matched[check(query, rows, slice_us) > 0] += 1
 
 
+@pytest.mark.long
 def test_a_kernel_finds_what_the_reference_finds() -> None:
     matched: Counter[bool] = Counter()
 

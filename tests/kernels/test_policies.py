@@ -307,6 +307,11 @@ def test_the_frontier_moves_as_the_policy_says(skip: str, expected: set[str]) ->
     assert names_kept(f"PATTERN SEQ(A+ b, C c) SEMANTICS next AFTER MATCH {skip}", "A1 A2 A3 C4") == expected
 
 
+def test_past_the_last_event_no_event_of_a_match_is_taken_again() -> None:
+    text = "PATTERN SEQ(A a, A b) SEMANTICS next AFTER MATCH SKIP PAST LAST"
+    assert names_kept(text, "A1 A2 A3 A4 A5") == {"A1 A2", "A3 A4"}
+
+
 @pytest.mark.parametrize(
     ("output", "expected"),
     [

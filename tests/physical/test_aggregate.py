@@ -108,6 +108,7 @@ def run_formulas(examples: int, max_depth: int) -> Counter[str]:
     return counted
 
 
+@pytest.mark.long
 def test_random_patterns_have_the_matches_of_the_reference() -> None:
     counted = run_queries(330)
     assert counted["T-CER with matches"] >= 10
@@ -115,6 +116,7 @@ def test_random_patterns_have_the_matches_of_the_reference() -> None:
     assert counted["R-CER"] >= 3
 
 
+@pytest.mark.long
 def test_random_formulas_have_the_matches_of_the_reference() -> None:
     counted = run_formulas(200, max_depth=3)
     assert counted["T-CER with matches"] >= 10

@@ -75,8 +75,10 @@ def with_made_events(draw: st.DrawFn) -> ast.Formula:
 
     def made(part: ast.Formula) -> ast.Formula:
         held = formulas.held_by(part)
-        match pick(("derive", "derive", "bind", "project", "trim")):
-            case "derive":
+        match pick(("derive", "derive", "again", "again", "bind", "project", "trim")):
+            case "again" if isinstance(part, ast.Derive):  # an equal event of another variable
+                return replace(part, part=part, variable=pick("XYV"))
+            case "derive" | "again":
                 name = pick(sorted(held))
                 known = sorted(one for one, kind in formulas.attributes(name, held).items() if kind.is_number)
                 function = pick(("count", "sum", "first", "last", "max")) if known else "count"
@@ -102,7 +104,7 @@ def with_made_events(draw: st.DrawFn) -> ast.Formula:
     found = ast.joined(pick((ast.Any, ast.Any, ast.Any, ast.Sequence)), *parts)
     for _ in range(pick((0, 0, 1, 2))):
         found = made(found)
-    if pick((True, False)):
+    if pick((True, True, False)):
         found = ast.Bind(found, "W")
         found = ast.Derive(found, "Z", (ast.Fold("c", "count", "W", (), False),)) if pick((True, False)) else found
     return found
@@ -189,7 +191,7 @@ FEW = {
 }
 
 
-@settings(max_examples=120, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
 @given(engine=st.sampled_from(ENGINES), **FEW)
 def test_events_that_are_made_tell_matches_apart_by_value(
     formula: ast.Formula, rows: Streams, key: str | None, engine: str

@@ -126,7 +126,8 @@ def check(
     pattern = compiled(query)
     frames = built(pattern, feed, tie)
     for number, rows in enumerate(several):
-        expected = reference.evaluate(pattern, feed.write(rows), tie=tie)
+        moved = earlier(rows, EARLIER_US[(turn + number) % len(EARLIER_US)])
+        expected = reference.evaluate(pattern, feed.write(moved), tie=tie)
         if pattern.query.timeouts and None in frames.values():
             continue  # distances that cannot be are refused, and let nothing but time-outs be
         feed.spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS[(turn + number) % len(PARTITIONS)])
@@ -145,7 +146,15 @@ def check(
             counted["timed out"] += any(row.get("status") == "timeout" for row in expected)
 
 
+def earlier(rows: Streams, by_us: int) -> Streams:
+    return {
+        kind: [row | {"ts": None if row["ts"] is None else row["ts"] - by_us} for row in some]
+        for kind, some in rows.items()
+    }
+
+
 PARTITIONS = ("1", "2", "7")
+EARLIER_US = (0, 1, 1_000_001)  # a slice begins at 0: before it are no events, the first ones, or many
 LAYOUTS = st.sampled_from(["frame per type", "one frame"])
 TIES = st.sampled_from([(), (), ("x",), ("v", "k")])
 # Joins refuse the order by tie columns, so that their queries have none, and are drawn more often.

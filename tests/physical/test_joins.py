@@ -189,3 +189,17 @@ def test_a_query_that_window_aggregates_cannot_count_is_refused(light: SparkSess
     events = light.createDataFrame([], "ts bigint, type string")
     with pytest.raises(errors.UnsupportedError):
         tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 1 SECOND").match(events, strategy="count")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, B b) WITHIN 10 US",
+        "PATTERN AND(A a, B b) WHERE b.ts - a.ts BETWEEN INTERVAL 1 US AND INTERVAL 9 US WITHIN 20 US",
+    ],
+)
+def test_a_distance_is_exact_to_the_microsecond(spark: SparkSession, text: str) -> None:
+    a, b = ([(0, 1)], [(9, 1), (10, 2)])
+    frames = {name: spark.createDataFrame(rows, "ts bigint, x bigint") for name, rows in (("A", a), ("B", b))}
+    found = tocsin.pattern(text).match(frames, strategy="join").collect()
+    assert [row.b.x for row in found] == [1]

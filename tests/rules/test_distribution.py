@@ -84,7 +84,7 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("partitions", [1, 7])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_requirement_42_any_number_of_partitions_gives_what_one_process_gives(
     light: SparkSession, partitions: int
 ) -> None:
@@ -96,7 +96,7 @@ def test_requirement_42_any_number_of_partitions_gives_what_one_process_gives(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", [3, 8])
+@pytest.mark.parametrize("seed", [pytest.param(3, marks=pytest.mark.slow), 8])
 def test_random_programs_together_on_spark_are_as_locally(light: SparkSession, seed: int) -> None:
     program = compiled(drawn_program(seed))
     choose = Random(seed)

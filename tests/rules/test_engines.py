@@ -112,10 +112,11 @@ def test_random_repetitions_have_the_matches_of_the_reference(text: str, stream:
     assert_as_the_reference(compiled(text), stream)
 
 
+@pytest.mark.long
 def test_repetitions_are_ordered_by_tie_columns() -> None:
     counted: Counter[bool] = Counter()  # by whether ties decide on some match
 
-    @settings(max_examples=100)
+    @settings(max_examples=40)
     @given(**with_streams(drawn_repetition, max_events=8, tie="x"))
     def example(text: str, stream: Streams) -> None:
         program = compiled(text)

@@ -347,7 +347,7 @@ def test_what_does_not_run_on_streams_is_told_before_it_starts(spark: SparkSessi
         compiled("template A { x : Integer } rule R where a : A").match({"A": folder.read()})
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_rates_of_a_program_are_guarded_and_bound_what_all_strata_remember(
     spark: SparkSession, tmp_path: Path, whole: bool
 ) -> None:
