@@ -44,7 +44,6 @@ ALLOWED = {
     "physical/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     # The Python of workers on a local master, never over Connect; and standard output, where a plan is printed.
     "physical/compat.py": {"sparkContext", "write"},
-    "physical/arrow_scan.py": {"take"},  # of Arrow tables
     "physical/identity.py": {"count", "first"},  # fields of a bag of digests
     "physical/results.py": {"take"},  # likewise
     "physical/sliced/edges.py": {"take"},  # likewise
