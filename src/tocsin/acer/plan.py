@@ -22,7 +22,6 @@ from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
-from tocsin.physical.sliced.manifest_sql import micros_of
 from tocsin.physical.sliced.scan import Shipment
 from tocsin.physical.sliced.slices import slice_of
 from tocsin.physical.spark_types import arrow_type
@@ -32,7 +31,7 @@ from tocsin.physical.sql.frames import repartition, repartition_by_range, select
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.heartbeats import heartbeats_of
-from tocsin.physical.values import Kind
+from tocsin.physical.values import Kind, micros_of
 from tocsin.plan import layout
 
 EVENTS = "events"  # what messages call the input

@@ -9,14 +9,14 @@ from pyspark.sql import types as T
 from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.kernels.model import Held
 from tocsin.language import expressions as ex
-from tocsin.physical import identity, instants
+from tocsin.physical import identity
 from tocsin.physical.columns import Compiler
 from tocsin.physical.sliced.parts import Part
 from tocsin.physical.sliced.text import text_of
 from tocsin.physical.spark_types import to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.values import TIMES, Kind, value_of
+from tocsin.physical.values import TIMES, Kind, micros_of, value_of
 from tocsin.plan.layout import position
 from tocsin.plan.manifest import Attribute, Digest, Key, Position, Tie, TrimmedDigest
 
@@ -141,14 +141,3 @@ def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
 def time_of(part: Part) -> Column:
     """The time of an event in microseconds."""
     return micros_of(part.columns[part.time][0], part.time_kind)
-
-
-def micros_of(time: Column, kind: Kind) -> Column:
-    """A time column in microseconds."""
-    match kind:
-        case Kind.INSTANT:
-            return instants.micros_of_instant(time)
-        case Kind.LOCAL:
-            return instants.micros_of_local(time)
-        case _:
-            return time.cast("bigint")

@@ -31,7 +31,7 @@ from tocsin.physical.spark_types import Shape, arrow_type, schemas_of, to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select, union, where, with_columns
-from tocsin.physical.values import kind_of
+from tocsin.physical.values import kind_of, micros_of
 from tocsin.plan import layout as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.layout import Layout
@@ -165,7 +165,7 @@ class Scan:
         column = F.col(self.manifest.time)
         if not isinstance(content, Attribute):
             return column
-        return sql.micros_of(column, kind_of(to_spark(content.type)))
+        return micros_of(column, kind_of(to_spark(content.type)))
 
     def keys(self, columns: Sequence[str]) -> tuple[Column, ...]:
         """What rows of one partition agree on: these columns, or the bits."""

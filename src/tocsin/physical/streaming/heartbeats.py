@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame
 from tocsin import errors
 from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced.manifest_sql import micros_of
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.frames import select
-from tocsin.physical.values import Kind, kind_of
+from tocsin.physical.values import Kind, kind_of, micros_of
 from tocsin.plan import layout as names
 
 
