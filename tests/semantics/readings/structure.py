@@ -182,7 +182,7 @@ def r37_windows_slide(patch: Patch) -> None:
 
 
 def r37_a_slide_needs_no_warning(patch: Patch) -> None:
-    patch.setattr(sase, "_warnings", lambda tree, query: ())
+    patch.setattr(sase, "window_warnings", lambda window: ())
 
 
 def r37_a_window_of_no_width_is_accepted(patch: Patch) -> None:
