@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, alternatives
+from tocsin.expressions.interpret import offset_of
 from tocsin.language import expressions as ex
 
 Bags = Mapping[str, tuple[str, ...]]
@@ -139,7 +139,7 @@ def _choices(references: list[ex.Attribute], bags: Bags) -> Iterator[dict[str, i
 
 def _classes(references: Collection[ex.Attribute]) -> dict[str, str]:
     """Variables with a running index → the name of the index; one letter is one index, and so is one variable (R3)."""
-    running = [reference for reference in references if _offset(reference) is not None]
+    running = [reference for reference in references if offset_of(reference.index) is not None]
     class_of = {f"variable {reference.variable}": f"variable {reference.variable}" for reference in running}
     for reference in running:
         if isinstance(reference.index, ex.Running):
@@ -147,21 +147,6 @@ def _classes(references: Collection[ex.Attribute]) -> dict[str, str]:
             merged = {class_of[f"variable {reference.variable}"], class_of.setdefault(letter, letter)}
             class_of = {name: letter if known in merged else known for name, known in class_of.items()}
     return {reference.variable: class_of[f"variable {reference.variable}"] for reference in running}
-
-
-def _offset(reference: ex.Attribute) -> int | None:
-    """How far a reference is from the running index; None when it has none."""
-    match reference.index:
-        case ex.Each.PLAIN:
-            return 0
-        case ex.Each.NEXT:
-            return 1
-        case ex.Running():
-            return reference.index.offset
-        case ex.Fixed() | ex.Edge():
-            return None
-        case _:
-            assert_never(reference.index)
 
 
 def chosen(reference: ex.Attribute, bags: Bags, choice: Mapping[str, int]) -> str | None:
@@ -175,7 +160,7 @@ def chosen(reference: ex.Attribute, bags: Bags, choice: Mapping[str, int]) -> st
         case ex.Edge.LAST:
             index = len(bag)
         case _:
-            index = choice.get(reference.variable, 1) + (_offset(reference) or 0)
+            index = choice.get(reference.variable, 1) + (offset_of(reference.index) or 0)
     return bag[index - 1] if 1 <= index <= len(bag) else None
 
 
