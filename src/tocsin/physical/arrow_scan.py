@@ -92,7 +92,7 @@ class _Group:
 
     type: str | None
     time: str
-    table: pa.Table
+    columns: Mapping[str, pa.ChunkedArray]
     rows: Sequence[Row]
     flags: Sequence[int]
 
@@ -139,7 +139,8 @@ class _Scan:
             if row[group.time] is not None and (crosses or in_partition[number]) and (counts_all or flags[number])
         ]
         table = group.table.take(pa.array(kept, pa.int64()))
-        return _Group(group.type, group.time, table, [rows[at] for at in kept], [flags[at] for at in kept])
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        return _Group(group.type, group.time, columns, [rows[at] for at in kept], [flags[at] for at in kept])
 
     def _is_in_partition(self, row: Row) -> bool:
         return all(row[name] is not None for name in self.manifest.partition.same)
@@ -245,16 +246,16 @@ def _digests(group: _Group, content: Digest) -> list[int]:
     """A digest of every event, as `tocsin.physical.identity` defines it."""
     if content.types is not None and group.type not in content.types:
         return [0] * len(group.rows)
-    columns = group.table.column_names
+    columns = group.columns
     attributes = sorted(columns) if content.id is None or content.id not in columns else [content.id]
     return [digest(content.half + 1, [group.type or ""], attributes, row) for row in group.rows]
 
 
 def _in_type(group: _Group, attribute: str, dtype: pa.DataType) -> pa.Array:
     """An attribute in a type, times as integers in microseconds; NULL where there is none."""
-    if attribute not in group.table.column_names or not group.rows:  # a type that nobody reads may be any
+    if attribute not in group.columns or not group.rows:  # a type that nobody reads may be any
         return pa.nulls(len(group.rows), dtype)
-    column = group.table.column(attribute).combine_chunks()
+    column = group.columns[attribute].combine_chunks()
     if pa.types.is_date(column.type) and pa.types.is_integer(dtype):
         column = column.cast(pa.timestamp("us"))
     return column if column.type == dtype else column.cast(dtype, safe=False)

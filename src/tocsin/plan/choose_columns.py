@@ -6,7 +6,7 @@ and searches that share rows share columns. Checkpoints know columns by name, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +89,7 @@ class _Builder:
         first = self.searches[0]
         self.sources = tuple(first.sources if sources is None else sources)
         self.columns: dict[str, Content] = {}
+        self.columns_of: dict[str, list[str]] = {}  # by attribute, the columns that hold it as it is
         self.keys: dict[str, str] = {}
         self.digests: dict[str | None, tuple[str, ...]] = {}
         self.counts_every_event = not self.is_shared and first.counts_every_event
@@ -198,7 +199,16 @@ class _Builder:
     def _add(self, content: Content, name: str | None = None) -> str:
         name = name or names.column(len(self.columns))
         self.columns[name] = content
+        if isinstance(content, Attribute):
+            self.columns_of.setdefault(content.name, []).append(name)
         return name
+
+    def _attributes(self, attribute: str) -> Iterator[tuple[str, Attribute]]:
+        """The columns that hold an attribute as it is."""
+        for name in self.columns_of.get(attribute, ()):
+            content = self.columns[name]
+            assert isinstance(content, Attribute)
+            yield name, content
 
     def _named(self, name: str, content: Content) -> str:
         """A column that there is at most once."""
@@ -245,8 +255,8 @@ class _Builder:
 
     def _attribute(self, attribute: str, dtype: DataType, types: Iterable[str]) -> str:
         """A column with an attribute of these types; one column serves all variables that ask for the same."""
-        for name, content in self.columns.items():
-            if isinstance(content, Attribute) and content.name == attribute and content.type.is_exactly(dtype):
+        for name, content in self._attributes(attribute):
+            if content.type.is_exactly(dtype):
                 self.columns[name] = replace(content, types=content.types | frozenset(types))
                 return name
         return self._add(Attribute(attribute, dtype, frozenset(types)))
@@ -255,12 +265,11 @@ class _Builder:
         """A column that is shipped anyway and holds an attribute as it is, for all these types; and its type."""
         wanted = frozenset(types)
         known = [self.events.schemas[name].attributes.get(attribute) for name in wanted]
-        for name, content in self.columns.items():
-            if isinstance(content, Attribute) and content.name == attribute:
-                dtype = content.type
-                if all(one is not None and one.is_exactly(dtype) for one in known):
-                    self.columns[name] = replace(content, types=content.types | wanted)
-                    return name, dtype
+        for name, content in self._attributes(attribute):
+            dtype = content.type
+            if all(one is not None and one.is_exactly(dtype) for one in known):
+                self.columns[name] = replace(content, types=content.types | wanted)
+                return name, dtype
         return None
 
     def _time(self) -> str:
