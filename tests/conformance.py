@@ -1,6 +1,6 @@
 """One way to run a case file on every engine: the reference, local, batches on Spark by each strategy, a Spark stream.
 
-`pairs` lists (engine, case) for all cases that an engine claims, and `runner` runs one.
+`pairs` lists every case with every engine, `ways_of` the strategies by which that engine runs it, and `runner` runs one.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ def cases_of_page(page: Path) -> list[Case]:
 ROOT = Path(__file__).parents[1]
 CASES = load_cases(ROOT / "tests" / "cases") + cases_of_page(ROOT / "docs" / "explanation" / "coming-from.md")
 VALID = [case for case in CASES if case.error is None]
+# `make test` runs each so manieth case on Spark, and `make test-slow` every one by every strategy.
+SPARK_TAKES, STREAMS_TAKE = 9, 60
 
 Rows = list[dict[str, Any]]
 
@@ -164,43 +166,45 @@ def is_live(case: Case) -> bool:
     return True
 
 
-def engines_of(case: Case, number: int) -> Iterator[tuple[str, bool]]:
-    """The engines that run a case, and whether `make test` does; Spark takes about a second for each."""
+def ways_of(engine: str, case: Case) -> tuple[str, ...]:
+    """The strategies by which an engine runs a case: none where it refuses the case."""
     claimed = strategies(case)
-    yield "reference", True
-    if not claimed:
-        return
-    yield "local", True
-    yield from ((f"local {strategy}", True) for strategy in ("automaton", "aggregate") if strategy in claimed)
-    for strategy in claimed:
-        # An automaton is the only way for ACEL, and a second one for SASE+; an aggregate is nobody's first.
-        first = strategy not in ("automaton", "aggregate") or (case.language, strategy) == ("acel", "automaton")
-        if first or number % 4 == 0:
-            every = {"join": 12, "kernel": 18, "automaton": 16 if case.language == "acel" else 0}.get(strategy, 0)
-            yield f"spark {strategy}", every > 0 and number % every == 0
-    if is_live(case):
-        yield "stream", number % 60 == 0
+    match engine:
+        case "reference":
+            return ("auto",)
+        case "local":
+            return ("auto", *(one for one in ("automaton", "aggregate") if one in claimed)) if claimed else ()
+        case "spark":  # one of them, in turn
+            return (claimed[VALID.index(case) // SPARK_TAKES % len(claimed)],) if claimed else ()
+        case "all of spark":
+            return claimed
+        case "stream":
+            return ("auto",) if is_live(case) else ()
+    raise ValueError(engine)
 
 
 def pairs() -> Iterator[Any]:
-    """Every case with every engine that runs it, as parameters of one test."""
+    """Every case with every engine, as parameters of one test; Spark takes about a second for each strategy."""
+    on_spark = {"spark": SPARK_TAKES, "all of spark": 0, "stream": STREAMS_TAKE}
     for number, case in enumerate(VALID):
-        for engine, is_soon in engines_of(case, number):
-            uses_spark = engine.startswith(("spark", "stream"))
-            marks = [*([pytest.mark.spark] if uses_spark else ()), *(() if is_soon else [pytest.mark.slow])]
-            yield pytest.param(engine, case, id=f"{case} {engine}", marks=marks)
+        for engine in ("reference", "local"):
+            yield pytest.param(engine, case, id=f"{case} {engine}")
+        for engine, every in on_spark.items():
+            is_soon = every and number % every == 0
+            if is_soon or engine != "spark":
+                marks = [pytest.mark.spark, *(() if is_soon else [pytest.mark.slow])]
+                yield pytest.param(engine, case, id=f"{case} {engine}", marks=marks)
 
 
-def runner(engine: str, session: Callable[[], SparkSession], folder: Path) -> Callable[[Case], Rows]:
-    """What runs a case on an engine; the session starts only for engines on Spark."""
-    kind, _, strategy = engine.partition(" ")
-    match kind:
+def runner(engine: str, session: Callable[[], SparkSession], folder: Path) -> Callable[..., Rows]:
+    """What runs a case on an engine by a strategy; the session starts only for engines on Spark."""
+    match engine:
         case "reference":
-            return by_reference
+            return lambda case, strategy: by_reference(case)
         case "local":
-            return lambda case: locally(case, strategy or "auto")
-        case "spark":
-            return lambda case: on_spark(case, session(), strategy)
+            return locally
+        case "spark" | "all of spark":
+            return lambda case, strategy: on_spark(case, session(), strategy)
         case "stream":
-            return lambda case: on_a_stream(case, session(), folder)
+            return lambda case, strategy: on_a_stream(case, session(), folder)
     raise ValueError(engine)

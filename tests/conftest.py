@@ -28,7 +28,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 settings.load_profile(PROFILE)
 # Properties name the number of examples that finds a subtle mistake. `make test` draws a share of it, the same ones
 # every time, `make test-fast` a small share, and `make test-slow` a multiple; but no fewer than these.
-SHARES = {"fast": (0.05, 5), "dev": (0.2, 10), "unshrunk": (0.2, 10), "ci": (3.0, 1)}
+SHARES = {"fast": (0.04, 4), "dev": (0.2, 10), "unshrunk": (0.2, 10), "ci": (3.0, 1)}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -62,6 +62,7 @@ def seconds(number: int) -> list[dict[str, Any]]:
     return [{"ts": second * 1_000_000, "x": second} for second in range(number)]
 
 
+@pytest.mark.long
 def test_windows_of_thousands_of_events_cost_what_their_events_cost() -> None:
     pattern = tocsin.pattern(
         "PATTERN V{3,} v WHERE v.x >= 0 WITHIN 10000 SECONDS OUTPUT longest "
@@ -80,6 +81,7 @@ def test_windows_of_thousands_of_events_cost_what_their_events_cost() -> None:
     assert most < 16_000_000  # bags would take 2,000 × 1,000 × 8 bytes
 
 
+@pytest.mark.long
 def test_a_window_may_have_thousands_of_events() -> None:
     pattern = tocsin.pattern(
         "PATTERN V{3,} v WHERE v.x % 2 = 0 WITHIN 10000 SECONDS AFTER MATCH SKIP PAST LAST "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
@@ -64,11 +65,13 @@ def sentences():
     return from_lark(sase, start="query", explicit=apart)
 
 
+@pytest.mark.long
 @given(st.data())
 def test_sentences_of_the_grammar_parse_or_are_explained(data):
     tree_or_message(data.draw(sentences()))
 
 
+@pytest.mark.long
 @given(st.data())
 def test_sentences_run_together_parse_or_are_explained(data):
     tree_or_message(data.draw(from_lark(grammar("sase"), start="query")))

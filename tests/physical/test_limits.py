@@ -240,6 +240,7 @@ def test_too_many_matches_are_counted_before_they_take_memory() -> None:
     assert megabytes < 300  # most of it is the compiler
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_task_stops_at_the_memory_that_it_may_use() -> None:
     said, megabytes = probed(2_500, "SEMANTICS next", "32MB")
@@ -247,7 +248,7 @@ def test_a_task_stops_at_the_memory_that_it_may_use() -> None:
     assert megabytes < 400
 
 
-@pytest.mark.parametrize("strategy", ["auto", "automaton", "aggregate"])
+@pytest.mark.parametrize("strategy", ["auto", pytest.param("automaton", marks=pytest.mark.long), "aggregate"])
 def test_the_limit_on_memory_can_be_moved(strategy: str) -> None:
     pattern = tocsin.pattern("PATTERN SEQ(A+ a, A b) WITHIN 1 HOUR")
     options: dict[str, Any] = {"engine": "local", "strategy": strategy}

@@ -64,7 +64,9 @@ def test_flags_have_words_of_their_own_only_where_there_are_many() -> None:
     assert len(Packing(1000, 10).words) == 17
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "filters" else []) for name in PATTERNS]
+)
 def test_many_kinds_run_locally(name: str) -> None:
     pattern, rows = PATTERNS[name], rows_of(name)
     found = pattern.match(rows, engine="local").to_pylist()
@@ -124,7 +126,7 @@ def test_a_program_of_many_kinds_runs_locally_and_in_steps() -> None:
     assert live.most_remembered < 20
 
 
-@pytest.mark.parametrize("name", ["types", "filters"])
+@pytest.mark.parametrize("name", ["types", pytest.param("filters", marks=pytest.mark.long)])
 def test_many_kinds_run_in_steps(name: str) -> None:
     pattern, rows = PATTERNS[name], rows_of(name)
     live = Live(pattern, {kind: pa.Table.from_pylist(own) for kind, own in rows.items()}, lateness_us=2, eager=True)

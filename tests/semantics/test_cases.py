@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.conformance import CASES, VALID, Rows, compiled, engines_of, pairs, runner
+from tests.conformance import CASES, VALID, Rows, compiled, pairs, runner, ways_of
 from tests.physical.support import light_settings
 from tests.streaming.queries import settings
 
@@ -22,29 +22,32 @@ from tocsin.testing.cases import Case
 REFUSED = [case for case in CASES if case.error is not None]
 
 
-@pytest.fixture
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[Case], Rows]]:
-    """Runs a case on the engine that the test names."""
+def assert_matches_of_the_case(run: Callable[[Case], Rows], case: Case) -> None:
+    assert case.differences(run(case)) == []
+
+
+@pytest.mark.parametrize(("engine", "case"), list(pairs()))
+def test_every_engine_gives_the_matches_of_the_case(
+    engine: str, case: Case, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     with ExitStack() as stack:
 
+        @cache
         def session() -> SparkSession:
             made = stack.enter_context(light_settings(request.getfixturevalue("spark")))
             return stack.enter_context(settings(made))
 
-        yield runner(request.param, session, tmp_path)
-
-
-@pytest.mark.parametrize(("engine", "case"), list(pairs()), indirect=["engine"])
-def test_every_engine_gives_the_matches_of_the_case(engine: Callable[[Case], Rows], case: Case) -> None:
-    assert case.differences(engine(case)) == []
+        run, ways = runner(engine, session, tmp_path), ways_of(engine, case)
+        for way in ways:
+            assert_matches_of_the_case(partial(run, strategy=way), case)
+        if not ways:
+            with pytest.raises(errors.TocsinError):
+                run(case, "auto")
 
 
 def test_most_cases_run_on_every_engine() -> None:
     """A case that an engine begins to refuse would otherwise go unnoticed."""
-    counted = Counter(
-        engine.partition(" ")[0] for number, case in enumerate(VALID) for engine, _ in engines_of(case, number)
-    )
-    assert counted["reference"] == len(VALID)
+    counted = {engine: sum(len(ways_of(engine, case)) for case in VALID) for engine in ("local", "stream")}
     assert counted["local"] >= 900  # two thirds also as automata or aggregates
     assert counted["stream"] >= 150
 

@@ -70,7 +70,7 @@ def pins_of(case: Case) -> Iterator[Pin]:
     if case.error is not None:
         yield Pin(str(case), partial(test_cases.test_a_refused_pattern_is_refused_for_its_reason, case))
     else:
-        yield Pin(str(case), partial(test_cases.test_every_engine_gives_the_matches_of_the_case, by_reference, case))
+        yield Pin(str(case), partial(test_cases.assert_matches_of_the_case, by_reference, case))
     if case.warns:
         yield Pin(f"{case}, warning", partial(test_cases.test_a_case_gives_its_warnings, case))
 
