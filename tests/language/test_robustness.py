@@ -14,8 +14,8 @@ from tests import trees
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
 from tocsin.language.grammars import grammar
+from tocsin.language.messages import pieces_of
 from tocsin.language.sase import parse, print_query
-from tocsin.language.situation import pieces_of
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|[A-Z]+_MATCH")
 INTRUDERS = [

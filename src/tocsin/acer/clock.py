@@ -6,6 +6,7 @@ import datetime as dt
 from enum import Enum
 from typing import Any
 
+from tocsin.language.durations import describe
 from tocsin.physical.instants import EPOCH, MICROSECOND
 
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
@@ -52,9 +53,6 @@ class Clock(Enum):
         return (value - self.epoch) // MICROSECOND
 
 
-UNITS = (("days", 86_400_000_000), ("hours", 3_600_000_000), ("minutes", 60_000_000), ("seconds", 1_000_000))
-
-
 def length(micros: int) -> str:
     """A length of time in the largest unit that shows it whole.
 
@@ -63,8 +61,4 @@ def length(micros: int) -> str:
     >>> length(90_000_000), length(60_000_000), length(1500), length(7)
     ('90 seconds', '1 minute', '1500 microseconds', '7 microseconds')
     """
-    for name, unit in (*UNITS, ("milliseconds", 1000), ("microseconds", 1)):
-        if micros % unit == 0 and micros >= unit:
-            count = micros // unit
-            return f"{count} {name if count != 1 else name[:-1]}"
-    return f"{micros} microseconds"
+    return describe(micros, weeks=False).lower() if micros else "0 microseconds"

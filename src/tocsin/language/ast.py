@@ -187,3 +187,17 @@ def events_in(element: Element) -> Iterator[Event]:
                 yield from events_in(part)
         case _:
             assert_never(element)
+
+
+def negated_in(element: Element) -> Iterator[Event]:
+    """The event elements under NOT, from left to right."""
+    match element:
+        case Negation():
+            yield from events_in(element)
+        case Composite():
+            for part in element.parts:
+                yield from negated_in(part)
+        case Event():
+            return
+        case _:
+            assert_never(element)

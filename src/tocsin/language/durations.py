@@ -30,15 +30,15 @@ def to_microseconds(number: str, unit: str) -> int | None:
     return exact.numerator if exact.denominator == 1 else None
 
 
-def describe(microseconds: int) -> str:
-    """A duration in the largest unit that divides it.
+def describe(microseconds: int, *, weeks: bool = True) -> str:
+    """A duration in the largest unit that divides it, of weeks or of days.
 
-    >>> describe(90_000_000), describe(3_600_000_000), describe(0)
-    ('90 SECONDS', '1 HOUR', '0 SECONDS')
+    >>> describe(90_000_000), describe(7 * 86_400_000_000, weeks=False), describe(0)
+    ('90 SECONDS', '7 DAYS', '0 SECONDS')
     """
     if microseconds == 0:
         return "0 SECONDS"
-    size = next(size for size in SPELLINGS if microseconds % size == 0)
+    size = next(size for size in [*SPELLINGS][not weeks :] if microseconds % size == 0)
     count = microseconds // size
     one, several, *_ = SPELLINGS[size]
     return f"{count} {one if abs(count) == 1 else several}"

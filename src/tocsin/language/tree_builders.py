@@ -1,7 +1,8 @@
 """From the parse tree of what all languages share to `tocsin.language.expressions` and the values of clauses.
 
-One method per rule of shared.lark, in its order. What the grammar lets through although no tree can hold it (an index
-called `b[idx]`, half a microsecond) is refused here as a syntax error.
+A builder has one member per rule of its grammar, in that order: `plain` makes a value of the children of the rule,
+`placed` a node with its place, `clause` a clause; a method does what takes more. What the grammar lets through although
+no tree can hold it (an index called `b[idx]`, half a microsecond) is refused here as a syntax error.
 """
 
 # ruff: noqa: D102 - a method builds what the rule of its name reads
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +27,58 @@ from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
 
 COMPARISONS = {"<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+
+
+def plain(make: Callable[..., Any]) -> Any:
+    """A member of a builder that makes a value of the children of its rule."""
+    return lambda _builder, _meta, *children: make(*children)
+
+
+def placed(make: Callable[..., Any]) -> Any:
+    """A member of a builder that makes a node of the children of its rule, with its place in the text as `where`."""
+    return lambda builder, meta, *children: make(*children, where=builder._place(meta))
+
+
+def clause(title: str, field: str, make: Callable[..., Any]) -> Any:
+    """A member of a builder that makes a clause; `make` as for `placed`."""
+
+    def build(builder: ExpressionBuilder, meta: Meta, *children: Any) -> Clause:
+        place = builder._place(meta)
+        return Clause(title, field, make(*children, where=place), place)
+
+    return build
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause on its way into the query: its name in the text, its field in the tree, its value."""
+
+    title: str
+    field: str
+    value: Any
+    where: Place
+
+
+def whole_variable(expression: ex.Expression) -> ex.Expression:
+    """A bare name where a whole variable is meant: in RETURN and as an aggregate's argument."""
+    if isinstance(expression, ex.Name):
+        return ex.Variable(expression.name, where=expression.where)
+    return expression
+
+
+def unquoted_name(token: Token) -> str:
+    """The name a token writes, without backquotes."""
+    return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
+
+
+def unquoted(token: Token) -> str:
+    """The text a string writes, without its quotes; a quote inside is doubled."""
+    return token[1:-1].replace(token[0] * 2, token[0])
+
+
+def without_tokens(children: tuple[Any, ...]) -> list[Any]:
+    """The operands between signs and keywords."""
+    return [child for child in children if not isinstance(child, Token)]
 
 
 @v_args(meta=True, inline=True)
@@ -44,40 +98,19 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     # --- conditions and values ---
 
-    def disjunction(self, meta: Meta, *operands: Any) -> ex.Expression:
-        return ex.any_of(*without_tokens(operands), where=self._place(meta))
-
-    def all(self, meta: Meta, *operands: Any) -> ex.Expression:
-        return ex.all_of(*without_tokens(operands), where=self._place(meta))
-
-    def inversion(self, meta: Meta, _not: Token, operand: ex.Expression) -> ex.Not:
-        return ex.Not(operand, where=self._place(meta))
-
-    def comparison(self, meta: Meta, left: ex.Expression, op: Token, right: ex.Expression) -> ex.Comparison:
-        return ex.Comparison(COMPARISONS.get(op, str(op)), left, right, where=self._place(meta))
-
-    def is_null(self, meta: Meta, operand: ex.Expression, negated: Token | None, _null: Token) -> ex.IsNull:
-        return ex.IsNull(operand, negated is not None, where=self._place(meta))
-
-    def is_in(self, meta: Meta, operand: ex.Expression, negated: Token | None, *options: ex.Expression) -> ex.In:
-        return ex.In(operand, options, negated is not None, where=self._place(meta))
-
-    def is_between(
-        self,
-        meta: Meta,
-        operand: ex.Expression,
-        negated: Token | None,
-        low: ex.Expression,
-        _and: Token,
-        high: ex.Expression,
-    ) -> ex.Between:
-        return ex.Between(operand, low, high, negated is not None, where=self._place(meta))
-
-    def is_like(self, meta: Meta, operand: ex.Expression, negated: Token | None, pattern: Token) -> ex.Like:
-        return ex.Like(operand, unquoted(pattern), negated is not None, where=self._place(meta))
-
-    def arithmetic(self, meta: Meta, left: ex.Expression, op: Token, right: ex.Expression) -> ex.Arithmetic:
-        return ex.Arithmetic(str(op), left, right, where=self._place(meta))
+    disjunction = placed(lambda *operands, where: ex.any_of(*without_tokens(operands), where=where))
+    all = placed(lambda *operands, where: ex.all_of(*without_tokens(operands), where=where))
+    inversion = placed(lambda _not, operand, where: ex.Not(operand, where=where))
+    comparison = placed(
+        lambda left, op, right, where: ex.Comparison(COMPARISONS.get(op, str(op)), left, right, where=where)
+    )
+    is_null = placed(lambda operand, no, _null, where: ex.IsNull(operand, no is not None, where=where))
+    is_in = placed(lambda operand, no, *options, where: ex.In(operand, options, no is not None, where=where))
+    is_between = placed(
+        lambda operand, no, low, _and, high, where: ex.Between(operand, low, high, no is not None, where=where)
+    )
+    is_like = placed(lambda operand, no, text, where: ex.Like(operand, unquoted(text), no is not None, where=where))
+    arithmetic = placed(lambda left, op, right, where: ex.Arithmetic(str(op), left, right, where=where))
 
     def negative(self, meta: Meta, _minus: Token, operand: ex.Expression) -> ex.Expression:
         place = self._place(meta)
@@ -92,8 +125,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
             case _:
                 return ex.Negative(operand, where=place)
 
-    def group(self, meta: Meta, inner: ex.Expression) -> ex.Expression:
-        return replace(inner, where=self._place(meta))
+    group = placed(lambda inner, where: replace(inner, where=where))
 
     def case(self, meta: Meta, subject: ex.Expression | None, *parts: Any) -> ex.Case:
         *whens, otherwise = parts
@@ -113,37 +145,19 @@ class ExpressionBuilder(Transformer[Token, Any]):
             )
         return made
 
-    def when(self, _meta: Meta, condition: ex.Expression, value: ex.Expression) -> tuple[ex.Expression, ex.Expression]:
-        return condition, value
-
-    def same_value(self, meta: Meta, *attributes: Token) -> ex.SameValue:
-        return ex.SameValue(tuple(unquoted_name(token) for token in attributes), where=self._place(meta))
+    when = plain(lambda condition, value: (condition, value))
+    same_value = placed(lambda *names, where: ex.SameValue(tuple(map(unquoted_name, names)), where=where))
 
     # --- references and functions ---
 
-    def name(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
-
-    def bare_name(self, meta: Meta, name: str) -> ex.Name:
-        return ex.Name(name, where=self._place(meta))
-
-    def whole_variable(self, meta: Meta, name: str) -> ex.Variable:
-        return ex.Variable(name, where=self._place(meta))
-
-    def attribute(self, meta: Meta, variable: str, path: tuple[str, ...]) -> ex.Attribute:
-        return ex.Attribute(variable, path, where=self._place(meta))
-
-    def indexed_attribute(self, meta: Meta, variable: str, index: ex.Index, path: tuple[str, ...]) -> ex.Attribute:
-        return ex.Attribute(variable, path, index, where=self._place(meta))
-
-    def next_attribute(self, meta: Meta, _next: Token, variable: str, path: tuple[str, ...]) -> ex.Attribute:
-        return ex.Attribute(variable, path, ex.Each.NEXT, where=self._place(meta))
-
-    def path(self, _meta: Meta, *members: Token) -> tuple[str, ...]:
-        return tuple(unquoted_name(token) for token in members)
-
-    def each(self, _meta: Meta) -> ex.Index:
-        return ex.Each.PLAIN
+    name = plain(unquoted_name)
+    bare_name = placed(ex.Name)
+    whole_variable = placed(ex.Variable)
+    attribute = placed(ex.Attribute)
+    indexed_attribute = placed(lambda name, index, path, where: ex.Attribute(name, path, index, where=where))
+    next_attribute = placed(lambda _next, name, path, where: ex.Attribute(name, path, ex.Each.NEXT, where=where))
+    path = plain(lambda *members: tuple(map(unquoted_name, members)))
+    each = plain(lambda: ex.Each.PLAIN)
 
     def fixed(self, _meta: Meta, minus: Token | None, number: Token) -> ex.Index:
         value = self._integer(number)
@@ -217,17 +231,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
         value = self._integer(token) if token.isdecimal() else float(token)
         return ex.Literal(value, where=self._place(meta))
 
-    def string(self, meta: Meta, token: Token) -> ex.Literal:
-        return ex.Literal(unquoted(token), where=self._place(meta))
-
-    def true(self, meta: Meta, _token: Token) -> ex.Literal:
-        return ex.Literal(True, where=self._place(meta))
-
-    def false(self, meta: Meta, _token: Token) -> ex.Literal:
-        return ex.Literal(False, where=self._place(meta))
-
-    def null(self, meta: Meta, _token: Token) -> ex.Literal:
-        return ex.Literal(None, where=self._place(meta))
+    string = placed(lambda token, where: ex.Literal(unquoted(token), where=where))
+    true = placed(lambda _token, where: ex.Literal(True, where=where))
+    false = placed(lambda _token, where: ex.Literal(False, where=where))
+    null = placed(lambda _token, where: ex.Literal(None, where=where))
 
     def timestamp(self, meta: Meta, token: Token) -> ex.Timestamp:
         text = unquoted(token)
@@ -272,8 +279,11 @@ class ExpressionBuilder(Transformer[Token, Any]):
             )
         return ex.Interval(microseconds, where=self._place(meta))
 
-    def duration(self, meta: Meta, minus: Token | None, interval: ex.Interval) -> ex.Interval:
-        return ex.Interval(-interval.microseconds if minus else interval.microseconds, where=self._place(meta))
+    duration = placed(
+        lambda minus, interval, where: ex.Interval(
+            -interval.microseconds if minus else interval.microseconds, where=where
+        )
+    )
 
     def _integer(self, token: Token) -> int:
         if len(token) > 38:
@@ -283,16 +293,6 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 hint="whole numbers have at most 38 digits.",
             )
         return int(token)
-
-
-@dataclass(frozen=True)
-class Clause:
-    """A clause on its way into the query: its name in the text, its field in the tree, its value."""
-
-    title: str
-    field: str
-    value: Any
-    where: Place
 
 
 @v_args(meta=True, inline=True)
@@ -317,55 +317,16 @@ class ClauseBuilder(ExpressionBuilder):
         places = {field: clause.where for field, clause in first.items()}
         return values, places
 
-    def _clause(self, meta: Meta, title: str, field: str, value: Any) -> Clause:
-        return Clause(title, field, value, self._place(meta))
-
-    def partition_by(self, meta: Meta, *keys: ast.Key) -> Clause:
-        return self._clause(meta, "PARTITION BY", "partition_by", keys)
-
-    def key(self, meta: Meta, token: Token) -> ast.Key:
-        return ast.Key(unquoted_name(token), where=self._place(meta))
-
-    def within(self, meta: Meta, size: ex.Interval, slide: ex.Interval | None = None) -> Clause:
-        window = ast.Window(size.microseconds, slide.microseconds if slide else None, where=self._place(meta))
-        return self._clause(meta, "WITHIN", "within", window)
-
-    def returns(self, meta: Meta, *columns: ast.Column) -> Clause:
-        return self._clause(meta, "RETURN", "returns", columns)
-
-    def column(self, meta: Meta, expression: ex.Expression, alias: str | None) -> ast.Column:
-        return ast.Column(whole_variable(expression), alias, where=self._place(meta))
-
-    def alias(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
-
-    def group_by(self, meta: Meta, *keys: ex.Expression) -> Clause:
-        return self._clause(meta, "GROUP BY", "group_by", keys)
-
-    def having(self, meta: Meta, condition: ex.Expression) -> Clause:
-        return self._clause(meta, "HAVING", "having", condition)
-
-    def every(self, meta: Meta, size: ex.Interval) -> Clause:
-        return self._clause(meta, "EVERY", "every", ast.Window(size.microseconds, where=self._place(meta)))
-
-
-def whole_variable(expression: ex.Expression) -> ex.Expression:
-    """A bare name where a whole variable is meant: in RETURN and as an aggregate's argument."""
-    if isinstance(expression, ex.Name):
-        return ex.Variable(expression.name, where=expression.where)
-    return expression
-
-
-def unquoted_name(token: Token) -> str:
-    """The name a token writes, without backquotes."""
-    return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
-
-
-def unquoted(token: Token) -> str:
-    """The text a string writes, without its quotes; a quote inside is doubled."""
-    return token[1:-1].replace(token[0] * 2, token[0])
-
-
-def without_tokens(children: tuple[Any, ...]) -> list[Any]:
-    """The operands between signs and keywords."""
-    return [child for child in children if not isinstance(child, Token)]
+    partition_by = clause("PARTITION BY", "partition_by", lambda *keys, where: keys)
+    key = placed(lambda token, where: ast.Key(unquoted_name(token), where=where))
+    within = clause(
+        "WITHIN",
+        "within",
+        lambda size, slide=None, *, where: ast.Window(size.microseconds, slide and slide.microseconds, where=where),
+    )
+    returns = clause("RETURN", "returns", lambda *columns, where: columns)
+    column = placed(lambda expression, alias, where: ast.Column(whole_variable(expression), alias, where=where))
+    alias = plain(unquoted_name)
+    group_by = clause("GROUP BY", "group_by", lambda *keys, where: keys)
+    having = clause("HAVING", "having", lambda condition, where: condition)
+    every = clause("EVERY", "every", lambda size, where: ast.Window(size.microseconds, where=where))

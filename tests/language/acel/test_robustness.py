@@ -10,7 +10,7 @@ from tests import trees
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language.acel import ast, parse, print_query
-from tocsin.language.situation import pieces_of
+from tocsin.language.messages import pieces_of
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|SEMICOLON|ADJACENT|_[A-Z]{2,}")
 INTRUDERS = [

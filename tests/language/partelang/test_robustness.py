@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.language.partelang import programs
 
 from tocsin.errors import QueryErrors, QuerySyntaxError
+from tocsin.language.messages import pieces_of
 from tocsin.language.partelang import ast, parse, print_program
-from tocsin.language.situation import pieces_of
 
 TERMINAL_NAMES = re.compile(r"\$END|LPAR|RPAR|LSQB|RSQB|LBRACE|RBRACE|IDENT|_[A-Z]{2,}")
 INTRUDERS = [

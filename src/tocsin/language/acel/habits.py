@@ -6,23 +6,22 @@ from lark import Lark
 
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import habits as shared
-from tocsin.language import situation
+from tocsin.language import messages
 from tocsin.language.expressions import BagOrder
-from tocsin.language.messages import Fields, Habit, explain
-from tocsin.language.situation import CLOSING, SIGNS
+from tocsin.language.messages import CLOSING, SIGNS, Fields, Habit, explain
 from tocsin.source import Source
 
 CLAUSES = ("WITHIN", "PARTITION", "RETURN", "GROUP", "HAVING", "EVERY")
 EXAMPLE = "Login AS l ; Transfer+ AS t FILTER t[amount > 1000] WITHIN 10 MINUTES"
 
 
-class Situation(situation.Situation):
+class Situation(messages.Situation):
     """The place in a formula or its clauses that cannot be read. The formula is the clause `PATTERN`."""
 
     clauses = CLAUSES
     outside = "PATTERN"
     brackets_in_clauses = "("
-    expectations = situation.Situation.expectations | {"element": "_AGG", "suffix": "ADJACENT", "clause": "_WITHIN"}
+    expectations = messages.Situation.expectations | {"element": "_AGG", "suffix": "ADJACENT", "clause": "_WITHIN"}
 
     def expects(self, name: str) -> bool:
         """Whether a terminal is accepted here, or a part of a formula; `joint`: a condition of FILTER is complete."""

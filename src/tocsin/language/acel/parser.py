@@ -16,12 +16,16 @@ from tocsin.language.acel import ast
 from tocsin.language.acel.habits import syntax_error
 from tocsin.language.functions import AGGREGATES
 from tocsin.language.grammars import DEEPEST, LONGEST_TEXT, grammar, nested_too_deep, read, refuse_long
-from tocsin.language.tree_builders import Clause, ClauseBuilder, unquoted_name, without_tokens
+from tocsin.language.tree_builders import Clause, ClauseBuilder, placed, plain, unquoted_name, without_tokens
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
 
-Suffix = Callable[[ast.Formula, Place], ast.Formula]
 BAG_PREDICATES = {order.value: order for order in ex.BagOrder}
+
+
+def suffix(make: Callable[..., Any]) -> Any:
+    """The member of a builder for what follows a formula: what makes a node of it, and where it ends."""
+    return placed(lambda *children, where: (make(*children), where))
 
 
 @v_args(meta=True, inline=True)
@@ -39,11 +43,8 @@ class FormulaBuilder(ClauseBuilder):
             part = ast.Filter(part, condition, where=self._until(meta, condition.where))
         return part
 
-    def any(self, meta: Meta, *parts: Any) -> ast.Formula:
-        return ast.joined(ast.Any, *without_tokens(parts), where=self._place(meta))
-
-    def intersection(self, meta: Meta, *parts: Any) -> ast.Formula:
-        return ast.joined(ast.Both, *without_tokens(parts), where=self._place(meta))
+    any = placed(lambda *parts, where: ast.joined(ast.Any, *without_tokens(parts), where=where))
+    intersection = placed(lambda *parts, where: ast.joined(ast.Both, *without_tokens(parts), where=where))
 
     def steps(self, meta: Meta, first: ast.Formula, *rest: Any) -> ast.Formula:
         found = first
@@ -55,37 +56,21 @@ class FormulaBuilder(ClauseBuilder):
                 found = ast.joined(ast.Adjacent, found, part, where=place)
         return found
 
-    def suffixes(self, meta: Meta, part: ast.Formula, *suffixes: tuple[Suffix, Place]) -> ast.Formula:
-        for suffix, place in suffixes:
-            part = suffix(part, self._until(meta, place))
+    def suffixes(
+        self, meta: Meta, part: ast.Formula, *suffixes: tuple[Callable[..., ast.Formula], Place]
+    ) -> ast.Formula:
+        for make, place in suffixes:
+            part = make(part, where=self._until(meta, place))
         return part
 
-    def one_or_more(self, meta: Meta, _plus: Token) -> tuple[Suffix, Place]:
-        return lambda part, place: ast.Repeat(part, where=place), self._place(meta)
-
-    def one_or_more_adjacent(self, meta: Meta, _sign: Token) -> tuple[Suffix, Place]:
-        return lambda part, place: ast.RepeatAdjacent(part, where=place), self._place(meta)
-
-    def named(self, meta: Meta, variable: str) -> tuple[Suffix, Place]:
-        return lambda part, place: ast.Bind(part, variable, where=place), self._place(meta)
-
-    def event(self, meta: Meta, type_name: str) -> ast.Event:
-        return ast.Event(type_name, where=self._place(meta))
-
-    def next_of(self, meta: Meta, _next: Token, type_name: str) -> ast.NextOf:
-        return ast.NextOf(type_name, where=self._place(meta))
-
-    def project(self, meta: Meta, *children: Any) -> ast.Project:
-        *kept, part = children
-        return ast.Project(part, tuple(kept), where=self._place(meta))
-
-    def kept(self, meta: Meta, variable: str, *attributes: str | None) -> ast.Kept:
-        names = tuple(name for name in attributes if name is not None)
-        return ast.Kept(variable, names or None, where=self._place(meta))
-
-    def aggregation(self, meta: Meta, variable: str, *children: Any) -> ast.Derive:
-        *folds, part = children
-        return ast.Derive(part, variable, tuple(folds), where=self._place(meta))
+    one_or_more = suffix(lambda _plus: ast.Repeat)
+    one_or_more_adjacent = suffix(lambda _sign: ast.RepeatAdjacent)
+    named = suffix(lambda variable: lambda part, where: ast.Bind(part, variable, where=where))
+    event = placed(ast.Event)
+    next_of = placed(lambda _next, kind, where: ast.NextOf(kind, where=where))
+    project = placed(lambda *children, where: ast.Project(children[-1], children[:-1], where=where))
+    kept = placed(lambda name, *attributes, where: ast.Kept(name, tuple(filter(None, attributes)) or None, where=where))
+    aggregation = placed(lambda name, *children, where: ast.Derive(children[-1], name, children[:-1], where=where))
 
     def fold(
         self,
@@ -96,22 +81,12 @@ class FormulaBuilder(ClauseBuilder):
         variable: str,
         path: tuple[str, ...] | None,
     ) -> ast.Fold:
-        lower = function.lower()
-        return ast.Fold(
-            name,
-            lower,
-            variable,
-            path or (),
-            distinct is not None,
-            None if lower in AGGREGATES else self._monoids.get(lower),
-            where=self._place(meta),
-        )
+        lower, place = function.lower(), self._place(meta)
+        monoid = None if lower in AGGREGATES else self._monoids.get(lower)
+        return ast.Fold(name, lower, variable, path or (), distinct is not None, monoid, where=place)
 
-    def attribute_name(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
-
-    def variable(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
+    attribute_name = plain(unquoted_name)
+    variable = plain(unquoted_name)
 
     def _until(self, meta: Meta, last: Any) -> Place:
         """From the first sign of a rule to the end of one of its parts."""

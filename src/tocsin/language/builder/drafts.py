@@ -12,27 +12,13 @@ from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.builder.operands import Value, text_or_tree
 from tocsin.language.sase.parser import parse_expression
+from tocsin.language.sase.printer import SKIPS as POLICIES
 from tocsin.language.sase.printer import print_query
+from tocsin.language.sase.words import SELECTIONS
 from tocsin.language.tree_builders import whole_variable
 from tocsin.source import caller
 
-SELECTIONS = {
-    "any": ast.Selection.ANY,
-    "skip-till-any-match": ast.Selection.ANY,
-    "next": ast.Selection.NEXT,
-    "skip-till-next-match": ast.Selection.NEXT,
-    "contiguous": ast.Selection.CONTIGUOUS,
-    "strict-contiguity": ast.Selection.CONTIGUOUS,
-    "partition-contiguous": ast.Selection.PARTITION_CONTIGUOUS,
-    "partition-contiguity": ast.Selection.PARTITION_CONTIGUOUS,
-}
-SKIPS = {
-    "reuse": ast.Skip.REUSE,
-    "skip past last": ast.Skip.PAST_LAST,
-    "skip to next": ast.Skip.TO_NEXT,
-    "skip to first": ast.Skip.TO_FIRST,
-    "skip to last": ast.Skip.TO_LAST,
-}
+SKIPS = {text.lower().removesuffix(" event"): skip for skip, text in POLICIES.items()}
 OUTPUTS = {output.value: output for output in ast.Output} | {
     "first": ast.Output.FIRST_PER_START,
     "last": ast.Output.LAST_PER_START,

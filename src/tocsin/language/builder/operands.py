@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tocsin.errors import QuerySyntaxError
@@ -12,6 +13,18 @@ from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import print_expression
 from tocsin.language.tree_builders import whole_variable
 from tocsin.source import caller
+
+
+def _compares(op: str) -> Callable[[Value, Any], Value]:
+    return lambda self, other: Value(ex.Comparison(op, self.expression, tree(other), where=caller()))
+
+
+def _computes(op: str, *, is_reversed: bool = False) -> Callable[[Value, Any], Value]:
+    def compute(self: Value, other: Any) -> Value:
+        operands = (self.expression, tree(other))
+        return Value(ex.Arithmetic(op, *(operands[::-1] if is_reversed else operands), where=caller()))
+
+    return compute
 
 
 class Value:
@@ -51,27 +64,12 @@ class Value:
 
     # --- comparisons ---
 
-    def _compare(self, op: str, other: Any) -> Value:
-        return Value(ex.Comparison(op, self._expression, tree(other), where=caller()))
-
-    def __eq__(self, other: object) -> Value:  # type: ignore[override]
-        return self._compare("=", other)
-
-    def __ne__(self, other: object) -> Value:  # type: ignore[override]
-        return self._compare("!=", other)
-
-    def __lt__(self, other: Any) -> Value:
-        return self._compare("<", other)
-
-    def __le__(self, other: Any) -> Value:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Any) -> Value:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Any) -> Value:
-        return self._compare(">=", other)
-
+    __eq__ = _compares("=")  # type: ignore[assignment]
+    __ne__ = _compares("!=")  # type: ignore[assignment]
+    __lt__ = _compares("<")
+    __le__ = _compares("<=")
+    __gt__ = _compares(">")
+    __ge__ = _compares(">=")
     # Equality makes a condition here, so that a value cannot be a key.
     __hash__ = None  # type: ignore[assignment]
 
@@ -139,48 +137,18 @@ class Value:
 
     # --- arithmetic ---
 
-    def _compute(self, op: str, other: Any) -> Value:
-        return Value(ex.Arithmetic(op, self._expression, tree(other), where=caller()))
-
-    def _computed_from(self, op: str, other: Any) -> Value:
-        return Value(ex.Arithmetic(op, tree(other), self._expression, where=caller()))
-
-    def __add__(self, other: Any) -> Value:
-        return self._compute("+", other)
-
-    def __radd__(self, other: Any) -> Value:
-        return self._computed_from("+", other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._compute("-", other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._computed_from("-", other)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._compute("*", other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return self._computed_from("*", other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._compute("/", other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self._computed_from("/", other)
-
-    def __mod__(self, other: Any) -> Value:
-        return self._compute("%", other)
-
-    def __rmod__(self, other: Any) -> Value:
-        return self._computed_from("%", other)
+    __add__, __radd__ = _computes("+"), _computes("+", is_reversed=True)
+    __sub__, __rsub__ = _computes("-"), _computes("-", is_reversed=True)
+    __mul__, __rmul__ = _computes("*"), _computes("*", is_reversed=True)
+    __truediv__, __rtruediv__ = _computes("/"), _computes("/", is_reversed=True)
+    __mod__, __rmod__ = _computes("%"), _computes("%", is_reversed=True)
 
     def __neg__(self) -> Value:
         return Value(ex.Negative(self._expression, where=caller()))
 
     def concat(self, other: Any) -> Value:
         """`x || y`."""
-        return self._compute("||", other)
+        return Value(ex.Arithmetic("||", self._expression, tree(other), where=caller()))
 
 
 class CaseValue(Value):

@@ -9,9 +9,8 @@ from lark import Lark
 
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import habits as shared
-from tocsin.language import situation
-from tocsin.language.messages import Fields, Habit, explain
-from tocsin.language.situation import SIGNS, Piece, pieces_of
+from tocsin.language import messages
+from tocsin.language.messages import SIGNS, Fields, Habit, Piece, explain, pieces_of
 from tocsin.source import Source
 
 EXAMPLE = "rule R where a : A { x > 5 } b : B { x = a.x } when b in a [0 seconds, 10 seconds] then"
@@ -32,12 +31,12 @@ def without_comments(text: str) -> str:
     return _STRING_OR_COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
 
 
-class Situation(situation.Situation):
+class Situation(messages.Situation):
     """The place in a program that cannot be read. Its clauses are those of rules, and the declarations."""
 
     clauses = (*CLAUSES, *DECLARATIONS)
     text_name = "text"
-    expectations = situation.Situation.expectations | {
+    expectations = messages.Situation.expectations | {
         "constraint": "_UNORDERED", "reaction": "_EMIT", "declaration": "_TEMPLATE",
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ from tocsin.language.ast import Quantifier, Selection
 from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.habits import syntax_error, without_comments
-from tocsin.language.tree_builders import ExpressionBuilder, unquoted_name
+from tocsin.language.tree_builders import ExpressionBuilder, placed, plain, unquoted_name
 from tocsin.source import Place, Source, Where
 
 POLICIES = (Selection.ANY, Selection.NEXT, Selection.CONTIGUOUS)
@@ -33,6 +33,11 @@ class Ident:
 
     name: str
     where: Place
+
+
+def present(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items that are there: None stands for what the text leaves out."""
+    return tuple(item for item in items if item is not None)
 
 
 @v_args(meta=True, inline=True)
@@ -48,17 +53,13 @@ class ProgramBuilder(ExpressionBuilder):
 
     # --- declarations ---
 
-    def use(self, _meta: Meta, module: Ident) -> ast.Use:
-        return ast.Use(module.name, where=module.where)
-
-    def template(self, _meta: Meta, name: Ident, *slots: ast.Slot | None) -> ast.Template:
-        return ast.Template(name.name, _present(slots), where=name.where)
+    use = plain(lambda module: ast.Use(module.name, where=module.where))
+    template = plain(lambda name, *slots: ast.Template(name.name, present(slots), where=name.where))
 
     def slot(self, _meta: Meta, name: Token, kind: ast.TypeName) -> ast.Slot:
         return ast.Slot(unquoted_name(name), kind, where=self._place(name))
 
-    def plain_type(self, meta: Meta, name: Token) -> ast.TypeName:
-        return ast.TypeName(unquoted_name(name), where=self._place(meta))
+    plain_type = placed(lambda name, where: ast.TypeName(unquoted_name(name), where=where))
 
     def array_type(self, meta: Meta, name: Token, length: Token) -> ast.TypeName:
         return ast.TypeName(unquoted_name(name), self._integer(length), where=self._place(meta))
@@ -68,20 +69,17 @@ class ProgramBuilder(ExpressionBuilder):
         parameters = tuple(given[0]) if given else ()
         return ast.Definition(name.name, parameters, reference, conditions, where=name.where)
 
-    def parameters(self, _meta: Meta, *names: ast.Parameter) -> list[ast.Parameter]:
-        return list(names)
-
-    def parameter(self, _meta: Meta, name: Ident) -> ast.Parameter:
-        return ast.Parameter(name.name, where=name.where)
-
-    def rule(self, meta: Meta, name: Ident, patterns: tuple[ast.Pattern, ...], *clauses: Any) -> ast.Rule:
-        found = dict(clauses)
-        return ast.Rule(name.name, patterns, **found, where=self._place(meta), name_where=name.where)
+    parameters = plain(lambda *names: [*names])
+    parameter = plain(lambda name: ast.Parameter(name.name, where=name.where))
+    rule = placed(
+        lambda name, patterns, *clauses, where: ast.Rule(
+            name.name, patterns, **dict(clauses), where=where, name_where=name.where
+        )
+    )
 
     # --- patterns ---
 
-    def patterns(self, _meta: Meta, *patterns: ast.Pattern) -> tuple[ast.Pattern, ...]:
-        return patterns
+    patterns = plain(lambda *patterns: patterns)
 
     def pattern(
         self,
@@ -98,11 +96,8 @@ class ProgramBuilder(ExpressionBuilder):
             variable.name, reference, conditions, sort, quantifier, where=place, name_where=variable.where
         )
 
-    def kind(self, _meta: Meta, name: Ident, *arguments: ex.Expression | None) -> ast.Reference:
-        return ast.Reference(name.name, _present(arguments), where=name.where)
-
-    def one_or_more(self, meta: Meta, _plus: Token) -> Quantifier:
-        return Quantifier(1, None, where=self._place(meta))
+    kind = plain(lambda name, *arguments: ast.Reference(name.name, present(arguments), where=name.where))
+    one_or_more = placed(lambda _plus, where: Quantifier(1, None, where=where))
 
     def exactly(self, meta: Meta, number: Token) -> Quantifier:
         times = self._integer(number)
@@ -111,34 +106,25 @@ class ProgramBuilder(ExpressionBuilder):
     def from_to(self, meta: Meta, least: Token, most: Token | None) -> Quantifier:
         return Quantifier(self._integer(least), None if most is None else self._integer(most), where=self._place(meta))
 
-    def block(self, _meta: Meta, *conditions: ex.Expression | None) -> tuple[ex.Expression, ...]:
-        return _present(conditions)
+    block = plain(lambda *conditions: present(conditions))
 
     # --- constraints ---
 
-    def constraints(self, _meta: Meta, *constraints: ast.Constraint) -> tuple[str, Any]:
-        return "constraints", constraints
+    constraints = plain(lambda *constraints: ("constraints", constraints))
 
     def distance(
         self, meta: Meta, prefix: Token | None, variable: Ident, anchor: Ident, least: ex.Interval, most: ex.Interval
     ) -> ast.Distance:
-        return ast.Distance(
-            variable.name,
-            anchor.name,
-            least.microseconds,
-            most.microseconds,
-            ast.Sort(str(prefix or "")),
-            where=self._place(meta),
+        ends, sort = (least.microseconds, most.microseconds), ast.Sort(str(prefix or ""))
+        return ast.Distance(variable.name, anchor.name, *ends, sort, where=self._place(meta))
+
+    distinct = placed(lambda *names, where: ast.Distinct(tuple(each.name for each in names), where=where))
+    unordered = placed(lambda *names, where: ast.Unordered(tuple(each.name for each in names), where=where))
+    bound = placed(
+        lambda sign, interval, where: ex.Interval(
+            -interval.microseconds if sign == "-" else interval.microseconds, where=where
         )
-
-    def distinct(self, meta: Meta, *variables: Ident) -> ast.Distinct:
-        return ast.Distinct(tuple(each.name for each in variables), where=self._place(meta))
-
-    def unordered(self, meta: Meta, *variables: Ident) -> ast.Unordered:
-        return ast.Unordered(tuple(each.name for each in variables), where=self._place(meta))
-
-    def bound(self, meta: Meta, sign: Token | None, interval: ex.Interval) -> ex.Interval:
-        return ex.Interval(-interval.microseconds if sign == "-" else interval.microseconds, where=self._place(meta))
+    )
 
     def select(self, _meta: Meta, policy: Token) -> tuple[str, Selection]:
         known = {each.value: each for each in POLICIES}
@@ -152,25 +138,21 @@ class ProgramBuilder(ExpressionBuilder):
 
     # --- reactions ---
 
-    def reactions(self, _meta: Meta, *reactions: ast.Emission | ast.Reaction) -> tuple[str, Any]:
-        return "reactions", reactions
-
-    def do(self, meta: Meta, call: ex.Expression) -> ast.Reaction:
-        return ast.Reaction(call, where=self._place(meta))
-
-    def emission(self, meta: Meta, template: Ident, at: ex.Expression, *values: ast.Assignment | None) -> ast.Emission:
-        return ast.Emission(template.name, at, _present(values), where=self._place(meta), name_where=template.where)
+    reactions = plain(lambda *reactions: ("reactions", reactions))
+    do = placed(ast.Reaction)
+    emission = placed(
+        lambda name, at, *values, where: ast.Emission(
+            name.name, at, present(values), where=where, name_where=name.where
+        )
+    )
 
     def assignment(self, _meta: Meta, name: Token, value: ex.Expression) -> ast.Assignment:
         return ast.Assignment(unquoted_name(name), value, where=self._place(name))
 
     # --- calls: what a name stands for is known when the program is analysed ---
 
-    def call(self, meta: Meta, name: Token, *arguments: ex.Expression | None) -> ex.Expression:
-        return rx.Invoke(str(name), _present(arguments), where=self._place(meta))
-
-    def call_of_distinct(self, meta: Meta, name: Token, argument: ex.Expression) -> Any:
-        return rx.Invoke(str(name), (argument,), True, where=self._place(meta))
+    call = placed(lambda name, *arguments, where: rx.Invoke(str(name), present(arguments), where=where))
+    call_of_distinct = placed(lambda name, argument, where: rx.Invoke(str(name), (argument,), True, where=where))
 
     def call_of_all(self, meta: Meta, name: Token, _star: Token) -> Any:
         raise QuerySyntaxError(
@@ -178,10 +160,6 @@ class ProgramBuilder(ExpressionBuilder):
             where=self._place(meta),
             hint="count the events of a variable: `count(outgoing)`.",
         )
-
-
-def _present(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(item for item in items if item is not None)
 
 
 # Where a declaration begins, as far as can be told from a text that is not a program.

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -133,9 +132,7 @@ def _reaction(reaction: ast.Emission | ast.Reaction) -> str:
 
 
 def _duration(microseconds: int) -> str:
-    """In the largest unit up to days, as the published programs write."""
-    weeks = re.fullmatch(r"(-?\d+) weeks?", text := durations.describe(microseconds).lower())
-    return f"{int(weeks[1]) * 7} days" if weeks else text
+    return durations.describe(microseconds, weeks=False).lower()  # as the published programs write
 
 
 def _ident(name: str) -> str:

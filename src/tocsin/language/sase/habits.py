@@ -8,9 +8,8 @@ from lark import Lark
 
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.language import habits as shared
-from tocsin.language.messages import Fields, Habit, explain
+from tocsin.language.messages import Fields, Habit, Piece, explain
 from tocsin.language.sase.words import CLAUSES, RESERVED_IN_CONDITIONS, SELECTIONS, Situation
-from tocsin.language.situation import Piece
 from tocsin.source import Source
 
 EXAMPLE = "PATTERN SEQ(Login a, Transfer b) WHERE a.user = b.user WITHIN 10 MINUTES"

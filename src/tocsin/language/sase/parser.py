@@ -13,16 +13,19 @@ from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
 from tocsin.language.sase.habits import syntax_error
-from tocsin.language.tree_builders import Clause, ClauseBuilder, unquoted_name
+from tocsin.language.sase.words import SELECTIONS
+from tocsin.language.tree_builders import Clause, ClauseBuilder, clause, placed, plain, unquoted_name, without_tokens
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Source
 
-SELECTIONS = {
-    "ANY_MATCH": ast.Selection.ANY,
-    "NEXT_MATCH": ast.Selection.NEXT,
-    "CONTIGUOUS": ast.Selection.CONTIGUOUS,
-    "PARTITION_CONTIGUOUS": ast.Selection.PARTITION_CONTIGUOUS,
-}
+
+def after_match(skip: ast.Skip) -> Any:
+    """The member of a builder for one form of AFTER MATCH; two of them name a variable."""
+    return clause(
+        "AFTER MATCH",
+        "after_match",
+        lambda *children, where: ast.AfterMatch(skip, *without_tokens(children), where=where),
+    )
 
 
 @v_args(meta=True, inline=True)
@@ -35,33 +38,15 @@ class QueryBuilder(ClauseBuilder):
 
     # --- pattern ---
 
-    def event(self, meta: Meta, type_name: str, quantifier: ast.Quantifier | None, variable: str | None) -> ast.Event:
-        return ast.Event(type_name, variable, quantifier, where=self._place(meta))
-
-    def type(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
-
-    def variable(self, _meta: Meta, token: Token) -> str:
-        return unquoted_name(token)
-
-    def operator(self, _meta: Meta, token: Token) -> ast.Operator:
-        return ast.Operator[token.type]
-
-    def composite(self, meta: Meta, operator: ast.Operator, *parts: Any) -> ast.Composite:
-        *elements, quantifier = parts
-        return ast.Composite(operator, tuple(elements), quantifier, where=self._place(meta))
-
-    def negation(self, meta: Meta, _not: Token, operand: ast.Element) -> ast.Negation:
-        return ast.Negation(operand, where=self._place(meta))
-
-    def one_or_more(self, meta: Meta, _plus: Token) -> ast.Quantifier:
-        return ast.Quantifier(1, None, where=self._place(meta))
-
-    def any_number(self, meta: Meta, _star: Token) -> ast.Quantifier:
-        return ast.Quantifier(0, None, where=self._place(meta))
-
-    def at_most_one(self, meta: Meta) -> ast.Quantifier:
-        return ast.Quantifier(0, 1, where=self._place(meta))
+    event = placed(lambda kind, quantifier, name, where: ast.Event(kind, name, quantifier, where=where))
+    type = plain(unquoted_name)
+    variable = plain(unquoted_name)
+    operator = plain(lambda token: ast.Operator[token.type])
+    composite = placed(lambda operator, *parts, where: ast.Composite(operator, parts[:-1], parts[-1], where=where))
+    negation = placed(lambda _not, operand, where: ast.Negation(operand, where=where))
+    one_or_more = placed(lambda _plus, where: ast.Quantifier(1, None, where=where))
+    any_number = placed(lambda _star, where: ast.Quantifier(0, None, where=where))
+    at_most_one = placed(lambda where: ast.Quantifier(0, 1, where=where))
 
     def exactly(self, meta: Meta, number: Token) -> ast.Quantifier:
         return ast.Quantifier(self._integer(number), self._integer(number), where=self._place(meta))
@@ -74,39 +59,20 @@ class QueryBuilder(ClauseBuilder):
 
     # --- clauses ---
 
-    def where(self, meta: Meta, condition: ex.Expression) -> Clause:
-        return self._clause(meta, "WHERE", "where_clause", condition)
-
-    def semantics(self, meta: Meta, policy: Token) -> Clause:
-        return self._clause(meta, "SEMANTICS", "selection", SELECTIONS[policy.type])
-
-    def reuse(self, meta: Meta) -> Clause:
-        return self._after_match(meta, ast.Skip.REUSE)
-
-    def skip_past_last(self, meta: Meta, _last: Token) -> Clause:
-        return self._after_match(meta, ast.Skip.PAST_LAST)
-
-    def skip_to_next(self, meta: Meta) -> Clause:
-        return self._after_match(meta, ast.Skip.TO_NEXT)
-
-    def skip_to_first(self, meta: Meta, _first: Token, variable: str) -> Clause:
-        return self._after_match(meta, ast.Skip.TO_FIRST, variable)
-
-    def skip_to_last(self, meta: Meta, _last: Token, variable: str) -> Clause:
-        return self._after_match(meta, ast.Skip.TO_LAST, variable)
-
-    def _after_match(self, meta: Meta, skip: ast.Skip, variable: str | None = None) -> Clause:
-        policy = ast.AfterMatch(skip, variable, where=self._place(meta))
-        return self._clause(meta, "AFTER MATCH", "after_match", policy)
+    where = clause("WHERE", "where_clause", lambda condition, where: condition)
+    semantics = clause("SEMANTICS", "selection", lambda policy, where: SELECTIONS[policy.lower()])
+    reuse = after_match(ast.Skip.REUSE)
+    skip_past_last = after_match(ast.Skip.PAST_LAST)
+    skip_to_next = after_match(ast.Skip.TO_NEXT)
+    skip_to_first = after_match(ast.Skip.TO_FIRST)
+    skip_to_last = after_match(ast.Skip.TO_LAST)
+    timeouts = clause("WITH TIMEOUTS", "timeouts", lambda where: True)
 
     def output(self, meta: Meta, which: Token, per: Token | None = None) -> Clause:
         words = which.lower()
         if words in {"first", "last"}:
             words += f" per {per.lower() if per else 'start'}"
-        return self._clause(meta, "OUTPUT", "output", ast.Output(words))
-
-    def timeouts(self, meta: Meta) -> Clause:
-        return self._clause(meta, "WITH TIMEOUTS", "timeouts", True)
+        return Clause("OUTPUT", "output", ast.Output(words), self._place(meta))
 
 
 def parse(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from tocsin.errors import nearest
-from tocsin.language import situation
-from tocsin.language.situation import SIGNS
+from tocsin.language import messages
+from tocsin.language.ast import Selection
+from tocsin.language.messages import SIGNS
 
 # No event type is called so without backquotes.
 RESERVED_TYPES = ("SEQ", "AND", "OR", "NOT")
@@ -66,10 +67,16 @@ _POLICIES = {
     "PARTITION_CONTIGUOUS": "partition-contiguous",
     "ALL": "all", "FIRST": "first", "LAST": "last", "LONGEST": "longest", "COUNT": "count",
 }  # fmt: skip
-SELECTIONS = (
-    "any", "next", "contiguous", "partition-contiguous",
-    "skip-till-any-match", "skip-till-next-match", "strict-contiguity", "partition-contiguity",
-)  # fmt: skip
+SELECTIONS = {
+    "any": Selection.ANY,
+    "skip-till-any-match": Selection.ANY,
+    "next": Selection.NEXT,
+    "skip-till-next-match": Selection.NEXT,
+    "contiguous": Selection.CONTIGUOUS,
+    "strict-contiguity": Selection.CONTIGUOUS,
+    "partition-contiguous": Selection.PARTITION_CONTIGUOUS,
+    "partition-contiguity": Selection.PARTITION_CONTIGUOUS,
+}
 # What a name is, by the token before it.
 _NAMES = {
     "DOT": "the name of an attribute",
@@ -81,11 +88,11 @@ _NAMES = {
 }
 
 
-class Situation(situation.Situation):
+class Situation(messages.Situation):
     """The place in a query of SASE+ that cannot be read."""
 
     clauses = CLAUSES
-    expectations = situation.Situation.expectations | {"element": "SEQ", "clause": "_WHERE"}
+    expectations = messages.Situation.expectations | {"element": "SEQ", "clause": "_WHERE"}
 
     def expects(self, name: str) -> bool:
         """Whether a terminal is accepted here, or a part of a query; an operator also inside an index."""
