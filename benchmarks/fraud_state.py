@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import session
 from benchmarks.settings import parse_size, size
-from tocsin.datasets.columns import Columns, Integers
+from tocsin.datasets.generated import Columns, Integers
 from tocsin.datasets.months import DAY_US, Months, months
 
 WINDOWS_DAYS = (1, 2, 4, 7, 14, 28)

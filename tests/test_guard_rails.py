@@ -16,13 +16,12 @@ from tocsin.algebra.alternatives import alternatives
 from tocsin.algebra.programs import map_expressions
 from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.acel import Conditions
+from tocsin.analysis.attributes import Binder, variable_schemas
 from tocsin.analysis.bounds import always_before
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.schema import bind
-from tocsin.analysis.structure import can_match_empty
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import INTEGER
-from tocsin.analysis.variable_schemas import Binder, variable_schemas
 from tocsin.expressions import interpret
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
@@ -86,7 +85,7 @@ NODES: dict[str, Callable[[], Any]] = {
     "variables": lambda: alg.variables_of(NODE),
     "alternatives": lambda: alternatives(NODE),
     "rewriting of rules": lambda: map_expressions(NODE, lambda each: each),
-    "structure": lambda: can_match_empty(NODE),
+    "structure": lambda: alg.can_match_empty(NODE),
     "order of variables": lambda: always_before(NODE),
     "temporal network": lambda: network(alg.Query(NODE)),
     "attributes": lambda: Binder({}, [], is_strict=True).held(NODE),

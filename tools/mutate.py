@@ -78,13 +78,13 @@ MUTATIONS = (
     ),
     Mutation(
         "tie columns ignored",
-        "return replace(node, order=alg.Order.TIES)",
+        "return replace(node, order=Order.TIES)",
         "return node",
         (f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference",),
     ),
     Mutation(
         "tie columns ignored beside an absence",
-        "return replace(bound, order=alg.Order.TIES) if is_neighbour else bound",
+        "return replace(bound, order=Order.TIES) if is_neighbour else bound",
         "return bound",
         (f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference",),
     ),

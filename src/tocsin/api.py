@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.formatting import counting
 from tocsin.analysis.front_ends import compiled

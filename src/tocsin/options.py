@@ -16,7 +16,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import MICROSECONDS, Unit, check_unit
 from tocsin.analysis.rates import Rate, parse_rates
-from tocsin.analysis.state_limits import parse_limit
+from tocsin.analysis.sizes import parse_limit
 from tocsin.language import durations
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics

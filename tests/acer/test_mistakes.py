@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.streaming.queries import Folder, observed, settings
 
 from tocsin import Progress, TocsinListener, acer, errors
-from tocsin.acer import columns as names
-from tocsin.acer.batch import Task
+from tocsin.acer import arrow as names
+from tocsin.acer.arrow import Incoming, Outgoing, column
 from tocsin.acer.clock import Clock
-from tocsin.acer.columns import Incoming, Outgoing, column
 from tocsin.acer.events import values_of
 from tocsin.acer.fast import Fold
 from tocsin.acer.functions import function
 from tocsin.acer.model import in_order
+from tocsin.acer.stream import Task
 
 SCHEMA = "ts bigint, k string, x bigint"
 

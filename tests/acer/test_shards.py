@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.acer.definitions import Row
 from tests.acer.support import named, rising
 
-from tocsin.acer import columns
+from tocsin.acer import arrow as columns
 from tocsin.acer.fast import Fold, Instants, Slices, Sliding
 from tocsin.acer.listings import Collected, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped

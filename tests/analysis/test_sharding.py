@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.rules.support import compiled
 
+from tocsin.analysis.keys import Sharding, sharding
 from tocsin.analysis.rules.declarations import schema_of
-from tocsin.analysis.rules.sharding import Sharding, sharding
 
 TEMPLATES = "".join(f"template {name} {{ k : String, x : Integer, v : Double }}\n" for name in "ABCE")
 

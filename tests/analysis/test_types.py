@@ -9,8 +9,8 @@ import pytest
 from tocsin import errors
 from tocsin.analysis import types
 from tocsin.analysis.inference import Environment, Inference, type_of
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.analysis.result_types import common_type
+from tocsin.analysis.types import DataType, Kind, from_spark_name
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES, FUNCTIONS
 from tocsin.language.sase.parser import parse

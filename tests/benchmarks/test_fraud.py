@@ -11,7 +11,7 @@ from benchmarks import fraud_oracle
 from benchmarks.fraud import QUESTIONS, program
 from benchmarks.fraud_state import counted, peak, uncommon
 
-from tocsin.datasets.columns import Columns
+from tocsin.datasets.generated import Columns
 from tocsin.datasets.months import Months, months
 
 

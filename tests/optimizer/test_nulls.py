@@ -18,7 +18,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.query_parts import map_nodes
 from tocsin.optimizer.truth import never_null
-from tocsin.testing.compare import assert_same_rows
+from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING
 
 

@@ -22,7 +22,7 @@ from tocsin.optimizer.rules.fold_constants import fold_constants
 from tocsin.optimizer.rules.partition_by_keys import partition_by_keys
 from tocsin.optimizer.rules.share_keys import share_keys
 from tocsin.optimizer.truth import folded
-from tocsin.testing.compare import assert_same_rows
+from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*NULL_COMPARISON")

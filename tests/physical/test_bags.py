@@ -24,7 +24,7 @@ from tocsin.physical.sql.frames import select, where
 from tocsin.reference.conditions import interpret
 from tocsin.reference.outputs import _returned
 from tocsin.reference.stream import Event
-from tocsin.testing.compare import frozen
+from tocsin.testing.cases import frozen
 
 FIELDS = (
     "ts bigint, i int, j bigint, f double, s string, t timestamp, d decimal(10,2), k boolean, n int, w interval day to "

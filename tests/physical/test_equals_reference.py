@@ -20,7 +20,7 @@ from tests.physical.support import light_settings
 import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical.engine import prepare

@@ -17,7 +17,7 @@ from tests.tied import SCHEMA, tied_queries
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.language import ast
 from tocsin.options import Options

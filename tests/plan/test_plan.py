@@ -25,7 +25,7 @@ from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies.strategy import Strategy
-from tocsin.testing.compare import assert_same_rows
+from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import queries
 
 SCHEMA = {"ts": "timestamp", "k": "bigint", "x": "decimal(10,2)"}

@@ -14,7 +14,7 @@ from tocsin import reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.sase import translate
 from tocsin.language import ast
-from tocsin.testing.compare import assert_same_rows, frozen
+from tocsin.testing.cases import assert_same_rows, frozen
 from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Features, queries, streams
 
 PLAIN = Features(iteration=True, absence=True, aggregates=True, most_events=3)

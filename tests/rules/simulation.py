@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule
-from tocsin.analysis.rules.stratify import Delay, delays
+from tocsin.analysis.rules.arrivals import Delay, delays
 from tocsin.reference import programs as reference
 
 NEVER = 1 << 40

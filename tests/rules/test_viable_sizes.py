@@ -10,7 +10,7 @@ from tests.rules.support import ABC, PUBLISHED, TYPES, compiled
 
 from tocsin.algebra.programs import Rule
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.rules.viable import Viable, shortened, viable
+from tocsin.analysis.rules.program_state import Viable, viable
 
 TWO_WEEKS = 4_032  # of five minutes
 FIGURE_5_8 = {  # transfers per five minutes: PARTE, Cartesian, triangle
@@ -48,6 +48,11 @@ rule Diffusion where
 when
   all outgoing in incoming [0 days, 14 days]
 """
+
+
+def shortened(size: int, unit: int = 2**30, letter: str = "G") -> str:
+    """A size as the published tables have it: in units of 2³⁰ (G) or 2¹⁰ (k), cut off; what is there is at least 1."""
+    return f"{max(size // unit, min(size, 1))}{letter}"
 
 
 def scenario(text: str) -> Rule:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 import tocsin
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network

@@ -15,7 +15,7 @@ from tests.tied import SCHEMA, tied_queries
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.analysis.temporal import network
 from tocsin.language import ast
 from tocsin.plan.strategies import refused_on_streams

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.acer.clock import length
+from tocsin.acer.dataframes import Live, Operator, Source, source
 from tocsin.acer.events import Event
 from tocsin.acer.fast import Fold, Instants, Slices, Sliding
 from tocsin.acer.functions import function
@@ -17,9 +18,8 @@ from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.payload import annotated_schema
-from tocsin.acer.plan import Live, Operator, Source, source
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
-from tocsin.analysis.state_limits import parse_limit
+from tocsin.analysis.sizes import parse_limit
 from tocsin.options import microseconds
 
 if TYPE_CHECKING:

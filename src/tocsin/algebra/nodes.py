@@ -3,84 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tocsin import errors
-from tocsin.algebra.patterns import (
-    Absent,
-    Adjacent,
-    All,
-    Anchor,
-    Any,
-    Around,
-    Bind,
-    Both,
-    Bound,
-    Derive,
-    Emit,
-    Event,
-    Filter,
-    FirstOf,
-    Fold,
-    Gather,
-    LastOf,
-    NextOf,
-    Node,
-    Order,
-    Project,
-    Repeat,
-    RepeatAdjacent,
-    Sequence,
-    Whole,
-    Within,
-)
+from tocsin.algebra.patterns import *
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
 from tocsin.language.expressions import Expression, conjuncts
 from tocsin.source import Where
-
-__all__ = [
-    "REUSE",
-    "Absent",
-    "Adjacent",
-    "All",
-    "Anchor",
-    "Any",
-    "Around",
-    "Bind",
-    "Both",
-    "Bound",
-    "Derive",
-    "Emit",
-    "Event",
-    "Filter",
-    "FirstOf",
-    "Fold",
-    "Gather",
-    "Kind",
-    "LastOf",
-    "NextOf",
-    "Node",
-    "Order",
-    "Partition",
-    "Project",
-    "Query",
-    "Repeat",
-    "RepeatAdjacent",
-    "Returned",
-    "Sequence",
-    "Whole",
-    "Within",
-    "absences_in",
-    "around_in",
-    "event_types",
-    "events_held",
-    "exposed",
-    "gatherings_in",
-    "negated_variables",
-    "outermost",
-    "variables_of",
-]
 
 
 @dataclass(frozen=True)
@@ -292,6 +222,11 @@ def events_held(node: Node) -> tuple[int, int | None]:
     return held.least, held.most
 
 
+def can_match_empty(node: Node) -> bool:
+    """Whether a pattern has a choice that binds no event (R13)."""
+    return _held(node).least == 0
+
+
 def _held(node: Node) -> Holding:
     match node:
         case Event() | NextOf():
@@ -381,3 +316,44 @@ def _merged(present: list[Kind], branches: int) -> Kind:
 def _bag_union(one: Kind, other: Kind) -> Kind:
     types = tuple(dict.fromkeys(one.types + other.types))
     return Kind(types, iterated=True, optional=one.optional and other.optional)
+
+
+# --- tie columns (R41) ----------------------------------------------------------------------------
+
+
+def ordered_by_ties(query: Query) -> Query:
+    """Compare tie columns wherever a query compares the times of two events to see which comes first.
+
+    Windows and distances stay as they are: they measure time alone.
+    """
+    return replace(query, pattern=query.pattern.transform(_ordered))
+
+
+def compares_ties(node: Node) -> bool:
+    """Whether a pattern compares tie columns to see which of two events comes first."""
+    ordered: list[Sequence | Repeat | Bound] = []
+    for each in node.walk():
+        match each:
+            case Sequence() | Repeat():
+                ordered.append(each)
+            case Around():
+                ordered += [*each.lower, *each.upper]
+            case _:
+                continue
+    return any(each.order is Order.TIES for each in ordered)
+
+
+def _ordered(node: Node) -> Node:
+    match node:
+        case Sequence(order=Order.TIME) | Repeat(order=Order.TIME):
+            return replace(node, order=Order.TIES)
+        case Around():
+            return replace(node, lower=tuple(map(_bound, node.lower)), upper=tuple(map(_bound, node.upper)))
+        case _:
+            return node
+
+
+def _bound(bound: Bound) -> Bound:
+    """A neighbour's bound compares the order of events, every other one a distance."""
+    is_neighbour = bound.strict and bound.offset_us == 0 and not isinstance(bound.anchor, Whole)
+    return replace(bound, order=Order.TIES) if is_neighbour else bound

@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import methodcaller
 from typing import Self
 
 from tocsin.language.expressions import Expression
@@ -58,6 +59,10 @@ class Node:
     def rebuilt(self, change: Callable[[Node], Node]) -> Self:
         """The node with each of its sub-patterns changed."""
         return self
+
+    def transform(self, change: Callable[[Node], Node]) -> Node:
+        """The pattern with `change` applied to every node, children first."""
+        return change(self.rebuilt(methodcaller("transform", change)))
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Unit:
             return query
         return replace(
             query,
-            pattern=self._node(query.pattern),
+            pattern=query.pattern.transform(self._node),
             every_us=None if query.every_us is None else self.ticks(query.every_us),
             returns=tuple(replace(one, expression=self.expression(one.expression)) for one in query.returns),
             group_by=tuple(replace(one, expression=self.expression(one.expression)) for one in query.group_by),
@@ -92,21 +92,20 @@ class Unit:
     def _node(self, node: alg.Node) -> alg.Node:
         match node:
             case alg.Within():
-                node = replace(node, window_us=self.ticks(node.window_us))
+                return replace(node, window_us=self.ticks(node.window_us))
             case alg.Filter():
-                node = replace(node, condition=self.expression(node.condition))
+                return replace(node, condition=self.expression(node.condition))
             case alg.Event() if node.condition is not None:
-                node = replace(node, condition=self.expression(node.condition))
+                return replace(node, condition=self.expression(node.condition))
             case alg.Around():
                 lower, upper = (
                     tuple(replace(bound, offset_us=self.ticks(bound.offset_us)) for bound in bounds)
                     for bounds in (node.lower, node.upper)
                 )
                 condition = None if node.condition is None else self.expression(node.condition)
-                node = replace(node, condition=condition, lower=lower, upper=upper)
+                return replace(node, condition=condition, lower=lower, upper=upper)
             case _:
-                pass  # without durations of its own
-        return node.rebuilt(self._node)
+                return node  # without durations of its own
 
     def expression(self, node: ex.Expression) -> ex.Expression:
         """An expression whose intervals count ticks where they meet integers."""

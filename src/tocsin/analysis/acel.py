@@ -13,8 +13,15 @@ from itertools import combinations
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.clauses import translate_outputs
-from tocsin.analysis.names import RESERVED_PREFIX, Variables, reserved_prefix
-from tocsin.analysis.references import References
+from tocsin.analysis.names import (
+    RESERVED_PREFIX,
+    References,
+    Variables,
+    needs_attribute,
+    reserved_prefix,
+    unknown_aggregate,
+    unknown_variable,
+)
 from tocsin.analysis.sase import Translation, finished, null_warnings, window_problems
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
@@ -48,12 +55,8 @@ class Conditions:
 
     def _check_variable(self, name: str, where: Where) -> bool:
         if name not in self.bound:
-            self.problems.add(
-                errors.UnknownVariableError,
-                f"The formula before FILTER binds no variable `{name}`.",
-                where=where,
-                hint=errors.did_you_mean(name, self.bound, "it binds"),
-            )
+            owner = "The formula before FILTER binds"
+            self.problems.append(unknown_variable(owner, name, self.bound, where, "it binds"))
         return name in self.bound
 
     def _predicate(self, atom: ex.Every) -> ex.Expression:
@@ -171,7 +174,7 @@ class Formulas:
         kept: dict[str, tuple[str, ...] | None] = {}
         for item in formula.kept:
             if item.variable not in bound:
-                self.problems.append(unknown_variable("PROJECT", item.variable, bound, item.where))
+                self._refuse_unknown("PROJECT", item.variable, bound, item.where)
             elif item.variable in kept:
                 self.problems.append(_twice(f"PROJECT names the variable `{item.variable}` twice.", item.where))
             elif item.attributes is not None and len(set(item.attributes)) < len(item.attributes):
@@ -204,30 +207,14 @@ class Formulas:
 
     def _check_fold(self, fold: ast.Fold, bound: dict[str, alg.Kind]) -> None:
         if fold.variable not in bound:
-            self.problems.append(unknown_variable("AGG", fold.variable, bound, fold.where))
+            self._refuse_unknown("AGG", fold.variable, bound, fold.where)
         if fold.function not in AGGREGATES and fold.monoid is None:
-            self.problems.add(
-                errors.UnknownFunctionError,
-                f"There is no aggregate `{fold.function}`.",
-                where=fold.where,
-                hint=errors.did_you_mean(fold.function, AGGREGATES, "aggregates"),
-            )
+            self.problems.append(unknown_aggregate(fold.function, fold.where))
         elif not fold.path and (fold.function != "count" or fold.distinct):
-            self.problems.add(
-                errors.WrongArgumentsError,
-                f"`{fold.function}` needs an attribute of `{fold.variable}`.",
-                where=fold.where,
-                hint=f"write `{fold.function}({fold.variable}.attribute)`; only count takes a whole variable.",
-            )
+            self.problems.append(needs_attribute(fold.function, fold.variable, fold.where, "count"))
 
-
-def unknown_variable(owner: str, name: str, bound: dict[str, alg.Kind], where: Where) -> errors.UnknownVariableError:
-    """The error for a variable that the operand of FILTER, PROJECT or AGG does not bind."""
-    return errors.UnknownVariableError(
-        f"The formula under {owner} binds no variable `{name}`.",
-        where=where,
-        hint=errors.did_you_mean(name, bound, "it binds"),
-    )
+    def _refuse_unknown(self, owner: str, name: str, bound: dict[str, alg.Kind], where: Where) -> None:
+        self.problems.append(unknown_variable(f"The formula under {owner} binds", name, bound, where, "it binds"))
 
 
 def _twice(message: str, where: Where, also: tuple[str, Where] | None = None) -> errors.DuplicateColumnError:

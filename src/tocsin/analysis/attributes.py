@@ -1,4 +1,10 @@
-"""The attributes of an event type, and the way to one of them."""
+"""The attributes of events: of an event type, and of the events that a variable holds at every place of a pattern.
+
+In SASE+ a variable holds events of the types it is declared with, and every type must have the attributes that the
+query asks for. In ACEL `AS` gathers events of several types, AGG adds new ones, and PROJECT leaves only some of their
+attributes; an attribute must be there in one of them and is NULL in the others. `Binder.held` walks the pattern once,
+from the events up, and checks every condition and every aggregate where it stands.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tocsin import errors
+from tocsin.algebra import nodes as alg
 from tocsin.analysis import types
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType, column_type
+from tocsin.analysis.inference import Environment, Inference
+from tocsin.analysis.names import unknown_variable
+from tocsin.analysis.result_types import aggregate_type, column_type, common_type
+from tocsin.analysis.types import DataType, Kind, from_spark_name
+from tocsin.language import expressions as ex
 from tocsin.source import Place, Where
 
 
@@ -106,3 +116,178 @@ def _segment(where: Where, path: tuple[str, ...], depth: int) -> Where:
         return where
     start = where.end - len(".".join(path[depth:]))
     return Place(where.source, start, start + len(path[depth]))
+
+
+# --- the events of a variable ---------------------------------------------------------------------
+
+VariableSchemas = Mapping[str, tuple[Schema, ...]]
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Binds the expressions of a pattern to schemas, and collects what is wrong."""
+
+    schemas: Mapping[str, Schema]  # the event types that are known
+    problems: errors.Problems
+    is_strict: bool  # whether every type a variable may hold must have an attribute, or one of them
+    checks: bool = True  # whether conditions are checked on the way
+
+    def held(self, node: alg.Node) -> VariableSchemas:
+        """The schemas of the events of each variable; the conditions below are checked on the way."""
+        match node:
+            case alg.Event() | alg.NextOf():
+                return {node.variable: self._of_type(node.type)}
+            case alg.Both():
+                first, *_ = [self.held(part) for part in node.parts]
+                return first
+            case alg.Filter():
+                inner = self.held(node.part)
+                if self.checks:
+                    self.inference(inner).condition(node.condition)
+                return inner
+            case alg.Bind():
+                inner = self.held(node.part)
+                return {**inner, node.variable: _distinct(shape for held in inner.values() for shape in held)}
+            case alg.Project():
+                inner = self.held(node.part)
+                return {
+                    name: inner[name] if attributes is None else self._trimmed(node, name, attributes, inner)
+                    for name, attributes in node.kept
+                    if name in inner
+                }
+            case alg.Derive():
+                inner = self.held(node.part)
+                return {**inner, node.variable: (*inner.get(node.variable, ()), self._derived(node, inner))}
+            case alg.Gather():
+                return {**self.held(node.part), node.variable: self._of_type(node.type)}
+            case alg.Emit():
+                self.held(node.part)
+                return {node.type: self._of_type(node.type)}
+            case alg.Repeat() | alg.RepeatAdjacent() | alg.Absent() | alg.Within():
+                return self.held(node.part)
+            case alg.Sequence() | alg.Adjacent() | alg.All() | alg.Any():
+                found: dict[str, tuple[Schema, ...]] = {}
+                for part in node.parts:
+                    for name, shapes in self.held(part).items():
+                        found[name] = _distinct((*found.get(name, ()), *shapes))
+                return found
+            case _:
+                raise errors.unknown_node(node, "The check of attributes")
+
+    def inference(self, held: VariableSchemas) -> Inference:
+        """The inference of types where the variables hold these events."""
+        return Inference(Environment(lambda reference: self.attribute(reference, held)), self.problems)
+
+    def attribute(self, reference: ex.Attribute, held: VariableSchemas) -> DataType:
+        """The type of a reference."""
+        if reference.variable not in held:
+            raise unknown_variable("The pattern has", reference.variable, held, reference.where, "the pattern has")
+        found: dict[str, DataType] = {}
+        problems = errors.Problems()
+        for schema in held[reference.variable]:
+            try:
+                found[schema.type] = schema.lookup(reference.path, reference.where)
+            except errors.UnknownAttributeError as problem:
+                problems.append(problem)
+        if self.is_strict or not found:
+            errors.raise_all(problems if self.is_strict else _joined(reference, held, problems))
+        common = common_type(found.values())
+        if common is None:
+            raise errors.TypeMismatchError(
+                f"`{reference.variable}.{reference.name}` is {differing(found)}.",
+                where=reference.where,
+                hint=f"give each type its own variable in place of `{reference.variable}`, or convert one.",
+            )
+        return common
+
+    def exact(self, reference: ex.Attribute, held: VariableSchemas) -> DataType:
+        """The type of the column that holds an attribute of the events of a variable, once it is checked."""
+        kinds = [kind for schema in held[reference.variable] if (kind := schema.inside(reference.path)) is not None]
+        return column_type(kinds) or self.attribute(reference, held)
+
+    def _of_type(self, event_type: str | None) -> tuple[Schema, ...]:
+        """The schemas that events of a type have: of any type all, of a type that is not known none."""
+        if event_type is None:
+            return tuple(self.schemas.values())
+        return (self.schemas[event_type],) if event_type in self.schemas else ()
+
+    def _trimmed(
+        self, node: alg.Project, name: str, attributes: tuple[str, ...], held: VariableSchemas
+    ) -> tuple[Schema, ...]:
+        """The schemas that PROJECT leaves of the events of a variable."""
+        inference = self.inference(held)
+        for attribute in attributes:
+            if held[name] and self.checks:
+                inference.type_of(ex.Attribute(name, (attribute,), where=node.where))
+        return _distinct(
+            Schema(
+                shape.type,
+                {attribute: shape.attributes.get(attribute, types.NULL) for attribute in attributes},
+                f"What PROJECT leaves of `{name}`",
+            )
+            for shape in held[name]
+        )
+
+    def _derived(self, node: alg.Derive, held: VariableSchemas) -> Schema:
+        """The event that AGG adds to its variable."""
+        return Schema(
+            node.variable,
+            {fold.name: self._folded(as_expression(fold, node), held) for fold in node.folds},
+            f"The new event of AGG `{node.variable}`",
+            is_derived=True,
+        )
+
+    def _folded(self, node: ex.Aggregate, held: VariableSchemas) -> DataType:
+        """The exact type of a value that AGG computes."""
+        before = len(self.problems)
+        found = self.inference(held).type_of(node)
+        if len(self.problems) > before or not isinstance(node.argument, ex.Attribute):
+            return found
+        return aggregate_type(node, self.exact(node.argument, held))
+
+
+def variable_schemas(pattern: alg.Node, schemas: Mapping[str, Schema]) -> VariableSchemas:
+    """The schemas of the events of every variable of a pattern that was bound before."""
+    return Binder(schemas, errors.Problems(), is_strict=False, checks=False).held(pattern)
+
+
+def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:
+    """A value of AGG as the aggregate that RETURN would write for it."""
+    where = node.where if fold.where is None else fold.where
+    argument: ex.Expression = (
+        ex.Attribute(fold.variable, fold.path, where=where) if fold.path else ex.Variable(fold.variable, where=where)
+    )
+    return ex.Aggregate(fold.function, argument, fold.distinct, fold.monoid, where=where)
+
+
+def _joined(
+    reference: ex.Attribute, held: VariableSchemas, problems: list[errors.TocsinError]
+) -> list[errors.TocsinError]:
+    """One error for an attribute that none of several kinds of events has."""
+    if len(problems) < 2:
+        return problems
+    known = dict.fromkeys(name for schema in held[reference.variable] for name in schema.attributes)
+    kinds = " or ".join(f"`{schema.type}`" for schema in held[reference.variable])
+    return [
+        errors.UnknownAttributeError(
+            f"No event of `{reference.variable}`, of type {kinds}, has an attribute `{reference.name}`.",
+            where=reference.where,
+            hint=errors.did_you_mean(reference.path[0], known, f"`{reference.variable}` has"),
+        )
+    ]
+
+
+def _distinct(shapes: Iterable[Schema]) -> tuple[Schema, ...]:
+    found: list[Schema] = []
+    for shape in shapes:
+        if not any(shape.is_exactly(known) for known in found):
+            found.append(shape)
+    return tuple(found)
+
+
+def differing(found: Mapping[str, DataType]) -> str:
+    """`a string in `A` and an integer in `B``: the first two that differ, or the only one there is."""
+    kinds: dict[Kind, str] = {}
+    for event_type, given in found.items():
+        kinds.setdefault(given.kind, f"{given.describe()} in `{event_type}`")
+    return " and ".join(list(kinds.values())[:2])

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.names import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_COLUMNS, WINDOW_COLUMNS
-from tocsin.analysis.references import References
+from tocsin.analysis.names import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_COLUMNS, WINDOW_COLUMNS, References
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression

@@ -264,6 +264,34 @@ def negative_cycle(variables: Sequence[str], edges: Sequence[Edge], window: Edge
     return tuple(reversed(cycle))
 
 
+# --- bounds of which some may be None, no bound ---------------------------------------------------
+
+
+def smallest(bounds: Iterable[int | None]) -> int | None:
+    """The tightest of several bounds that all hold; None is no bound.
+
+    >>> smallest([None, 3, 5]), smallest([None]) is None
+    (3, True)
+    """
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def largest(bounds: Iterable[int | None]) -> int | None:
+    """The bound of which it is only known that one of several holds; None is no bound.
+
+    >>> largest([3, 5]), largest([None, 3]) is None, largest([]) is None
+    (5, True, True)
+    """
+    known = list(bounds)
+    present = [bound for bound in known if bound is not None]
+    return max(present) if present and len(present) == len(known) else None
+
+
+def plus(bound: int | None, offset: int) -> int | None:
+    """A bound moved by an offset."""
+    return None if bound is None else bound + offset
+
+
 # --- bounds that contradict each other ------------------------------------------------------------
 
 

@@ -13,9 +13,17 @@ from dataclasses import dataclass, field
 
 from tocsin import errors
 from tocsin.analysis import mismatches, types
-from tocsin.analysis.result_types import accepts, aggregate_type, arithmetic_type, result_type, rounded_type
-from tocsin.analysis.type_names import given_type
-from tocsin.analysis.types import DataType, Kind, can_compare, common_type
+from tocsin.analysis.names import unknown_aggregate
+from tocsin.analysis.result_types import (
+    accepts,
+    aggregate_type,
+    arithmetic_type,
+    can_compare,
+    common_type,
+    result_type,
+    rounded_type,
+)
+from tocsin.analysis.types import DataType, Kind, given_type
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, FUNCTIONS, Gives, call_problem
@@ -126,9 +134,9 @@ class Inference:
             case ex.IsNull():
                 self.type_of(node.operand)
             case ex.In():
-                self._alike(node, node.operand, node.options)
+                self._compare(node, node.operand, *node.options)
             case ex.Between():
-                self._alike(node, node.operand, (node.low, node.high))
+                self._compare(node, node.operand, node.low, node.high)
             case ex.Like():
                 found = self.type_of(node.operand)
                 if not found.is_null and found.kind is not Kind.STRING:
@@ -153,12 +161,7 @@ class Inference:
         if not found.is_null and found.kind is not Kind.BOOLEAN:
             self.problems.append(mismatches.not_a_condition(node, found))
 
-    def _compare(self, node: ex.Expression, left: ex.Expression, right: ex.Expression) -> None:
-        one, other = self.type_of(left), self.type_of(right)
-        if not can_compare(one, other):
-            self.problems.append(mismatches.not_comparable(node, (left, one), (right, other)))
-
-    def _alike(self, node: ex.Expression, subject: ex.Expression, options: tuple[ex.Expression, ...]) -> None:
+    def _compare(self, node: ex.Expression, subject: ex.Expression, *options: ex.Expression) -> None:
         one = self.type_of(subject)
         for option in options:
             other = self.type_of(option)
@@ -244,12 +247,7 @@ class Inference:
             return aggregate_type(node, self.type_of(node.argument))
         function = AGGREGATES.get(node.function)
         if function is None:
-            self.problems.add(
-                errors.UnknownFunctionError,
-                f"There is no aggregate `{node.function}`.",
-                where=node.where,
-                hint=errors.did_you_mean(node.function, AGGREGATES, "aggregates"),
-            )
+            self.problems.append(unknown_aggregate(node.function, node.where))
             return types.NULL
         if node.argument is None:
             return types.INTEGER  # the grammar has only COUNT(*)

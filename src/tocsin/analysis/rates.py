@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
@@ -43,74 +43,41 @@ class Arrivals(Protocol):
         """The most events per second in the long run."""
         ...
 
-    def within(self, us: int) -> int:
+    def within(self, us: int, /) -> int:
         """The most events in any closed interval of this length."""
         ...
 
 
-class _Composed:
-    @property
-    def per_second(self) -> Fraction:
-        raise NotImplementedError
+@dataclass(frozen=True)
+class Curve:
+    """Arrivals that follow from those of other types."""
+
+    per_second: Fraction
+    within: Callable[[int], int]
 
     def __str__(self) -> str:
         """Events per second in the long run, to six digits."""
         return f"{as_float(self.per_second):.6g}/s"
 
 
-@dataclass(frozen=True)
-class Copies(_Composed):
+def copies(of: Arrivals, times: int, spread_us: int = 0) -> Curve:
     """`times` events for each event of another kind, up to `spread_us` apart from each other.
 
-    >>> from tocsin.analysis.rates import parse_rate
-    >>> Copies(parse_rate("2/s"), 3).within(0), Copies(parse_rate("2/s"), 3, spread_us=1_000_000).within(0)
+    >>> copies(parse_rate("2/s"), 3).within(0), copies(parse_rate("2/s"), 3, spread_us=1_000_000).within(0)
     (6, 12)
     """
-
-    of: Arrivals
-    times: int
-    spread_us: int = 0
-
-    @property
-    def per_second(self) -> Fraction:
-        """The most events per second in the long run."""
-        return self.of.per_second * self.times
-
-    def within(self, us: int) -> int:
-        """The most events in any closed interval of this length."""
-        return self.times * self.of.within(us + self.spread_us)
+    return Curve(of.per_second * times, lambda us: times * of.within(us + spread_us))
 
 
-@dataclass(frozen=True)
-class Together(_Composed):
+def together(parts: Sequence[Arrivals]) -> Curve:
     """The events of several kinds."""
-
-    parts: tuple[Arrivals, ...]
-
-    @property
-    def per_second(self) -> Fraction:
-        """The most events per second in the long run."""
-        return sum((part.per_second for part in self.parts), Fraction(0))
-
-    def within(self, us: int) -> int:
-        """The most events in any closed interval of this length."""
-        return sum(part.within(us) for part in self.parts)
+    per_second = sum((part.per_second for part in parts), Fraction(0))
+    return Curve(per_second, lambda us: sum(part.within(us) for part in parts))
 
 
-@dataclass(frozen=True)
-class Least(_Composed):
+def least(bounds: Sequence[Arrivals]) -> Curve:
     """Several bounds that all hold."""
-
-    choices: tuple[Arrivals, ...]
-
-    @property
-    def per_second(self) -> Fraction:
-        """The most events per second in the long run."""
-        return min(choice.per_second for choice in self.choices)
-
-    def within(self, us: int) -> int:
-        """The most events in any closed interval of this length."""
-        return min(choice.within(us) for choice in self.choices)
+    return Curve(min(each.per_second for each in bounds), lambda us: min(each.within(us) for each in bounds))
 
 
 # --- declared rates -------------------------------------------------------------------------------
@@ -164,14 +131,14 @@ class Rate:
     @property
     def of_key(self) -> Arrivals:
         """The curve of the events of one key."""
-        return self if self.per_key is None else Least((self, self.per_key))
+        return self if self.per_key is None else least((self, self.per_key))
 
     def of_all(self, live_keys: int | None) -> Arrivals | None:
         """The curve of all events together, given how many keys are live at once; None when it does not follow."""
         if self.is_per_key:
-            return None if live_keys is None else Copies(self, live_keys)
+            return None if live_keys is None else copies(self, live_keys)
         if self.per_key is not None and live_keys is not None:
-            return Least((self, Copies(self.per_key, live_keys)))
+            return least((self, copies(self.per_key, live_keys)))
         return self
 
     def __str__(self) -> str:

@@ -5,11 +5,11 @@ Integers compute in 64 bits, floats as doubles; decimals have the digits that Sp
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from tocsin.analysis import types
-from tocsin.analysis.type_names import given_type
-from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.analysis.types import DataType, Kind, decimal_of, given_type
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES, Gives, Takes
 
@@ -78,7 +78,7 @@ def result_type(gives: Gives, found: list[DataType]) -> DataType:
             return types.STRING
         case Gives.WHOLE if found[0].kind is Kind.DECIMAL:
             digits, scale = found[0].decimal_digits
-            return found[0] if scale == 0 else types.bounded_decimal(digits - scale + 1, 0)
+            return found[0] if scale == 0 else bounded_decimal(digits - scale + 1, 0)
         case Gives.WHOLE:
             return types.INTEGER
         case Gives.ARRAY:
@@ -98,7 +98,7 @@ def rounded_type(node: ex.Call, number: DataType) -> DataType:
     digits, scale = number.decimal_digits
     wanted = node.arguments[1].value if len(node.arguments) > 1 and isinstance(node.arguments[1], ex.Literal) else 0
     kept = min(scale, max(wanted, 0)) if isinstance(wanted, int) else scale
-    return types.decimal_of(min(digits - scale + 1 + kept, types.MOST_DIGITS), kept)
+    return decimal_of(min(digits - scale + 1 + kept, types.MOST_DIGITS), kept)
 
 
 def arithmetic_type(op: str, left: DataType, right: DataType) -> DataType | None:
@@ -140,11 +140,11 @@ def _number_type(op: str, left: DataType, right: DataType) -> DataType:
     scale = max(one_scale, other_scale)
     match op:
         case "*":
-            return types.bounded_decimal(one + other + 1, one_scale + other_scale)
+            return bounded_decimal(one + other + 1, one_scale + other_scale)
         case "%":
-            return types.bounded_decimal(min(one - one_scale, other - other_scale) + scale, scale)
+            return bounded_decimal(min(one - one_scale, other - other_scale) + scale, scale)
         case _:
-            return types.bounded_decimal(max(one - one_scale, other - other_scale) + scale + 1, scale)
+            return bounded_decimal(max(one - one_scale, other - other_scale) + scale + 1, scale)
 
 
 def _time_type(op: str, left: DataType, right: DataType) -> DataType | None:
@@ -167,3 +167,93 @@ def _interval_type(op: str, left: DataType, right: DataType) -> DataType | None:
     if op == "*" or (op == "/" and left is interval):
         return interval
     return number.computed if op in ("+", "-") and interval.is_written else None
+
+
+# --- two types together ---------------------------------------------------------------------------
+
+
+def can_compare(one: DataType, other: DataType) -> bool:
+    """Whether values of two types can be compared (R39).
+
+    A number compares with a number, a time stamp with a day; an interval written in the query counts
+    microseconds beside a number. Structs, arrays and maps compare with nothing.
+
+    >>> can_compare(types.INTEGER, types.DOUBLE), can_compare(types.STRING, types.INTEGER)
+    (True, False)
+    """
+    if one.is_null or other.is_null:
+        return True
+    return one.is_ordered and common_type([one, other]) is not None
+
+
+def common_type(found: Iterable[DataType]) -> DataType | None:
+    """The type that values of several types share (CASE, COALESCE), or None.
+
+    >>> print(common_type([types.INTEGER, types.NULL, types.DOUBLE]), common_type([types.STRING, types.INTEGER]))
+    double None
+    """
+    known = [each for each in found if not each.is_null]
+    if not known:
+        return types.NULL
+    if all(each.is_exactly(known[0]) for each in known[1:]):
+        return known[0]
+    kinds = {each.kind for each in known}
+    if kinds <= types.NUMBERS:
+        return _common_number(known)
+    if kinds <= types.TIMES:
+        if Kind.TIMESTAMP not in kinds:
+            return types.DATE
+        return types.LOCAL_TIMESTAMP if all(each.is_local for each in known) else types.TIMESTAMP
+    if kinds <= types.NUMBERS | {Kind.INTERVAL}:
+        if kinds == {Kind.INTERVAL}:
+            return types.WRITTEN_INTERVAL if all(each.is_written for each in known) else types.INTERVAL
+        written = all(each.is_written for each in known if each.kind is Kind.INTERVAL)
+        return common_type([each for each in known if each.is_number]) if written else None
+    return known[0] if all(each == known[0] for each in known) else None
+
+
+def _common_number(known: Sequence[DataType]) -> DataType:
+    """The widest of several numbers; decimals keep all digits on both sides of the point while 38 hold them."""
+    kinds = {each.kind for each in known}
+    if Kind.DOUBLE in kinds:
+        return types.DOUBLE
+    if Kind.DECIMAL not in kinds:
+        return max(known, key=lambda each: each.width_bytes)
+    digits = [each.decimal_digits for each in known]
+    scale = max(behind for _, behind in digits)
+    return bounded_decimal(max(size - behind for size, behind in digits) + scale, scale)
+
+
+def bounded_decimal(digits: int, scale: int) -> DataType:
+    """A decimal with so many digits; beyond 38 it loses digits behind the point, down to six, as Spark has it.
+
+    >>> bounded_decimal(20, 4).digits, bounded_decimal(45, 10).digits
+    ((20, 4), (38, 6))
+    """
+    if digits <= types.MOST_DIGITS:
+        return decimal_of(digits, scale)
+    return decimal_of(types.MOST_DIGITS, max(types.MOST_DIGITS - (digits - scale), min(scale, types.LEAST_SCALE)))
+
+
+def column_type(found: Iterable[DataType]) -> DataType | None:
+    """The exact type of a column that holds an attribute of several kinds of events, or None.
+
+    Types that are exactly equal stay; other integers become `bigint`, other numbers `double`.
+
+    >>> from tocsin.analysis.types import from_spark_name
+    >>> column_type([from_spark_name("int"), from_spark_name("smallint")]).width_bytes
+    8
+    """
+    known = [each for each in found if not each.is_null]
+    if not known:
+        return types.NULL
+    if all(each.is_exactly(known[0]) for each in known[1:]):
+        return known[0]
+    kinds = {each.kind for each in known}
+    if kinds <= types.NUMBERS:
+        return types.INTEGER if kinds == {Kind.INTEGER} else types.DOUBLE
+    if kinds == {Kind.STRING}:
+        return types.STRING
+    is_same = len(kinds) == 1 and all(each == known[0] and each.is_local == known[0].is_local for each in known)
+    inferred = [each for each in known if each.native is None]
+    return known[0] if is_same and inferred else None

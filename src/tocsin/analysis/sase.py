@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.clauses import Outputs, translate_outputs
-from tocsin.analysis.names import Variables, check_names, renamed_columns
-from tocsin.analysis.references import References
+from tocsin.analysis.names import References, Variables, check_names, renamed_columns
 from tocsin.analysis.structure import Structure
 from tocsin.language import ast
 from tocsin.language import expressions as ex
@@ -44,10 +42,14 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     if core is None:
         errors.raise_all(problems.in_order())
         raise errors.InternalError("A pattern without nodes and without errors.", where=tree.where)
-    variables = Variables(alg.variables_of(core), _negated_names(tree.pattern))
+    negated = {event.variable: event.type for event in ast.negated_in(tree.pattern)}
+    variables = Variables(alg.variables_of(core), negated)
     references = References(variables, problems)
     conditions = _split_where(tree, references)
-    core = _with_absent_conditions(core, conditions.absent)
+    absent = {name: ex.all_of(*own) for name, own in conditions.absent.items()}
+    core = core.transform(
+        lambda node: replace(node, condition=absent.get(node.variable)) if isinstance(node, alg.Absent) else node
+    )
     outputs = translate_outputs(tree, references)
     _check_after_match(tree, variables, problems)
     _check_timeouts(tree, core, outputs, problems)
@@ -149,35 +151,6 @@ def _split_where(tree: ast.Query, references: References) -> _Conditions:
         else:
             split.positive.append(conjunct)
     return split
-
-
-def _with_absent_conditions(node: alg.Node, conditions: dict[str, list[ex.Expression]]) -> alg.Node:
-    match node:
-        case alg.Absent():
-            own = conditions.get(node.variable)
-            return replace(
-                node,
-                part=_with_absent_conditions(node.part, conditions),
-                condition=ex.all_of(*own) if own else None,
-            )
-        case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat():
-            return node.rebuilt(lambda part: _with_absent_conditions(part, conditions))
-        case alg.Event():
-            return node
-        case _:
-            raise errors.unknown_node(node, "The translation of NOT")
-
-
-def _negated_names(element: ast.Element) -> dict[str, str]:
-    match element:
-        case ast.Negation():
-            return {event.variable: event.type for event in ast.events_in(element)}
-        case ast.Composite():
-            return {name: kind for part in element.parts for name, kind in _negated_names(part).items()}
-        case ast.Event():
-            return {}
-        case _:
-            assert_never(element)
 
 
 def _check_after_match(tree: ast.Query, variables: Variables, problems: errors.Problems) -> None:

@@ -19,11 +19,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.algebra.units import Unit, check_unit, has_durations
 from tocsin.analysis import types
-from tocsin.analysis.attributes import Schema
+from tocsin.analysis.attributes import Binder, Schema, VariableSchemas, differing
 from tocsin.analysis.inference import Environment, Inference
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType, Kind, column_type, common_type
-from tocsin.analysis.variable_schemas import Binder, VariableSchemas, differing
+from tocsin.analysis.result_types import column_type, common_type
+from tocsin.analysis.types import DataType, Kind, from_spark_name
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 

@@ -1,41 +1,32 @@
-"""How much a live query can ever hold, from declared rates, before it starts (SEMANTICS §7).
+"""How much a live query can ever hold, from declared rates, before it starts (SEMANTICS §7; explanation/memory.md).
 
-An event matters to a variable until the watermark has passed its time plus the variable's lifetime, and is forgotten
-then, never before and never because there are too many. When the watermark lags at most `lateness` behind the newest
-event, what is kept for a variable lies in a closed interval of length
+What is kept for a variable lies in a closed interval of length `lifetime + lateness + ahead`, where the lateness is how
+far the watermark may lag behind the newest event, and `ahead` how far in the future emitted events may lie. So there
+are at most `arrivals.within(kept)` of them. An event that several variables read is kept once: of one type at most as
+many as for the variable that keeps it longest. The bound is of what is kept from one batch to the next; it is an alarm,
+never a reason to evict.
 
-    kept = lifetime + lateness + ahead
-
-where `ahead` is how far in the future emitted events may lie, and the lateness is that of the watermark: how late
-events may come, and how far one input may be behind another. So there are at most `arrivals.within(kept)` of them, by
-what is declared of their type (`rates.py`). The bound is of what is kept from one batch to the next. It is an
-alarm, never a reason to evict.
-
-An event that several variables read is kept once: of one type at most as many as for the variable that keeps it
-longest. The total counts those.
-
-Where neighbours have to be adjacent (`contiguous`, ACEL's `:`, `@+` and NEXT), any event between two others matters as
+Where neighbors have to be adjacent (`contiguous`, ACEL's `:`, `@+` and NEXT), any event between two others matters as
 long as they do: every type that has a rate has a store then, whether or not the pattern names it.
 
-A rate is that of the whole input; each key may have all of it, so the bound per key is the same. A rate
-declared per key bounds each key, and the whole with the number of keys that are live at once.
+The bytes of an event are those of its attributes (`DataType.width_bytes`) and 16 for time stamp and identity.
 
-The bytes of an event are estimated from its schema: booleans and tinyint 1, smallint 2, int, float and date
-4, bigint, double, timestamp and interval 8, decimal 16, string 32, binary and other types 64, a struct the
-sum of its fields, an array 8 and four elements; plus 16 for time stamp and identity. Strings longer than that
-need their own reckoning.
+`parse_limit` reads a limit to what a query may keep, `"4GB"`, `"64 KiB per key"`, checked before it starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.blockers import largest
+from tocsin.analysis.closure import largest
 from tocsin.analysis.formatting import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float
@@ -275,3 +266,107 @@ def format_bytes(number: int | None) -> str:
         if number >= size:
             return f"{number / size:.3g} {unit}" if number < 10**18 else f"{Decimal(number) / size:.2e} {unit}"
     return f"{number} B"
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+UNITS = {
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", 1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", 1)},
+}
+_LIMIT = re.compile(
+    r"(?P<number>\d+(_\d+)*(\.\d+)?)\s*(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?", re.IGNORECASE | re.ASCII
+)
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number of bytes, of all that is kept or of each key."""
+
+    bytes: int
+    is_per_key: bool = False
+
+    def __str__(self) -> str:
+        """As it may be written."""
+        return format_bytes(self.bytes) + " per key" * self.is_per_key
+
+
+def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
+    """A limit; a number is bytes. `option` is the name that messages have for it.
+
+    >>> parse_limit("4GB").bytes, parse_limit("1.5 KiB per key")
+    (4000000000, Limit(bytes=1536, is_per_key=True))
+    """
+    if isinstance(limit, Limit):
+        return limit
+    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+        return Limit(limit)
+    found = _LIMIT.fullmatch(limit.strip()) if isinstance(limit, str) else None
+    unit = UNITS.get(found["unit"].lower()) if found is not None else None
+    if found is None or unit is None:
+        raise errors.InvalidOptionError(
+            f"`{option}={limit!r}` is not a number of bytes.",
+            hint="write a number and a unit, as in `4GB`, `512 MiB` or `64 kB per key`.",
+        )
+    return Limit(int(Fraction(found["number"]) * unit), found["key"] is not None)
+
+
+def require_within(limit: Limit, stores: Iterable[Store], advice: str, emitted: Collection[str] = ()) -> None:
+    """Refuse a query that may keep more than the limit, or of which it is not known how much it keeps.
+
+    `stores` has one per event type, or per stratum and type: each event is in one of them. The rates of types that
+    rules emit cannot be declared.
+    """
+    sizes = [(store, store.bytes_per_key if limit.is_per_key else store.bytes) for store in stores]
+    unknown = [store for store, size in sizes if size is None]
+    if unknown:
+        reasons = dict.fromkeys(_missing(store, limit, emitted) for store in unknown)
+        raise errors.StateUnknownError(
+            f"How much a live query keeps is not known: {'; '.join(what for what, _ in reasons)}.",
+            hint="; ".join(dict.fromkeys(cure for _, cure in reasons)) + ".",
+        )
+    whole = total(size for _, size in sizes) or 0
+    if whole <= limit.bytes:
+        return
+    largest = sorted(sizes, key=lambda each: each[1] or 0, reverse=True)[:SHOWN]
+    listed = "; ".join(_described(store, size) for store, size in largest)
+    raise errors.StateTooLargeError(
+        f"A live query may keep {format_bytes(whole)}{' of one key' * limit.is_per_key}, more than the {limit} that "
+        f"`max_state` allows. The largest stores: {listed}.",
+        hint=advice,
+    )
+
+
+def _described(store: Store, size: int | None) -> str:
+    kept = format_bound(store.kept_us)
+    return f"{format_bytes(size)} of `{store.event_type}` for `{store.variable}` ({store.rate}, kept {kept})"
+
+
+def _missing(store: Store, limit: Limit, emitted: Collection[str]) -> tuple[str, str]:
+    """The missing fact about a store, and how to declare it."""
+    kind = store.event_type
+    if store.lifetime_us is None:
+        return f"nothing bounds how long `{store.variable}` matters", "add a window"
+    if store.rate is None and kind in emitted:
+        return (
+            f"the rate of `{kind}` does not follow from the rules that emit it",
+            "tell the rates of all they read, and gather events with `all` in place of repetitions",
+        )
+    if store.rate is None:
+        return (
+            f"the rate of `{kind}` is not known",
+            f'declare it, `rates={{"{kind}": "100/s"}}` or `--rate {kind}=100/s`',
+        )
+    if store.event_bytes is None:
+        return f"the schema of `{kind}` is not known", f"give it, `--schema '{kind}=ts timestamp, user string'`"
+    if limit.is_per_key:
+        return "the query has no key", "partition it, or set a limit to all of it"
+    if isinstance(store.rate, Rate) and store.rate.is_per_key:
+        return (
+            f"the rate of `{kind}` is that of one key",
+            f"tell how many keys are live at once, `live_keys=` or `--live-keys`, or add the rate of all: "
+            f'"1000/s, {store.rate}"',
+        )
+    return f"the size of `{kind}` does not follow", "declare more rates"

@@ -104,8 +104,8 @@ class Structure:
         *,
         iterated: bool,
     ) -> alg.Absent | None:
-        may_lead = all(can_match_empty(part) for part in before)
-        may_trail = all(can_match_empty(part) for part in after)
+        may_lead = all(alg.can_match_empty(part) for part in before)
+        may_trail = all(alg.can_match_empty(part) for part in after)
         if iterated and (may_lead or may_trail):
             self._refuse_negation(
                 f"`NOT {event.type} {event.variable}` stands at the edge of a repeated SEQ.",
@@ -193,23 +193,6 @@ def flattened(element: ast.Composite) -> list[ast.Element]:
         else:
             parts.append(part)
     return parts
-
-
-def can_match_empty(node: alg.Node) -> bool:
-    """Whether a pattern has a choice that binds no event (R13)."""
-    match node:
-        case alg.Repeat():
-            return node.least == 0 or can_match_empty(node.part)
-        case alg.Any():
-            return any(can_match_empty(part) for part in node.parts)
-        case alg.Sequence() | alg.All():
-            return all(can_match_empty(part) for part in node.parts)
-        case alg.Absent():
-            return can_match_empty(node.part)
-        case alg.Event():
-            return False
-        case _:
-            raise errors.unknown_node(node, "The structure of patterns")
 
 
 def _is_iteration(element: ast.Composite) -> bool:

@@ -23,16 +23,26 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.blockers import AbsentDistances, Bag, absent_distances, is_local, largest, plus
-from tocsin.analysis.bounds import Clock, Difference, always_before, differences
+from tocsin.analysis.bounds import (
+    AbsentDistances,
+    Bag,
+    Clock,
+    Difference,
+    absent_distances,
+    always_before,
+    differences,
+    is_local,
+)
 from tocsin.analysis.closure import (
     Edge,
     Reason,
     Upper,
     contradiction,
     contradictory_branch,
+    largest,
     negative_cycle,
     never_bound,
+    plus,
     without_implied,
 )
 from tocsin.analysis.formatting import format_bound, table

@@ -8,9 +8,12 @@ one from its family, digits and zone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+
+from tocsin import errors
 
 
 class Kind(Enum):
@@ -87,7 +90,6 @@ class DataType:
     def is_exactly(self, other: DataType) -> bool:
         """Whether two types are equal in width, digits and zone too.
 
-        >>> from tocsin.analysis.type_names import from_spark_name
         >>> int_, bigint = from_spark_name("int"), from_spark_name("bigint")
         >>> int_ == bigint, int_.is_exactly(bigint)
         (True, False)
@@ -101,7 +103,6 @@ class DataType:
     def widened(self) -> DataType:
         """The type that holds sums of these numbers; other types as they are.
 
-        >>> from tocsin.analysis.type_names import from_spark_name
         >>> from_spark_name("decimal(10,2)").widened.digits, from_spark_name("int").widened.width_bytes
         ((38, 2), 8)
         """
@@ -141,7 +142,6 @@ class DataType:
     def describe(self) -> str:
         """The type in a sentence: "`a.x` is a string".
 
-        >>> from tocsin.analysis.type_names import from_spark_name
         >>> from_spark_name("bigint").describe(), from_spark_name("map<string,int>").describe()
         ('an integer', 'of type map<string,int>')
         """
@@ -150,7 +150,6 @@ class DataType:
     def __str__(self) -> str:
         """A name in the manner of Spark's.
 
-        >>> from tocsin.analysis.type_names import from_spark_name
         >>> print(from_spark_name("struct<lat:double,tags:array<varchar(9)>>"))
         struct<lat:double,tags:array<string>>
         """
@@ -200,91 +199,145 @@ def decimal_of(digits: int, scale: int) -> DataType:
     return DataType(Kind.DECIMAL, width_bytes=16, digits=(digits, scale))
 
 
-# --- two types together ---------------------------------------------------------------------------
+# --- Spark's names of types: `bigint`, `decimal(10,2)`, `struct<x:int>` ---------------------------
+
+# Several names of one type stand in one row.
+SIMPLE: dict[str, DataType] = {
+    name: kind
+    for names, kind in {
+        "boolean": BOOLEAN,
+        "tinyint byte": DataType(Kind.INTEGER, width_bytes=1),
+        "smallint short": DataType(Kind.INTEGER, width_bytes=2),
+        "int integer": DataType(Kind.INTEGER, width_bytes=4),
+        "bigint long": INTEGER,
+        "float real": DataType(Kind.DOUBLE, width_bytes=4),
+        "double": DOUBLE,
+        "decimal dec numeric": DECIMAL,
+        "string char varchar": STRING,
+        "timestamp timestamp_ltz": TIMESTAMP,
+        "timestamp_ntz": LOCAL_TIMESTAMP,
+        "date": DATE,
+        "binary": BINARY,
+        "void null": NULL,
+    }.items()
+    for name in names.split()
+}
 
 
-def can_compare(one: DataType, other: DataType) -> bool:
-    """Whether values of two types can be compared (R39).
+def from_spark_name(text: str) -> DataType:
+    """The type Spark calls so (`simpleString`, or as in DDL).
 
-    A number compares with a number, a time stamp with a day; an interval written in the query counts
-    microseconds beside a number. Structs, arrays and maps compare with nothing.
-
-    >>> can_compare(INTEGER, DOUBLE), can_compare(STRING, INTEGER), can_compare(NULL, STRING)
-    (True, False, True)
+    >>> from_spark_name("decimal(10,2)").kind, from_spark_name("timestamp_ntz").kind
+    (<Kind.DECIMAL: 'a decimal'>, <Kind.TIMESTAMP: 'a timestamp'>)
+    >>> from_spark_name("struct<lat:double,lon:double>").fields[0][0]
+    'lat'
     """
-    if one.is_null or other.is_null:
-        return True
-    return one.is_ordered and common_type([one, other]) is not None
+    reader = _Reader(text)
+    found = reader.type()
+    if reader.at < len(text):
+        raise reader.refusal()
+    return found
 
 
-def common_type(types: Iterable[DataType]) -> DataType | None:
-    """The type that values of several types share (CASE, COALESCE), or None.
+def given_type(text: str) -> DataType:
+    """The type that a user's function or aggregate says it gives.
 
-    >>> print(common_type([INTEGER, NULL, DOUBLE]), common_type([STRING, INTEGER]))
-    double None
+    >>> given_type("doubel")
+    Traceback (most recent call last):
+    ...
+    tocsin.errors.InvalidOptionError: [INVALID_OPTION] `gives='doubel'` is not the name of a type.
+    Hint: did you mean `double`? Use Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….
     """
-    known = [each for each in types if not each.is_null]
-    if not known:
-        return NULL
-    if all(each.is_exactly(known[0]) for each in known[1:]):
-        return known[0]
-    kinds = {each.kind for each in known}
-    if kinds <= NUMBERS:
-        return _common_number(known)
-    if kinds <= TIMES:
-        if Kind.TIMESTAMP not in kinds:
-            return DATE
-        return LOCAL_TIMESTAMP if all(each.is_local for each in known) else TIMESTAMP
-    if kinds <= NUMBERS | {Kind.INTERVAL}:
-        if kinds == {Kind.INTERVAL}:
-            return WRITTEN_INTERVAL if all(each.is_written for each in known) else INTERVAL
-        written = all(each.is_written for each in known if each.kind is Kind.INTERVAL)
-        return common_type([each for each in known if each.is_number]) if written else None
-    return known[0] if all(each == known[0] for each in known) else None
+    found = from_spark_name(text)
+    if found.kind is Kind.OTHER:
+        close = errors.nearest(text, SIMPLE)
+        raise errors.InvalidOptionError(
+            f"`gives={text!r}` is not the name of a type.",
+            hint=(f"did you mean `{close}`? Use" if close else "use")
+            + " Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….",
+        )
+    return found
 
 
-def _common_number(known: Sequence[DataType]) -> DataType:
-    """The widest of several numbers; decimals keep all digits on both sides of the point while 38 hold them."""
-    kinds = {each.kind for each in known}
-    if Kind.DOUBLE in kinds:
-        return DOUBLE
-    if Kind.DECIMAL not in kinds:
-        return max(known, key=lambda each: each.width_bytes)
-    digits = [each.decimal_digits for each in known]
-    scale = max(behind for _, behind in digits)
-    return bounded_decimal(max(size - behind for size, behind in digits) + scale, scale)
+_INTERVAL = re.compile(r"interval(\s+(day|hour|minute|second)(\s+to\s+\w+)?)?")
+_HEAD = re.compile(r"[^<>(),:]*")
+_ARGUMENTS = re.compile(r"\([^()]*\)")
+_DIGITS = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_QUOTED = re.compile(r"\s*`((?:[^`]|``)*)`\s*")
+_NAME = re.compile(r"[^:<>]*")
 
 
-def bounded_decimal(digits: int, scale: int) -> DataType:
-    """A decimal with so many digits; beyond 38 it loses digits behind the point, down to six, as Spark has it.
+class _Reader:
+    """Reads one type from its text, from left to right."""
 
-    >>> bounded_decimal(20, 4).digits, bounded_decimal(45, 10).digits
-    ((20, 4), (38, 6))
-    """
-    if digits <= MOST_DIGITS:
-        return decimal_of(digits, scale)
-    return decimal_of(MOST_DIGITS, max(MOST_DIGITS - (digits - scale), min(scale, LEAST_SCALE)))
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
 
+    def refusal(self) -> errors.InvalidOptionError:
+        return errors.InvalidOptionError(
+            f"`{self.text}` is not the name of a type.",
+            hint="use Spark's names: bigint, double, string, timestamp, decimal(10,2), struct<x:int>, ….",
+        )
 
-def column_type(types: Iterable[DataType]) -> DataType | None:
-    """The exact type of a column that holds an attribute of several kinds of events, or None.
+    def type(self) -> DataType:
+        start = self.at
+        head = " ".join(self._take(_HEAD).lower().split()).removesuffix(" not null")
+        arguments = ""
+        if self._peek() == "(":
+            arguments = self._take(_ARGUMENTS)
+            self._take(_HEAD)  # `varchar(10) collate …`, `decimal(3,1) not null`
+        word = head.partition(" ")[0]
+        if word == "struct" and self._peek() == "<":
+            return struct_of(self._fields())
+        if word in ("array", "map") and self._peek() == "<":
+            inner = self._list()
+            if word == "array" and len(inner) == 1:
+                return array_of(inner[0])
+        elif word in SIMPLE:
+            digits = _DIGITS.fullmatch(arguments)
+            is_decimal = SIMPLE[word] is DECIMAL and digits is not None
+            return decimal_of(int(digits[1]), int(digits[2] or 0)) if is_decimal and digits else SIMPLE[word]
+        elif _INTERVAL.fullmatch(head):
+            return INTERVAL
+        elif not re.fullmatch(r"[\w ]+", head):
+            raise self.refusal()
+        return DataType(Kind.OTHER, text=self.text[start : self.at].strip(), width_bytes=64)
 
-    Types that are exactly equal stay; other integers become `bigint`, other numbers `double`.
+    def _fields(self) -> list[tuple[str, DataType]]:
+        fields: list[tuple[str, DataType]] = []
+        self._expect("<")
+        while self._peek() != ">":
+            quoted = _QUOTED.match(self.text, self.at)
+            name = self._take(_QUOTED).strip()[1:-1].replace("``", "`") if quoted else self._take(_NAME).strip()
+            self._expect(":")
+            fields.append((name, self.type()))
+            if self._peek() != ">":
+                self._expect(",")
+        self._expect(">")
+        return fields
 
-    >>> from tocsin.analysis.type_names import from_spark_name
-    >>> column_type([from_spark_name("int"), from_spark_name("smallint")]).width_bytes, column_type([STRING, INTEGER])
-    (8, None)
-    """
-    known = [each for each in types if not each.is_null]
-    if not known:
-        return NULL
-    if all(each.is_exactly(known[0]) for each in known[1:]):
-        return known[0]
-    kinds = {each.kind for each in known}
-    if kinds <= NUMBERS:
-        return INTEGER if kinds == {Kind.INTEGER} else DOUBLE
-    if kinds == {Kind.STRING}:
-        return STRING
-    is_same = len(kinds) == 1 and all(each == known[0] and each.is_local == known[0].is_local for each in known)
-    inferred = [each for each in known if each.native is None]
-    return known[0] if is_same and inferred else None
+    def _list(self) -> list[DataType]:
+        found: list[DataType] = []
+        self._expect("<")
+        while self._peek() != ">":
+            found.append(self.type())
+            if self._peek() != ">":
+                self._expect(",")
+        self._expect(">")
+        return found
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            raise self.refusal()
+        self.at = found.end()
+        return found.group()
+
+    def _peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _expect(self, character: str) -> None:
+        if self._peek() != character:
+            raise self.refusal()
+        self.at += 1

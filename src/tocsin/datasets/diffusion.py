@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.datasets.columns import Columns, Integers
+from tocsin.datasets.generated import Columns, Integers
 
 WINDOW_MS = 14
 RATE_PER_MS = 10

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tocsin.datasets.columns import Columns, Integers, write_all
+from tocsin.datasets.generated import Columns, Integers, write_all
 
 FIRST_DAY_US = 1_767_571_200_000_000  # Monday, 2026-01-05
 DAY_US = 86_400_000_000

@@ -10,20 +10,18 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.units import check_unit
-from tocsin.analysis.attributes import Schema
+from tocsin.analysis.attributes import Schema, differing
 from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.rates import parse_rates
+from tocsin.analysis.result_types import common_type
 from tocsin.analysis.schema import check_clock
-from tocsin.analysis.sizes import size_report
-from tocsin.analysis.state_limits import parse_limit, require_within
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType, common_type
-from tocsin.analysis.variable_schemas import differing
+from tocsin.analysis.sizes import parse_limit, require_within, size_report
+from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.options import Options, check_live_keys, check_rates, microseconds
 from tocsin.physical.wording import missing, unordered
 from tocsin.plan.plan import unbound_plan

@@ -9,26 +9,22 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.programs import Program, Rule, sources
-from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import check_unit
 from tocsin.analysis.formatting import format_us, table
-from tocsin.analysis.keys import Keys, keys
+from tocsin.analysis.keys import Keys, keys, sharding
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float, parse_rates
-from tocsin.analysis.rules.arrivals import with_derived
+from tocsin.analysis.rules.arrivals import delays, with_derived
 from tocsin.analysis.rules.declarations import attribute_type, schema_of
 from tocsin.analysis.rules.emits import is_assignable
 from tocsin.analysis.rules.program_state import ProgramState, program_state, rule_sizes
-from tocsin.analysis.rules.sharding import sharding
-from tocsin.analysis.rules.stratify import delays
 from tocsin.analysis.schema import TIME_KINDS, check_clock
-from tocsin.analysis.sizes import SizeReport
-from tocsin.analysis.state_limits import parse_limit, require_within
+from tocsin.analysis.sizes import SizeReport, parse_limit, require_within
 from tocsin.analysis.temporal import Network
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType
+from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.pattern_report import schemas_of, tie_problems
 from tocsin.explain.planner import sharing_text
 from tocsin.options import check_live_keys, microseconds

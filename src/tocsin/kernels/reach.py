@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import compares_ties
+from tocsin.algebra.nodes import compares_ties
 from tocsin.errors import UnsupportedError, unknown_node
 from tocsin.gaps import Gaps
 from tocsin.kernels.trends.machine import Machine, NotAPathError, machine

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.formatting import counting
 from tocsin.analysis.lifetimes import lifetimes, span_of_words

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.ties import ordered_by_ties
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.analysis import formatting
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound, unit_of

@@ -17,8 +17,7 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema, attributes_of, column_types
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType, Kind
+from tocsin.analysis.types import DataType, Kind, from_spark_name
 from tocsin.gaps import Gaps
 from tocsin.physical.compat import ignores_case, schema_of
 from tocsin.physical.sql import Column

@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.attributes import Schema, column_types, types_with
+from tocsin.analysis.attributes import Schema, column_types, types_with, variable_schemas
 from tocsin.analysis.types import INTEGER, STRING, TIMES, DataType, Kind, struct_of
-from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.kernels.model import Carried, Held, Source
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex

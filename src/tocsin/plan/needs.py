@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.attributes import Schema, attributes_of
+from tocsin.analysis.attributes import Schema, attributes_of, variable_schemas
 from tocsin.analysis.names import RESERVED_PREFIX
-from tocsin.analysis.variable_schemas import variable_schemas
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.plan.layout import POSITION

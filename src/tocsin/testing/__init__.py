@@ -3,7 +3,6 @@
 `strategies` and `formulas` need Hypothesis and are imported by name: `from tocsin.testing import strategies`.
 """
 
-from tocsin.testing.cases import Case, load_cases
-from tocsin.testing.compare import assert_same_rows
+from tocsin.testing.cases import Case, assert_same_rows, load_cases
 
 __all__ = ["Case", "assert_same_rows", "load_cases"]

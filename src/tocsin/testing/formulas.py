@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.acel import Formulas
-from tocsin.analysis.attributes import Schema
+from tocsin.analysis.attributes import Binder, Schema, VariableSchemas
 from tocsin.analysis.types import DataType, Kind
-from tocsin.analysis.variable_schemas import Binder, VariableSchemas
 from tocsin.language import ast as clauses
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast

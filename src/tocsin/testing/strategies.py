@@ -166,19 +166,7 @@ def _has_edge_absence_in(parts: Sequence[ast.Element]) -> bool:
 
 def _has_edge_absence(element: ast.Element) -> bool:
     """Whether a NOT might lie at an edge; any NOT might, when its neighbours are optional."""
-    return any(True for _ in _negated(element))
-
-
-def _negated(element: ast.Element) -> list[ast.Event]:
-    match element:
-        case ast.Negation():
-            return list(ast.events_in(element))
-        case ast.Composite():
-            return [event for part in element.parts for event in _negated(part)]
-        case ast.Event():
-            return []
-        case _:
-            assert_never(element)
+    return any(True for _ in ast.negated_in(element))
 
 
 def _positive(element: ast.Element) -> dict[str, bool]:
@@ -209,7 +197,7 @@ def _iterates(quantifier: ast.Quantifier | None) -> bool:
 def _conditions(draw: st.DrawFn, pattern: ast.Element, features: Features) -> ex.Expression:
     """One conjunct: over positive variables, and at most one negated."""
     positive = _positive(pattern)
-    negated = [event.variable for event in _negated(pattern)]
+    negated = [event.variable for event in ast.negated_in(pattern)]
     names = draw(st.lists(st.sampled_from(sorted(positive)), min_size=1, max_size=2, unique=True))
     kinds = {name: positive[name] for name in names}
     if draw(st.booleans()) and negated:

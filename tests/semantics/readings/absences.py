@@ -175,7 +175,7 @@ def r13_a_match_without_events_is_reported(patch: Patch) -> None:
     evaluate = reference.evaluate
 
     def with_empty(pattern: Any, rows: Any, **options: Any) -> list[Any]:
-        empty = [{"start": None, "end": None}] if structure.can_match_empty(_core(pattern.query)) else []
+        empty = [{"start": None, "end": None}] if alg.can_match_empty(_core(pattern.query)) else []
         return evaluate(pattern, rows, **options) + empty
 
     patch.setattr(reference, "evaluate", with_empty)

@@ -14,7 +14,7 @@ from tocsin.language import expressions as ex
 from tocsin.reference import aggregates, conditions
 from tocsin.reference import outputs as rows
 from tocsin.reference.matches import Candidate
-from tocsin.testing.compare import frozen
+from tocsin.testing.cases import frozen
 
 # --- R4: per match or over all matches ------------------------------------------------------------
 

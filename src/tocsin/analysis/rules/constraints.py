@@ -9,6 +9,7 @@ from typing import assert_never
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP
+from tocsin.analysis.names import unknown_variable
 from tocsin.analysis.rules.rule_patterns import Patterns
 from tocsin.analysis.sase import LONGEST_WINDOW_US
 from tocsin.language import expressions as ex
@@ -119,15 +120,8 @@ def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, proble
 
 def _known(names: tuple[str, ...], where: Where, patterns: Patterns, problems: errors.Problems) -> bool:
     unknown = [name for name in names if name not in patterns.all]
-    problems += [
-        errors.UnknownVariableError(
-            f"The rule has no variable `{name}`.",
-            where=where,
-            hint=errors.did_you_mean(name, patterns.all, "the rule has"),
-            violates="S1",
-        )
-        for name in dict.fromkeys(unknown)
-    ]
+    for name in dict.fromkeys(unknown):
+        problems.append(unknown_variable("The rule has", name, patterns.all, where, "the rule has", "S1"))
     return not unknown
 
 

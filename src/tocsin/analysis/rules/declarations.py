@@ -13,8 +13,7 @@ from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.names import MOST_EVENTS
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType
+from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse
 from tocsin.source import Where

@@ -9,9 +9,10 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis.inference import Inference
+from tocsin.analysis.result_types import common_type
 from tocsin.analysis.rules.declarations import Declarations, attribute_type
 from tocsin.analysis.rules.scopes import Scope
-from tocsin.analysis.types import DataType, Kind, common_type
+from tocsin.analysis.types import DataType, Kind
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.partelang import ast

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP
-from tocsin.analysis.names import MOST_EVENTS, index_too_large
+from tocsin.analysis.names import (
+    MOST_EVENTS,
+    bare_name,
+    index_too_large,
+    needs_attribute,
+    not_one_variable,
+    out_of_range,
+    unknown_variable,
+)
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, FUNCTIONS, call_problem
@@ -132,20 +140,10 @@ def _aggregate(node: rx.Invoke, scope: Scope) -> ex.Expression:
         )
         return found
     if isinstance(argument, ex.Variable) and (name != "count" or node.distinct):
-        scope.problems.add(
-            errors.WrongArgumentsError,
-            f"`{name}` needs an attribute of `{argument.name}`.",
-            where=node.where,
-            hint=f"write `{name}({argument.name}.attribute)`; only `count` takes a whole variable.",
-        )
+        scope.problems.append(needs_attribute(name, argument.name, node.where, "`count`"))
     variables = ex.variables_in(argument)
     if len(variables) != 1:
-        scope.problems.add(
-            errors.WrongArgumentsError,
-            f"The argument of `{name}` must speak of exactly one variable.",
-            where=node.where,
-            hint=f"an aggregate runs over the events of one variable, as in `{name}(b.x)`.",
-        )
+        scope.problems.append(not_one_variable(name, node.where))
         return found
     absent = scope.all.get(next(iter(variables)))
     if absent is not None and absent.sort is ast.Sort.NO:
@@ -182,17 +180,13 @@ class Scope:
             case ex.Name(name) if self.own is not None:
                 return ex.Attribute(self.own, (name,), where=node.where)
             case ex.Name() | ex.Variable():
-                self._refuse_name(node)
-                return ex.Literal(None, where=node.where)  # one mistake is told once
+                single = next(iter(self.visible), "a")
+                self.problems.append(bare_name(node.name, node.name in self.visible, single, node.where))
+                return ex.Literal(None, where=node.where)  # one mistake is reported once
             case ex.Attribute():
                 return node if self._check(node) else ex.Literal(None, where=node.where)
-            case ex.Literal(int() as value) if not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-                self.problems.add(
-                    errors.LiteralOutOfRangeError,
-                    "The number does not fit into 64 bits.",
-                    where=node.where,
-                    hint="write it with a decimal point: then it is a double.",
-                )
+            case ex.Literal() if (problem := out_of_range(node)) is not None:
+                self.problems.append(problem)
             case rx.Invoke():
                 return resolve_call(node, self)
             case _:
@@ -234,12 +228,7 @@ class Scope:
         name = node.variable
         pattern = self.all.get(name)
         if pattern is None:
-            return errors.UnknownVariableError(
-                f"The rule has no variable `{name}`.",
-                where=node.where,
-                hint=errors.did_you_mean(name, self.visible, "variables here"),
-                violates="S1",
-            )
+            return unknown_variable("The rule has", name, self.visible, node.where, "variables here", "S1")
         if pattern.sort is ast.Sort.NO:
             return errors.NegatedVariableUsedError(
                 f"`{name}` is an event that is not there.",
@@ -255,15 +244,6 @@ class Scope:
             hint=f"write the condition in the braces of `{name}`, or put the pattern of `{name}` first.",
             violates="S4",
         )
-
-    def _refuse_name(self, node: ex.Name | ex.Variable) -> None:
-        single = next(iter(self.visible), "a")
-        if node.name in self.visible:
-            message, hint = f"`{node.name}` is a whole event here.", f"name an attribute: `{node.name}.attribute`."
-        else:
-            message = f"`{node.name}` does not say whose attribute it is."
-            hint = f"write `variable.attribute`, as in `{single}.{node.name}`."
-        self.problems.add(errors.AmbiguousReferenceError, message, where=node.where, hint=hint)
 
 
 def _number(index: ex.Fixed | ex.Running) -> int:

@@ -19,16 +19,16 @@ from dataclasses import dataclass, field
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.analysis.attributes import Binder
 from tocsin.analysis.inference import Inference
+from tocsin.analysis.rules.arrivals import stratified
 from tocsin.analysis.rules.constraints import Constraints, constraints_of
 from tocsin.analysis.rules.declarations import Declarations, Loader, declarations
 from tocsin.analysis.rules.emits import Emitter
 from tocsin.analysis.rules.lint import mixed_domains, self_blocking
 from tocsin.analysis.rules.rule_patterns import Patterns, node_of, patterns_of
 from tocsin.analysis.rules.scopes import Registry, Scope
-from tocsin.analysis.rules.stratify import stratified
 from tocsin.analysis.temporal import Network, network
-from tocsin.analysis.variable_schemas import Binder
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.grammars import LONGEST_TEXT

@@ -12,8 +12,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.schema import Schemas
-from tocsin.analysis.type_names import from_spark_name
-from tocsin.analysis.types import DataType
+from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.physical.arrow_types import in_type, to_arrow, types_in

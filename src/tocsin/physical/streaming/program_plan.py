@@ -10,10 +10,10 @@ from itertools import chain
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.programs import Program, Rule, emitting
-from tocsin.algebra.ties import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
-from tocsin.analysis.rules.stratify import Delay, delays
+from tocsin.analysis.rules.arrivals import Delay, delays
 from tocsin.analysis.types import DataType
 from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source

@@ -13,9 +13,9 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.algebra.programs import Program, Rule
 from tocsin.analysis.attributes import Schema
+from tocsin.analysis.keys import Sharding, sharding
 from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.program_state import most_events
-from tocsin.analysis.rules.sharding import Sharding, sharding
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings

@@ -10,7 +10,7 @@ allowed lateness. An event that is older than the watermark of the step before i
 output and takes no part.
 
 A rule that reads emitted events waits for them: its watermark is that of the inputs less Δ(r), the longest delay of
-what it reads (`tocsin.analysis.rules.stratify`). When its matches are due, all that lower strata emit before its
+what it reads (`tocsin.analysis.rules.arrivals`). When its matches are due, all that lower strata emit before its
 watermark has been appended, so that nothing is taken back.
 
 Semantics §6, R41. Bounded state: LRP §4.

@@ -10,14 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.acer import columns as names
-from tocsin.acer.batch import Task
+from tocsin.acer import arrow as names
+from tocsin.acer.arrow import Incoming, Outgoing
 from tocsin.acer.clock import Clock
-from tocsin.acer.columns import Incoming, Outgoing
 from tocsin.acer.model import Machine
 from tocsin.acer.payload import payload
 from tocsin.acer.stored import classes_of
-from tocsin.acer.stream import OperatorStep
+from tocsin.acer.stream import OperatorStep, Task
 from tocsin.acer.windows import Windows
 from tocsin.physical import identity, instants
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
