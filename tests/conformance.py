@@ -1,6 +1,6 @@
 """One way to run a case file on every engine: the reference, local, batches on Spark by each strategy, a Spark stream.
 
-`pairs` lists every case with every engine, `ways_of` the strategies by which that engine runs it, and `runner` runs one.
+`pairs` lists every case with every engine, `ways_of` the strategies by which an engine runs it, and `runner` runs one.
 """
 
 from __future__ import annotations
