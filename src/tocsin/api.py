@@ -21,7 +21,7 @@ from tocsin.analysis.formatting import counting
 from tocsin.analysis.front_ends import compiled
 from tocsin.engines import check_options, matched_locally, prepared
 from tocsin.explain.pattern_report import Demands, checked
-from tocsin.explain.planner import network_text, plan_sections, plan_with_inputs
+from tocsin.explain.planner import network_text, plan_sections
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
@@ -239,7 +239,7 @@ class Pattern:
             raise refusal
         made = prepared(self.query, inputs, options)
         if form == "compact":
-            return made.compact(self.query)
+            return made.compact()
         if made.plan.warning is not None:
             python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.plan.warning), stacklevel=2)
         return made.matches()
@@ -294,7 +294,7 @@ class Pattern:
         made = prepared(self.query, inputs, check_options(options_in(locals()), inputs))
         from tocsin.physical.analyze import analyze
 
-        return analyze(made.query, made.inputs, sample=sample).times(made.unit.microseconds)
+        return analyze(made.query, made.inputs, sample=sample).times(made.options.unit.microseconds)
 
     def check(
         self,
@@ -417,11 +417,11 @@ class Pattern:
         parts = {"Query": self.text.strip("\n"), "Logical plan": to_text(query)}
         if inputs is None:
             plan = unbound_plan(query, options)
-            parts |= {"Temporal network": network_text(plan.rule.network)} | plan_sections(plan, plan.describe)
+            parts |= {"Temporal network": network_text(plan.rule.network)} | plan_sections(plan)
         else:
             made = prepared(self.query, inputs, options)
-            with counting(made.unit.microseconds):
-                parts |= {"Temporal network": network_text(made.distances)} | plan_with_inputs(made)
+            with counting(made.options.unit.microseconds):
+                parts |= {"Temporal network": network_text(made.distances)} | plan_sections(made.plan)
             # Spark prints its plan and does not give it.
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

@@ -14,7 +14,7 @@ from tocsin.kernels import hashes
 from tocsin.kernels.model import Bag, Matches
 from tocsin.physical import identity
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select
+from tocsin.physical.sql.column import select
 from tocsin.reference.identity import hash_fields
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -20,7 +20,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where
+from tocsin.physical.sql.column import select, where
 from tocsin.reference.conditions import interpret
 from tocsin.reference.outputs import _returned
 from tocsin.reference.stream import Event

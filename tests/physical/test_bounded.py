@@ -14,8 +14,7 @@ from tests.streaming.test_stepping import SCHEMA, busy_streams
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.optimizer.rules import Facts
-from tocsin.optimizer.rules.infer_window import infer_window
+from tocsin.optimizer.rules import Facts, infer_window
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.testing.strategies import Streams
@@ -74,7 +73,7 @@ def test_spark_finds_the_same_in_slices_of_it(spark: SparkSession, text: str) ->
             assert sorted(found) == expected, strategy
         made = prepare(pattern.query, frames, Options(strategy="kernel", slice_us=7_000_000))
         assert sorted(plain(row)["match_id"] for row in made.matches().collect()) == expected
-        assert "time slices" in made.describe()
+        assert "time slices" in made.plan.describe()
         told = str(pattern.explain(frames, strategy="aggregate"))
     assert "infer_window: distances between all events of a match make a window" in told
     assert "aggregate, T-CER" in told

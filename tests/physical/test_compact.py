@@ -204,7 +204,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, text: str) -> None:
             for name, events in rows.items()
         }
         # Slices as narrow as the window allows: matches of one end that began in different ones are still one row.
-        made = prepare(pattern.query, frames, Options(slice_us=1)).compact(pattern.query)
+        made = prepare(pattern.query, frames, Options(slice_us=1)).compact()
         assert made.columns == ["start", "end", "matches", "starts", "events", "graph"]
         found = [row.asDict(recursive=True) for row in made.collect()]
         public = pattern.match(frames, form="compact").count()

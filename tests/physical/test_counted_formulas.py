@@ -180,7 +180,7 @@ def test_spark_counts_the_same(spark: SparkSession, text: str) -> None:
             for name, events in rows.items()
         }
         made = prepare(pattern.query, frames, Options(slice_us=1))
-        assert made.strategy == "trend"
+        assert made.plan.strategy.name == "trend"
         found = [row.asDict() for row in made.matches().collect()]
     assert_same_rows(found, reference.evaluate(pattern.query, rows))
 

@@ -11,7 +11,7 @@ from pyspark.sql.functions import desc, rand
 import tocsin
 from tocsin.physical import identity
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select
+from tocsin.physical.sql.column import select
 
 MASK = 2**64 - 1
 P1, P2, P3, P4, P5 = (

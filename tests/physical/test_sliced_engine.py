@@ -42,13 +42,13 @@ def compiled(text: str) -> Any:
     ],
 )
 def test_auto_chooses(inputs: dict[str, DataFrame], text: str, strategy: str) -> None:
-    assert prepare(tocsin.pattern(text).query, inputs).strategy == strategy
+    assert prepare(tocsin.pattern(text).query, inputs).plan.strategy.name == strategy
 
 
 def test_the_strategy_that_is_asked_for_runs(inputs: dict[str, DataFrame]) -> None:
     prepared = prepare(tocsin.pattern(SEQ).query, inputs, Options(strategy="kernel"))
-    assert prepared.strategy == "kernel"
-    assert prepared.describe().startswith("sliced kernel")
+    assert prepared.plan.strategy.name == "kernel"
+    assert prepared.plan.describe().startswith("sliced kernel")
 
 
 def test_an_explosion_that_statistics_foretell_is_a_warning(inputs: dict[str, DataFrame]) -> None:

@@ -22,8 +22,7 @@ from tests.physical.support import light_settings, physical_plan
 import tocsin
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.column import Plain
-from tocsin.physical.sql.frames import aggregate, join_on, repartition, select, to_spark, where, with_columns
+from tocsin.physical.sql.column import Plain, aggregate, join_on, repartition, select, to_spark, where, with_columns
 
 SETTINGS: list[dict[str, str]] = [
     {},

@@ -21,10 +21,9 @@ from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.plan import strategies
-from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
-from tocsin.plan.strategies.strategy import Strategy
+from tocsin.plan.strategy import ON_SPARK, Strategy
 from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import queries
 

@@ -13,13 +13,12 @@ from tocsin.engines import program_run
 from tocsin.options import Options
 from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import schemas_of, types_in
-from tocsin.physical.sliced.places import RULE
 from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.sliced.worker import RULE
 from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.physical.streaming.store import State
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Reader
-from tocsin.plan.needs import attributes_by_variable
+from tocsin.plan.manifest import Reader, attributes_by_variable
 
 
 class LiveProgram:

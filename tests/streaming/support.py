@@ -26,16 +26,14 @@ from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import named
 from tocsin.physical.results import Result, answered, grouped
-from tocsin.physical.sliced.counting import WINDOW, counting
-from tocsin.physical.sliced.graphs import Compacting
 from tocsin.physical.sliced.rows import array_of, integers
+from tocsin.physical.sliced.summaries import WINDOW, Compacting, counting
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.step import Step
 from tocsin.physical.streaming.store import RowRetention, RowStore, State
 from tocsin.plan import layout as names
 from tocsin.plan.due import due_of
-from tocsin.plan.manifest import Reader
-from tocsin.plan.needs import needed
+from tocsin.plan.manifest import Reader, needed
 from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND
 
 LAST = 2**62

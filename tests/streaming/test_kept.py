@@ -17,8 +17,7 @@ from tests.streaming.queries import FAR, Folder, settings
 
 import tocsin
 from tocsin import errors
-from tocsin.physical.streaming.clocks import Clocks
-from tocsin.physical.streaming.store import VERSION, State
+from tocsin.physical.streaming.store import VERSION, Clocks, State
 
 FORMATS = sorted(int(path.name.removeprefix("format-")) for path in HERE.iterdir())
 

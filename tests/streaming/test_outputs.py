@@ -11,13 +11,12 @@ from tests.streaming.support import PLAN, Live
 
 import tocsin
 from tocsin.physical.streaming import frames, packing
-from tocsin.physical.streaming.clocks import to_bytes
 from tocsin.physical.streaming.frames import StreamSettings
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
 from tocsin.physical.streaming.packing import Unpacking
 from tocsin.physical.streaming.step import Outcome
-from tocsin.physical.streaming.store import rows_to_bytes
+from tocsin.physical.streaming.store import rows_to_bytes, to_bytes
 from tocsin.plan.layout import FIRST_HALF
 
 

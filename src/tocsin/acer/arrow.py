@@ -15,7 +15,7 @@ from tocsin.acer.clock import Clock, length
 from tocsin.acer.events import events_of, order_of
 from tocsin.acer.functions import shown, values_of_row
 from tocsin.acer.model import Arrival, Key, Result
-from tocsin.physical.sliced.order import as_sorted
+from tocsin.physical.arrow_scan import as_sorted
 
 TIME, BLOCK = "__tocsin_time", "__tocsin_block"
 FIRST_KEY, SECOND_KEY = "__tocsin_key1", "__tocsin_key2"

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from tocsin.language.durations import describe
-from tocsin.physical.instants import EPOCH, MICROSECOND
+from tocsin.physical.sliced.digests import EPOCH, MICROSECOND
 
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
 

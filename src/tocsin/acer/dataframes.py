@@ -18,7 +18,7 @@ from tocsin.acer.payload import payload
 from tocsin.acer.stored import classes_of
 from tocsin.acer.stream import OperatorStep, Task
 from tocsin.acer.windows import Windows
-from tocsin.physical import identity, instants
+from tocsin.physical import identity
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
 from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
 from tocsin.physical.sliced.scan import Shipment
@@ -26,11 +26,11 @@ from tocsin.physical.sliced.slices import slice_of
 from tocsin.physical.spark_types import arrow_type
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import repartition, repartition_by_range, select, to_spark, where
+from tocsin.physical.sql.column import repartition, repartition_by_range, select, to_spark, where
 from tocsin.physical.streaming import frames as streams
+from tocsin.physical.streaming.frames import heartbeats_of
 from tocsin.physical.streaming.grouped import Shard
-from tocsin.physical.streaming.heartbeats import heartbeats_of
-from tocsin.physical.values import Kind, micros_of
+from tocsin.physical.values import Kind, instant_of_micros, local_of_micros, micros_of
 from tocsin.plan import layout
 
 EVENTS = "events"  # what messages call the input
@@ -266,9 +266,9 @@ class Operator:
     def _time(self, name: str) -> Column:
         match self.source.clock:
             case Clock.INSTANT:
-                return instants.instant_of_micros(F.col(name))
+                return instant_of_micros(F.col(name))
             case Clock.LOCAL:
-                return instants.local_of_micros(F.col(name))
+                return local_of_micros(F.col(name))
             case _:
                 return F.col(name)
 

@@ -17,7 +17,7 @@ from tocsin.algebra.programs import Program, sources
 from tocsin.cli import terminal
 from tocsin.cli.arguments import named_values
 from tocsin.cli.session import reading, start
-from tocsin.plan.constructs import counts_other_types
+from tocsin.plan.strategy import counts_other_types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

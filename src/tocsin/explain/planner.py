@@ -6,9 +6,8 @@ Of a program: what its rules share when they are matched together, scans, shuffl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.formatting import format_us, table
@@ -24,9 +23,6 @@ from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import bounded, rewritten
 from tocsin.plan.programs import groups_of, has_other_keys, is_shared, refusals
 from tocsin.plan.strategies import unsupported
-
-if TYPE_CHECKING:
-    from tocsin.physical.engine import Prepared
 
 
 def planner_sections(fired: Iterable[rewrites.Rule], statistics: Statistics | None, choice: Choice) -> dict[str, str]:
@@ -90,20 +86,15 @@ def _row(option: Option, choice: Choice) -> tuple[str, ...]:
 # --- what runs ------------------------------------------------------------------------------------
 
 
-def plan_with_inputs(prepared: Prepared) -> dict[str, str]:
-    """The plan on these inputs, and the reasons for it."""
-    if not prepared.inputs.is_streaming or unsupported(prepared.query) is not None:
-        return plan_sections(prepared.plan, prepared.describe)
-    return {"Rules": rules_text(prepared.plan.rule.rewrites), "Stream": prepared.describe_stream()}
-
-
-def plan_sections(plan: Plan, describe: Callable[[], str]) -> dict[str, str]:
-    """A plan and the reasons for it; `describe` returns what runs."""
+def plan_sections(plan: Plan) -> dict[str, str]:
+    """A plan and the reasons for it."""
     refusal = unsupported(plan.query)
     if refusal is not None:
         return {"Strategy": f"none on Spark: {refusal.message}\nHint: {refusal.hint}"}
+    if plan.is_streaming:
+        return {"Rules": rules_text(plan.rule.rewrites), "Stream": plan.describe()}
     parts = planner_sections(plan.rule.rewrites, plan.options.known, plan.choice)
-    text = describe()
+    text = plan.describe()
     parts["Strategy"] += f"\n{text}" if text else ""
     return parts
 

@@ -25,7 +25,7 @@ from tocsin.optimizer.cost import (
     slice_width_us,
 )
 from tocsin.optimizer.estimate import Estimate
-from tocsin.optimizer.query_parts import is_free, is_plain
+from tocsin.optimizer.query_parts import is_filter, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
@@ -35,24 +35,6 @@ MOST_BRANCHES = 32  # of joins that are chosen without being asked for: each has
 MOST_MEMORY = 512_000_000  # bytes of matches that one task may hold
 MOST_MATCHES_PER_START = 100_000
 Claim = tuple[str, str | None]
-
-
-def is_filter(query: alg.Query) -> bool:
-    """Whether a match is one event that nothing else decides about."""
-    has_absence = any(True for _ in alg.absences_in(query.pattern))
-    return is_free(query) and not has_absence and _is_one_event(query.pattern)
-
-
-def _is_one_event(node: alg.Node) -> bool:
-    match node:
-        case alg.Event():
-            return True
-        case alg.Any():
-            return all(map(_is_one_event, node.parts))
-        case alg.Within() | alg.Filter():
-            return _is_one_event(node.part)
-        case _:
-            return False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,24 @@ def is_free(query: alg.Query) -> bool:
     return not query.compares_matches and not query.timeouts
 
 
+def is_filter(query: alg.Query) -> bool:
+    """Whether a match is one event that nothing else decides about."""
+    has_absence = any(True for _ in alg.absences_in(query.pattern))
+    return is_free(query) and not has_absence and _is_one_event(query.pattern)
+
+
+def _is_one_event(node: alg.Node) -> bool:
+    match node:
+        case alg.Event():
+            return True
+        case alg.Any():
+            return all(map(_is_one_event, node.parts))
+        case alg.Within() | alg.Filter():
+            return _is_one_event(node.part)
+        case _:
+            return False
+
+
 def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Node:
     """The pattern with `change` applied to every node, children first; what does not change is the same object."""
     match node:

@@ -8,17 +8,23 @@ the key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import KeyClass, Member, keys
+from tocsin.analysis.schema import BoundQuery, rebound
+from tocsin.analysis.types import BOOLEAN, DataType
 from tocsin.language import expressions as ex
-from tocsin.optimizer.query_parts import PLAIN_NODES, is_free, plain_equality
-from tocsin.optimizer.rules.partition_by_keys import EXACT
+from tocsin.optimizer.query_parts import PLAIN_NODES, is_free, map_nodes, plain_equality
+from tocsin.optimizer.rules import EXACT
 
-Attributes = Mapping[str, tuple[str, ...]]  # variable → attributes, as many for each
+Names = tuple[str, ...]
+Attributes = Mapping[str, Names]  # variable → attributes, as many for each
 
 
 def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes | None:
@@ -115,3 +121,82 @@ def _is_exact(query: alg.Query, chosen: Mapping[str, str], schemas: Mapping[str,
     ]
     kinds = {None if one is None else one.kind for one in known}
     return len(kinds) == 1 and kinds <= EXACT
+
+
+# --- the query that is split by them --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The keys of a query's variables: an event is sent once for each key that it may be looked for by.
+
+    A transfer is looked for as incoming money by its destination, and as outgoing money by its originator. Each row has
+    the roles it is there for; where both keys are equal, one row has both, so that no event meets itself as another.
+    """
+
+    query: alg.Query  # as it is without them
+    chosen: Attributes
+
+    @cached_property
+    def roles(self) -> Mapping[Names, int]:
+        """The numbers of the different keys."""
+        return {names: number for number, names in enumerate(dict.fromkeys(self.chosen.values()))}
+
+    def used(self, kind: str) -> list[Names]:
+        """The keys by which events of a type are looked for."""
+        variables = self.query.variables.items()
+        found = {self.chosen[name] for name, held in variables if name in self.chosen and kind in held.types}
+        found |= {self.chosen[one.variable] for one in alg.around_in(self.query.pattern) if one.type == kind}
+        return [names for names in self.roles if names in found]
+
+    def columns(self, kind: str, types: Mapping[str, DataType]) -> dict[str, DataType]:
+        """The columns of keys and roles that events of a type are sent with."""
+        keys = {key_name(number): types[name] for number, name in enumerate(self.used(kind)[0])}
+        return keys | {role_name(number): BOOLEAN for number in self.roles.values()}
+
+    def split(self, bound: BoundQuery) -> BoundQuery:
+        """The query in parts of the stream, each variable with the events of its role."""
+        more = {name: self.columns(name, schema.attributes) for name, schema in bound.schemas.items()}
+        return rebound(bound, self._split(), more)
+
+    def _split(self) -> alg.Query:
+        query, chosen = self.query, self.chosen
+        plays = {name: ex.Attribute(name, (role_name(self.roles[names]),)) for name, names in chosen.items()}
+
+        def narrowed(node: alg.Node) -> alg.Node:
+            if not isinstance(node, alg.Around):
+                return node
+            parts = [*ex.conjuncts(node.condition), plays[node.variable]]
+            return replace(node, condition=ex.all_of(*parts))
+
+        looks = {one.variable for one in alg.around_in(query.pattern)}
+        wanted = [condition for name, condition in plays.items() if name not in looks]
+        pattern = map_nodes(query.pattern, narrowed)
+        inner = pattern.part if isinstance(pattern, alg.Within) else pattern
+        if isinstance(inner, alg.Filter):
+            inner = replace(inner, condition=ex.all_of(inner.condition, *wanted))
+        else:
+            inner = alg.Filter(inner, ex.all_of(*wanted), where=inner.where)
+        keys = tuple(key_name(place) for place in range(len(next(iter(chosen.values())))))
+        return replace(
+            query,
+            pattern=replace(pattern, part=inner) if isinstance(pattern, alg.Within) else inner,
+            partition=alg.Partition(keys=keys),
+        )
+
+    def named(self, plan: str) -> str:
+        """A plan in words, with our keys in those of the query: `a.q = b.p`; roles are left out."""
+        for place in range(len(next(iter(self.chosen.values())))):
+            own = " = ".join(f"{name}.{names[place]}" for name, names in self.chosen.items())
+            plan = plan.replace(key_name(place), own)
+        return re.sub(r"(?:  where| AND) \w+\.__tocsin_role\d+(?= AND|$)", "", plan, flags=re.MULTILINE)
+
+
+def key_name(place: int) -> str:
+    """The column of a key."""
+    return f"__tocsin_key{place}"
+
+
+def role_name(number: int) -> str:
+    """The column that says whether an event is there for a role."""
+    return f"__tocsin_role{number}"

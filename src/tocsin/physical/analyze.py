@@ -32,10 +32,10 @@ from tocsin.optimizer.query_parts import is_plain, own_conditions
 from tocsin.optimizer.statistics import KeyStatistics, Layout, Statistics, TypeStatistics
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.inputs import Inputs, Stream
-from tocsin.physical.instants import greatest, least
+from tocsin.physical.joins.times import greatest, least
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import aggregate, select
+from tocsin.physical.sql.column import aggregate, select
 from tocsin.physical.values import Kind, micros_of, null, value_of
 
 SAMPLE = 0.05

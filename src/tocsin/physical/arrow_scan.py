@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,7 +25,6 @@ from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.kernels.searches import Search
 from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
-from tocsin.physical.sliced.order import as_sorted, end_of
 from tocsin.plan import layout as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import (
@@ -280,7 +280,7 @@ def _trimmed(group: _Group, content: TrimmedDigest) -> list[int]:
 
 
 def _text(group: _Group, row: Row) -> str:
-    """An event as text: its values by name, without names and time, as `tocsin.physical.sliced.text` has it."""
+    """An event as text: its values by name, without names and time, as `tocsin.physical.identity` has it."""
     others = [name for name in sorted(row) if name != group.time]
     return ",".join(_json(row[name]) for name in others) + end_of(others, group.time)
 
@@ -320,3 +320,40 @@ def _as_json(value: Any) -> Any:
             return value.hex()
         case _:
             return str(value)
+
+
+# --- the order of events (R16), as Spark has it ---------------------------------------------------
+
+
+def as_sorted(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What orders lists of values as Spark sorts them: NULL first and NaN last.
+
+    Examples
+    --------
+    >>> sorted([(float("nan"),), (2.0,), (None,)], key=as_sorted)
+    [(None,), (2.0,), (nan,)]
+    """
+    return tuple((0,) if value is None else (2,) if is_nan(value) else (1, value) for value in values)
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is the number that is none."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def place_of(position: Mapping[str, Any] | int) -> Any:
+    """What orders positions: those of `positions`; where one process has all events, they are numbered."""
+    return position if isinstance(position, int) else as_sorted(position.values())
+
+
+def end_of(names: Iterable[str], time: str) -> str:
+    """What stands behind the last value of an event's text without its time.
+
+    `1}` is greater than `10}`; where the time would come after the value, it is less.
+
+    Examples
+    --------
+    >>> end_of(["k", "x"], "ts"), end_of(["k", "n"], "ts")
+    ('}', ',')
+    """
+    return "," if time > max(names, default=time) else "}"

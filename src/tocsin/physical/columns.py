@@ -21,15 +21,18 @@ from tocsin import errors
 from tocsin.expressions.of_rules import constant_integer
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.physical import instants, tables
+from tocsin.physical import tables
 from tocsin.physical.bags import Bag, Binding, decimal_sum
+from tocsin.physical.sliced.digests import micros
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.values import (
     Kind,
     Value,
     arithmetic,
+    calendar,
     compare,
+    instant_of_micros,
     literal,
     mean,
     meet,
@@ -81,8 +84,7 @@ class Compiler:
             case ex.Literal():
                 return literal(node.value)
             case ex.Timestamp():
-                micros = F.lit(instants.micros_of_literal(node.value))
-                return Value(instants.instant_of_micros(micros), Kind.INSTANT)
+                return Value(instant_of_micros(F.lit(micros(node.value))), Kind.INSTANT)
             case ex.Date():
                 return Value(F.lit(node.value.isoformat()).cast("date"), Kind.DATE)
             case ex.Interval():
@@ -104,8 +106,7 @@ class Compiler:
             case rx.Mean():
                 return mean([self.value(operand) for operand in node.operands])
             case rx.CalendarField():
-                micros = self.value(node.operand).micros
-                return Value(instants.calendar(node.field, micros, node.zone), Kind.INTEGER)
+                return Value(calendar(node.field, self.value(node.operand).micros, node.zone), Kind.INTEGER)
             case _:
                 return Value(self._predicate(node), Kind.BOOLEAN)
 

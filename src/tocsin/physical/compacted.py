@@ -17,7 +17,7 @@ from tocsin.kernels.runs.compact import Graph, matches_in, of_another_pattern, u
 from tocsin.kernels.runs.kernel import run_kernel, tables_of
 from tocsin.language import expressions as ex
 from tocsin.physical.arrow_scan import Events, ship
-from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
+from tocsin.physical.sliced.summaries import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.worker import task_of
 from tocsin.plan import layout as names
 from tocsin.plan.manifest import Reader

@@ -3,14 +3,13 @@
 Input    a query, and the DataFrame of its matches with native values only
 Output   the DataFrame with all values, and without the rows that HAVING refuses
 
-The largest parts that Spark computes become columns; workers compute the rest. An aggregate of the user is folded over
-the array that `COLLECT` gives for its argument.
+The largest parts that Spark computes become columns (`tocsin.plan.prepare.split`); workers compute the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -19,12 +18,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
 from tocsin.analysis.inference import type_of as inferred
 from tocsin.analysis.types import DataType, Kind
 from tocsin.expressions import interpret
-from tocsin.expressions.of_rules import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.sase.printer import print_expression
@@ -32,81 +29,11 @@ from tocsin.physical.compat import make_ready_for_python, schema_of
 from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
 from tocsin.physical.spark_types import arrow_type, not_made, to_spark, type_of
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where
+from tocsin.physical.sql.column import select, where
+from tocsin.plan.prepare import ROW, VALUE, Split
 
-ROW = "__tocsin_row"
 KEPT = "__tocsin_kept"
-VALUE = "value"  # of a member of a collected bag
 OF_FUNCTIONS = 'declare the type of the function\'s result: `tocsin.function(…, gives="double", pure=True)`.'
-
-
-@dataclass(frozen=True)
-class Split:
-    """A query whose values are native, and the values of the original over its columns."""
-
-    query: alg.Query
-    # By name: the expression that Python computes over the native columns, or None for a native column itself.
-    values: tuple[tuple[str, ex.Expression | None], ...]
-    texts: tuple[str, ...]  # the values as written, for messages
-    # Native columns that hold the values of a bag; each is a variable of the expressions.
-    collected: tuple[str, ...] = ()
-    having: ex.Expression | None = None  # the condition that Python decides, or None
-
-    @property
-    def is_native(self) -> bool:
-        """Whether there is nothing left for Python."""
-        return self.having is None and all(value is None for _, value in self.values)
-
-
-def split(query: alg.Query) -> Split:
-    """Take the values of a query apart: the largest parts that Spark computes become columns.
-
-    >>> from tocsin.language.user_defined import function
-    >>> x = ex.Arithmetic("+", ex.Attribute("a", ("x",)), ex.Literal(1))
-    >>> called = rx.Apply("f", function(abs, gives="bigint", pure=True), (x, ex.Literal(2)))
-    >>> made = split(alg.Query(alg.Event("A", "a"), returns=(alg.Returned("y", called),)))
-    >>> [returned.expression == x for returned in made.query.returns], made.is_native
-    ([True], False)
-    """
-    returns: list[alg.Returned] = []
-    values: list[tuple[str, ex.Expression | None]] = []
-    collected: list[str] = []
-    keys = {one.expression for one in query.group_by}
-    decides = query.having is not None and _needs_python(query.having)
-    written = query.returns
-    if decides and not written:
-        written = tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
-
-    def native(node: ex.Expression) -> str:
-        name = f"__tocsin_p{len(returns)}"
-        returns.append(alg.Returned(name, node))
-        return name
-
-    def part(node: ex.Expression) -> ex.Expression:
-        if isinstance(node, ex.Aggregate) and node.monoid is not None and node.argument is not None:
-            name = native(ex.Aggregate("collect", node.argument, node.distinct, where=node.where))
-            collected.append(name)
-            return replace(node, argument=ex.Attribute(name, (VALUE,)), distinct=False)
-        if node not in keys and _needs_python(node):
-            return node.map_children(part)
-        if not ex.variables_in(node) and not ex.has_aggregate(node):
-            return node
-        return ex.Attribute(ROW, (native(node),))
-
-    for returned in written:
-        if returned.expression not in keys and _needs_python(returned.expression):
-            values.append((returned.name, part(returned.expression)))
-        else:
-            returns.append(returned)
-            values.append((returned.name, None))
-    texts = tuple(print_expression(returned.expression) for returned in written)
-    having = part(query.having) if decides and query.having is not None else None
-    rest = replace(query, returns=tuple(returns), having=None if decides else query.having)
-    return Split(rest, tuple(values), texts, tuple(collected), having)
-
-
-def _needs_python(expression: ex.Expression) -> bool:
-    return any(map(is_pythons, expression.walk()))
 
 
 def computed(

@@ -4,43 +4,33 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, assert_never
 
 from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.nodes import ordered_by_ties
-from tocsin.algebra.units import MICROSECONDS, Unit
-from tocsin.analysis.formatting import counting
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
-from tocsin.analysis.schema import BoundQuery, unit_of
+from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.reach import windows_of
 from tocsin.kernels.runs.kernel import run_kernel
-from tocsin.optimizer.choose import Choice
-from tocsin.optimizer.routes import is_connected
 from tocsin.options import Options
+from tocsin.physical import overall
 from tocsin.physical.compacted import refused_compact
-from tocsin.physical.crossed import by_crossed_keys, named_keys
-from tocsin.physical.inputs import Inputs, resolve
+from tocsin.physical.inputs import Inputs, resolve, routed
 from tocsin.physical.joins import counts
 from tocsin.physical.joins import frames as joins
-from tocsin.physical.sliced import clustered, compact, trends
+from tocsin.physical.sliced import clustered, compact
 from tocsin.physical.sliced import matches as sliced
 from tocsin.physical.spark_types import types_in
 from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming import joined, windows
+from tocsin.physical.streaming.frames import heartbeats_of
 from tocsin.physical.streaming.guard import guard_of
-from tocsin.physical.streaming.heartbeats import heartbeats_of
-from tocsin.plan.constructs import counts_other_types
-from tocsin.plan.describe import describe_stream
-from tocsin.plan.due import due_of
-from tocsin.plan.plan import Plan
-from tocsin.plan.prepare import prepare as prepared_rule
-from tocsin.plan.strategies import AGGREGATE, JOIN, KERNEL, refused_on_streams
-from tocsin.plan.strategies.strategy import Form
+from tocsin.plan.plan import Plan, plan_of
+from tocsin.plan.strategies import AGGREGATE, refused_on_streams
+from tocsin.plan.strategy import Form, counts_other_types
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +57,6 @@ class Prepared:
 
     plan: Plan
     inputs: Inputs
-    unit: Unit = MICROSECONDS
 
     @property
     def query(self) -> alg.Query:
@@ -89,50 +78,23 @@ class Prepared:
         """The options, in the unit of the times."""
         return self.plan.options
 
-    @property
-    def choice(self) -> Choice:
-        """The strategy that was chosen, and why."""
-        return self.plan.choice
-
-    @property
-    def strategy(self) -> str:
-        """The name of the strategy that runs."""
-        return self.plan.strategy.name
-
-    @cached_property
-    def keyed(self) -> tuple[Plan, Inputs]:
-        """The plan and its inputs as loops take them: split by keys, also those of different names."""
-        # A stream is read once, and every row of it advances the watermark.
-        if self.plan.strategy is not KERNEL or self.inputs.is_streaming:
-            return self.plan, self.inputs
-        bound, inputs = by_crossed_keys(self.bound, self.inputs)
-        if bound is self.bound:
-            return self.plan, inputs
-        options = replace(self.options, strategy=KERNEL.name, slice_us=self.plan.slice_us)
-        return replace(self.plan, rule=replace(self.plan.rule, query=bound.query, types=bound), options=options), inputs
-
-    @property
-    def is_only_joined_by_keys(self) -> bool:
-        """Whether no key splits the events for loops, and equalities connect all variables, as joins need them."""
-        split = self.keyed[0].query.partition.attributes
-        return not split and JOIN.refuses(self.query) is None and is_connected(self.query, self.bound.schemas)
-
     def matches(self) -> DataFrame:
         """The matches."""
         if self.inputs.is_streaming:
             return streams.require_one_late(self._stream(), self.options.with_late)
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.describe())
+            log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.plan.describe())
         form, asked = self.plan.strategy.form, replace(self.options, slice_us=self.plan.slice_us)
         match form:
             case Form.SEARCH:
-                run = sliced.over_all if self.query.over_all_matches else sliced.matches
-                plan, inputs = self.keyed
-                return run(plan.search, inputs, asked)
+                run = overall.enumerated if self.query.over_all_matches else sliced.matches
+                routes = self.plan.routes
+                inputs = self.inputs if routes is None else routed(self.inputs, routes)
+                return run(self.plan.routed.search, inputs, asked)
             case Form.CLUSTERED:
                 return clustered.matches(self.plan.loops, self.inputs, asked)
             case Form.TREND:
-                return trends.over_all(self.plan.counted, self.inputs, asked)
+                return overall.counted(self.plan.counted, self.inputs, asked)
             case Form.COUNTS:
                 self.plan.strategy.requires(self.query)
                 return counts.counted(self.query, self.inputs)
@@ -141,13 +103,12 @@ class Prepared:
             case _:
                 assert_never(form)
 
-    def compact(self, query: alg.Query) -> DataFrame:
-        """The matches as graphs; `query` as it was written, for that is what enumerates them."""
-        refusal = refused_compact(query, strategy=self.options.strategy)
+    def compact(self) -> DataFrame:
+        """The matches as graphs."""
+        refusal = refused_compact(self.plan.rule.written, strategy=self.options.strategy)
         if refusal is not None:
             raise refusal
-        ordered = self.unit.query(ordered_by_ties(query) if self.inputs.ties else query)
-        kernel = replace(run_kernel(replace(self.bound, query=ordered)), unit=self.unit)
+        kernel = replace(run_kernel(self.plan.written), unit=self.options.unit)
         if self.inputs.is_streaming:
             self.distances.require_bounded()
             return streams.compact(kernel, self.inputs, self.distances, self._asked_of_stream(kept_alike=True))
@@ -202,26 +163,11 @@ class Prepared:
             least_us=least_us,
         ).events
 
-    def describe(self) -> str:
-        """The plan in words."""
-        text = self.keyed[0].describe()
-        return named_keys(self.query, self.bound.schemas, text) if self.plan.strategy is KERNEL else text
-
-    def describe_stream(self) -> str:
-        """The plan of a stream in words."""
-        if self.plan.strategy.form is Form.JOINS:
-            return f"joins of streams, whose state is Spark's\n{self.plan.describe()}"
-        counts = self.plan.is_counted
-        search = self.plan.counted.kernel if counts else self.plan.search
-        made = due_of(search, self.distances, eager=self.options.emit == "auto", counts=counts)
-        return describe_stream(search, made, search.query.partition.attributes, counts=counts)
-
 
 def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> Prepared:
     """Check a query against its inputs; all that is wrong with either is raised here.
 
-    The query and the options are converted to the unit of integer times (R42); with `warns`, integer times without one
-    are warned of.
+    With `warns`, integer times without a unit are warned of.
     """
     options = options or Options()
     # Contiguity counts the events of every input, named by the pattern or not (R17).
@@ -234,22 +180,16 @@ def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, wa
         id=options.id,
         others=counts_other_types(query),
     )
-    query = ordered_by_ties(query) if found.ties else query
-    types = {name: types_in(stream.schema) for name, stream in found.streams.items()}
-    columns = {name: stream.time for name, stream in found.streams.items()}
-    unit = unit_of(options.time_unit, types, columns, (query,), warns=warns)
-    query, options = unit.query(query), options.counting(unit)
-    with counting(unit.microseconds):
-        rule = prepared_rule(query, types, options.time)
-        _ = rule.network  # contradictory distances are refused here
-        streams_of = list(found.streams.values())
-        is_shared = streams_of[0].type_column is not None
-        plan = Plan(
-            rule,
-            options,
-            columns,
-            one_input=len(streams_of) == 1 or is_shared,
-            shared_input=is_shared,
-            is_streaming=found.is_streaming,
-        )
-        return Prepared(plan, found, unit)
+    streams_of = list(found.streams.values())
+    is_shared = streams_of[0].type_column is not None
+    plan = plan_of(
+        query,
+        {stream.type: types_in(stream.schema) for stream in streams_of},
+        {stream.type: stream.time for stream in streams_of},
+        options,
+        warns=warns,
+        one_input=len(streams_of) == 1 or is_shared,
+        shared_input=is_shared,
+        is_streaming=found.is_streaming,
+    )
+    return Prepared(plan, found)

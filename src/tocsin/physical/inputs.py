@@ -1,12 +1,14 @@
-"""The DataFrames a query reads, checked: one per event type, with the kind of its time column.
+"""The DataFrames a query reads, checked: the events of each type (`Stream`), and DataFrames with their types (`Part`).
 
 `{type: DataFrame}`, or one DataFrame with a type column. Nothing is read; schemas are read once per DataFrame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from operator import and_
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,8 +16,12 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.optimizer.routes import Routes, key_name, role_name
 from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, schema_of
-from tocsin.physical.spark_types import require_distinct_names
+from tocsin.physical.spark_types import require_distinct_names, to_spark, types_in
+from tocsin.physical.sql import Column
+from tocsin.physical.sql import functions as F
+from tocsin.physical.sql.column import where, with_columns
 from tocsin.physical.values import Kind, kind_of
 from tocsin.physical.wording import missing, reserved, unordered, untimed
 
@@ -221,3 +227,139 @@ def _article(value: Any) -> str:
 def _distinct(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
     """One DataFrame under several types gives the same report for each."""
     return list({str(problem): problem for problem in problems}.values())
+
+
+# --- DataFrames, each with the event types it holds -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """Events that one DataFrame holds: those of one type, or of several told apart by a type column."""
+
+    frame: DataFrame
+    streams: tuple[Stream, ...]  # none: a type that the pattern does not name
+    schema: T.StructType
+    time: str
+    time_kind: Kind
+    type_column: str | None
+    name: str | None  # the only type
+    has_others: bool  # rows of types that the pattern does not name are not filtered out
+    computed: Mapping[str, tuple[Column, T.DataType]] | None = None  # the columns, when they are not those of the frame
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[Column, T.DataType]]:
+        """Its columns by name; renamed by place, so that no two names clash whatever the session's rules on case."""
+        if self.computed is not None:
+            return dict(self.computed)
+        return {field.name: (F.col(_input(number)), field.dataType) for number, field in enumerate(self.schema.fields)}
+
+    @cached_property
+    def renamed(self) -> DataFrame:
+        """The DataFrame with these names."""
+        return self.frame.toDF(*map(_input, range(len(self.schema.fields))))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that the pattern names."""
+        return tuple(stream.type for stream in self.streams)
+
+    def is_of(self, types: Iterable[str]) -> Column | None:
+        """Whether a row is of one of these types; None when all rows are."""
+        if self.type_column is None:
+            return None
+        return _is_one_of(self.columns[self.type_column][0], types)
+
+    def choose(self, values: Mapping[str, tuple[Hashable, Callable[[Part], Column]]]) -> Column:
+        """For the events of each type its value; equal keys mean the same value, which is written once."""
+        groups: dict[Hashable, list[str]] = {}
+        for name in self.types:
+            if name in values:
+                groups.setdefault(values[name][0], []).append(name)
+        if not groups:
+            return F.lit(None)
+        made = {key: values[members[0]][1](self) for key, members in groups.items()}
+        if self.type_column is None:
+            return next(iter(made.values()))
+        *tested, (last, _) = groups.items()
+        is_complete = not self.has_others and sum(map(len, groups.values())) == len(self.types)
+        if not is_complete:
+            tested = list(groups.items())
+        elif not tested:
+            return made[last]
+        column = self.columns[self.type_column][0]
+        chosen = F.cases((_is_one_of(column, members), made[key]) for key, members in tested)
+        return chosen.otherwise(made[last]) if is_complete else chosen
+
+
+def _is_one_of(column: Column, values: Iterable[str]) -> Column:
+    wanted = sorted(values)
+    return column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
+
+
+def _input(number: int) -> str:
+    return f"__tocsin_in{number}"
+
+
+def part_of(stream: Stream) -> Part:
+    """A DataFrame with the events of one type."""
+    return Part(stream.frame, (stream,), stream.schema, stream.time, stream.time_kind, None, stream.type, False)
+
+
+def parts_of(inputs: Inputs, *, others: bool) -> list[Part]:
+    """The DataFrames to read; those of types that the pattern does not name only when they count."""
+    streams = tuple(inputs.streams.values())
+    first = streams[0]
+    if first.type_column is not None:
+        return [Part(first.frame, streams, first.schema, first.time, first.time_kind, first.type_column, None, others)]
+    return [
+        Part(
+            one.frame,
+            (one,) if one.type in inputs.streams else (),
+            one.schema,
+            one.time,
+            one.time_kind,
+            None,
+            one.type,
+            False,
+        )
+        for one in (*streams, *(inputs.others.values() if others else ()))
+    ]
+
+
+# --- events sent by each of their keys ------------------------------------------------------------
+
+
+def routed(inputs: Inputs, routes: Routes) -> Inputs:
+    """The inputs, with a row for each key that an event has."""
+    streams = {name: _sent(stream, routes) for name, stream in inputs.streams.items()}
+    return replace(inputs, streams=streams)
+
+
+def _sent(stream: Stream, routes: Routes) -> Stream:
+    """The events of a type, a row for each key, with its roles."""
+    used, roles, frame = routes.used(stream.type), routes.roles, stream.frame
+    if stream.type_column is not None:
+        frame = where(frame, F.col(stream.type_column) == F.lit(stream.type))
+    values = {names: [F.col(name) for name in names] for names in used}
+    rows = []
+    for place, names in enumerate(used):
+        row = F.struct(
+            *(value.alias(key_name(number)) for number, value in enumerate(values[names])),
+            *(
+                (_equal(values[names], values[other]) if other in values else F.lit(False)).alias(role_name(number))
+                for other, number in roles.items()
+            ),
+        )
+        for other in used[:place]:
+            row = F.when(~_equal(values[names], values[other]), row)
+        rows.append(row)
+    columns = routes.columns(stream.type, types_in(stream.schema))
+    fields = [T.StructField(name, to_spark(found)) for name, found in columns.items()]
+    sent = F.inline(F.array_compact(F.array(*rows)))
+    schema = T.StructType([*stream.schema.fields, *fields])
+    return replace(stream, frame=with_columns(frame, sent), schema=schema, type_column=None)
+
+
+def _equal(ones: Sequence[Column], others: Sequence[Column]) -> Column:
+    """Whether two keys are the same; NULL is a key like any other."""
+    return reduce(and_, (one.eqNullSafe(other) for one, other in zip(ones, others, strict=True)), F.lit(True))

@@ -14,16 +14,14 @@ import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.nodes import ordered_by_ties
-from tocsin.analysis import formatting
 from tocsin.analysis.attributes import attributes_of
-from tocsin.analysis.schema import BoundQuery, rebound, unit_of
+from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
 from tocsin.kernels.kernel import kernel
 from tocsin.kernels.matches import check_memory
 from tocsin.kernels.shared import common
 from tocsin.kernels.trends.request import keys_of, needs_of
-from tocsin.kernels.trends.trend import Trend, trend
+from tocsin.kernels.trends.trend import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.options import Options
 from tocsin.physical.arrow_scan import Events, ship
@@ -31,19 +29,17 @@ from tocsin.physical.arrow_types import types_in
 from tocsin.physical.compacted import compact_table, refused_compact
 from tocsin.physical.local_tables import of_each_type, require_type_names, table_of
 from tocsin.physical.results import Result, answered, grouped
-from tocsin.physical.sliced.counting import counting as counting_member
 from tocsin.physical.sliced.gather import types_of
-from tocsin.physical.sliced.places import RULE, placed, schema_of
-from tocsin.physical.sliced.worker import Member, Task, search_groups, task_of
+from tocsin.physical.sliced.summaries import counting as counting_member
+from tocsin.physical.sliced.worker import RULE, Member, Task, placed, schema_of, search_groups, task_of
 from tocsin.physical.wording import missing, unordered, untimed
 from tocsin.plan import layout as names
-from tocsin.plan.constructs import LOCALLY
 from tocsin.plan.layout import Layout
-from tocsin.plan.manifest import Reader
-from tocsin.plan.needs import brought, needed
+from tocsin.plan.manifest import Reader, brought, needed
+from tocsin.plan.plan import plan_of
 from tocsin.plan.prepare import prepare
-from tocsin.plan.strategies import STRATEGIES, TREND, searching, unsupported
-from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
+from tocsin.plan.strategies import STRATEGIES, unsupported
+from tocsin.plan.strategy import LOCALLY
 
 
 def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> pa.Table:
@@ -61,9 +57,8 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
         Whether to warn of integer times without a unit.
     """
     options = options or Options()
-    strategy, time, ties, id = options.strategy, options.time, options.ties, options.id
+    strategy, ties, id = options.strategy, options.ties, options.id
     is_compact = options.form == "compact"
-    query = ordered_by_ties(query) if ties else query
     # What depends on the window that distances imply is refused once the query is rewritten.
     is_alone = strategy in ("automaton", "kernel", "trend")
     refusal = STRATEGIES[strategy].refuses(query, engine=LOCALLY) if is_alone else unsupported(query, LOCALLY)
@@ -72,35 +67,25 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     if refusal is not None:
         raise refusal
     named = alg.event_types(query.pattern)
-    events = events_of(named, inputs, time, options.type)
-    by_type = {group.type: group for group in events}
+    events = events_of(named, inputs, options.time, options.type)
+    by_type = {group.type: group for group in events if group.type in named}
     types = {name: types_in(by_type[name].table.schema) for name in named}
-    unit = unit_of(options.time_unit, types, {name: by_type[name].time for name in named}, (query,), warns=warns)
-    query = unit.query(query)
-    with formatting.counting(unit.microseconds):
-        rule = prepare(query, types, time)
-        _ = rule.network  # contradictory distances are refused here, as on Spark
-    # A graph enumerates the matches of the query as it is written.
-    bound = replace(rule.bound, query=query) if is_compact else rule.bound
-    query = bound.query
-    if strategy not in ("auto", "trend"):
-        STRATEGIES[strategy].requires(query, engine=LOCALLY)
+    times = {name: by_type[name].time for name in named}
+    plan = plan_of(query, types, times, options, warns=warns, engine=LOCALLY)
+    is_counted = not is_compact and plan.is_counted
+    search = None if is_compact or is_counted or strategy == "trend" else plan.search
     require_columns({name: by_type[name].table for name in named}, ties, id)
-    clock = by_type[named[0]].table.schema.field(by_type[named[0]].time).type
+    clock = by_type[named[0]].table.schema.field(times[named[0]]).type
     if is_compact:
-        return compact_table(bound, events, ties, unit)
-    if strategy in ("auto", "trend") and TREND.refuses(query) is None:
-        counting = trend(bound)
-        if counting is not None:
-            return grouped(bound, rows_over_all(counting, events, ties), clock)
-        if strategy == "trend":
-            raise cannot_count(query, ADDS_OTHERS)
-    search = searching(query, strategy).search(bound)
+        return compact_table(plan.written, events, ties, plan.options.unit)
+    bound, query = plan.rule.bound, plan.query
+    if search is None:
+        return grouped(bound, rows_over_all(plan.counted, events, ties), clock)
     attributes = {name: attributes_of(bound.held[name]) for name in query.variables}
     needs = brought(search, needed(query, attributes))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
-    manifest, table = ship([Reader(search, needs, id, tuple(ties))], events, named=named)
+    manifest, table = ship([Reader(search, needs, id, ties)], events, named=named)
     (layout,) = manifest.layouts
     most, memory = options.max_matches_per_start, options.task_bytes
     task = task_of(Member(search, layout, id is not None), most=most, memory=memory)

@@ -1,4 +1,6 @@
-"""Aggregation over all matches, by enumerating them: `RETURN COUNT(*), SUM(b.x) … GROUP BY …` (SEMANTICS §9, R4, R40).
+"""Aggregation over all matches: `RETURN COUNT(*), SUM(b.x) … GROUP BY …` (SEMANTICS §9, R4, R40).
+
+Matches are enumerated and added up by Spark (`enumerated`), or counted in workers without being built (`counted`).
 
 Every match is one row, with the events of its variables. An aggregate over all (match, event) pairs takes a bag's
 values one below the other: the arrays of all aggregates of a match stand side by side and are exploded once, shorter
@@ -9,7 +11,7 @@ Integers are added exactly, and a sum beyond 64 bits is an error; doubles are ad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,21 +19,39 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
+from tocsin.kernels.searches import Search
+from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import too_large
+from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
+from tocsin.options import Options
 from tocsin.physical.bags import Bag, Binding, Values, decimal_sum
 from tocsin.physical.columns import Compiler
-from tocsin.physical.computed import computed, split
-from tocsin.physical.sliced.counting import WINDOW
+from tocsin.physical.compat import schema_of
+from tocsin.physical.computed import computed
+from tocsin.physical.inputs import Inputs
+from tocsin.physical.sliced import scan
+from tocsin.physical.sliced.matches import DEFAULTS, bindings_of, run, search
+from tocsin.physical.sliced.scan import Shipment
+from tocsin.physical.sliced.summaries import ALL_TOTALS, TOTALS, WINDOW, Answers, counting
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import aggregate, select, where, with_columns
+from tocsin.physical.sql.column import aggregate, select, where, with_columns
 from tocsin.physical.values import Kind, Value, value_of
 from tocsin.plan import layout as names
+from tocsin.plan.manifest import Reader
+from tocsin.plan.prepare import split
 
 PLACE, ITEM, MATCHES = "__tocsin_place", "__tocsin_item", "__tocsin_matches"
 AT, VALUE = "at", "value"
 LONGEST_INTEGER = "decimal(19,0)"
+
+
+def enumerated(kernel: Search, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+    """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
+    found = search(kernel, inputs, options, with_digests=False)
+    query = kernel.query
+    return overall(query, found.frame, bindings_of(query, found.shapes), time=inputs.time_kind)
 
 
 def overall(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding | Bag], *, time: Kind) -> DataFrame:
@@ -287,3 +307,61 @@ def _result(part: _Part) -> Value:
             return decimal_sum(Value(total, kind), part.dtype)
         return Value(_or_fail(total.try_cast("bigint"), function), Kind.INTEGER)
     return Value(first, kind, part.in_micros)
+
+
+# --- counted, without building a match ------------------------------------------------------------
+
+# What a task sends is one row per group, however many matches there are; sums of any length travel as bytes. The second
+# step is a Spark aggregation that collects these rows, and Python's integers.
+
+
+def counted(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+    """The RETURN rows of a query over all its matches."""
+    shipment, schema = ship(trend, inputs)
+    return answers(trend, inputs, run(counting(trend, shipment.layout), shipment, schema, options))
+
+
+def ship(trend: Trend, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] = ()) -> tuple[Shipment, T.StructType]:
+    """What travels, and the columns of what is counted: those of group keys, the window, and the totals."""
+    query = trend.kernel.query
+    needs = needs_of(keys_of(query, trend.machine))
+    reader = Reader(trend.kernel, needs, ties=inputs.ties, with_digests=False)
+    shipment, shapes = scan.ship(reader, inputs, stream=stream, rated=rated)
+    dtypes = [shapes[name][one] for name, attributes in needs.items() for one in attributes]
+    schema = T.StructType([T.StructField(f"f{number}", dtype) for number, dtype in enumerate(dtypes)])
+    if query.every_us is not None:
+        schema = schema.add(WINDOW, T.LongType())
+    return shipment, schema.add(TOTALS, T.BinaryType())
+
+
+def answers(trend: Trend, inputs: Inputs, counted: DataFrame) -> DataFrame:
+    """The RETURN rows, from what tasks have counted."""
+    written = keys_of(trend.kernel.query, trend.machine)
+    fields = [(name, one) for name, attributes in needs_of(written).items() for one in attributes]
+    bindings: dict[str, Binding] = {}
+    for name in dict.fromkeys(name for name, _ in fields):
+        own = {one: number for number, (of, one) in enumerate(fields) if of == name}
+        dtypes = schema_of(counted)
+        bindings[name] = Binding({one: (F.col(f"f{number}"), dtypes[number].dataType) for one, number in own.items()})
+    return _answered(trend, counted, group_keys(written, bindings), inputs.time_kind)
+
+
+def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key], time: Kind) -> DataFrame:
+    """Add up the totals of each group and answer what RETURN asks."""
+    query = trend.kernel.query
+    windows = [] if query.every_us is None else [F.col(WINDOW)]
+    rows = select(counted, *(key.column.alias(key.name) for key in keys.values()), *windows, F.col(TOTALS))
+    names = [*(F.col(key.name) for key in keys.values()), *windows]
+    groups = aggregate(rows, names, F.collect_list(F.col(TOTALS)).alias(ALL_TOTALS))
+    schema = T.StructType([field for field in groups.schema.fields if field.name != ALL_TOTALS])
+    asked = requested_in(query)
+    known: dict[ex.Expression, Value] = {}
+    for number, (one, answer) in enumerate(zip(asked, trend.answers, strict=True)):
+        dtype: T.DataType = T.DoubleType()
+        if answer.is_integer:
+            dtype = T.StringType() if answer.as_digits else T.LongType()
+        name = f"__tocsin_answer_{number}"
+        schema = schema.add(name, dtype)
+        known[one.expression] = value_of(F.col(name), dtype)
+    answered = groups.mapInArrow(Answers(trend), schema)
+    return returned(query, answered, keys, known, time)

@@ -24,10 +24,10 @@ from tocsin.kernels.trends.totals import Totals, too_large
 from tocsin.kernels.trends.trend import Trend
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
+from tocsin.physical.arrow_scan import place_of
 from tocsin.physical.arrow_types import ARROW
-from tocsin.physical.sliced.counting import TOTALS, WINDOW, added_up
 from tocsin.physical.sliced.gather import as_array
-from tocsin.physical.sliced.order import place_of
+from tocsin.physical.sliced.summaries import TOTALS, WINDOW, added_up
 from tocsin.plan import layout as names
 
 Bags = dict[str, list[dict[str, Any]]]

@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.language import rule_expressions as rx
-from tocsin.physical import instants
 from tocsin.physical.compat import is_dataframe, is_streaming, schema_of
+from tocsin.physical.sliced.digests import micros
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import aggregate, join_on, select, where, with_columns
+from tocsin.physical.sql.column import aggregate, join_on, select, where, with_columns
 from tocsin.physical.values import NUMBERS, TIMES, Kind, Value, compare, literal, value_of
 
 FOUND, HIDDEN = "__tocsin_found", "__tocsin_hidden"
@@ -50,7 +50,7 @@ def listed(node: rx.InTable, values: Sequence[Value]) -> Column:
 def _constant(value: Any) -> Value:
     match value:
         case dt.datetime():
-            return Value(F.bigint(instants.micros_of_literal(value)), Kind.INSTANT, in_micros=True)
+            return Value(F.bigint(micros(value)), Kind.INSTANT, in_micros=True)
         case dt.date():
             return Value(F.lit(value.isoformat()).cast("date"), Kind.DATE)
         case decimal.Decimal():

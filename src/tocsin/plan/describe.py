@@ -15,7 +15,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.query_parts import conditions_by_variable, own_conditions
-from tocsin.plan.constructs import CONTIGUOUS, counts_other_types
+from tocsin.plan.strategy import CONTIGUOUS, counts_other_types
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.kernel import Kernel

@@ -7,23 +7,29 @@ Output   the strategy and its reason, the search or the joins, the width of time
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.attributes import Schema
+from tocsin.analysis.formatting import counting
+from tocsin.analysis.schema import BoundQuery, unit_of
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.choose import Choice, choose, is_filter
+from tocsin.optimizer.choose import Choice, choose
+from tocsin.optimizer.query_parts import is_filter
+from tocsin.optimizer.routes import Routes, crossed_keys, is_connected
 from tocsin.options import Options
+from tocsin.plan.describe import describe_stream
 from tocsin.plan.joins.build import common_clock
 from tocsin.plan.joins.build import plan as join_plan
-from tocsin.plan.prepare import BoundRule, rewritten
-from tocsin.plan.strategies import KERNEL, STRATEGIES, TREND, Strategy, searching, weighed
+from tocsin.plan.prepare import Attributes, BoundRule, prepare, rewritten
+from tocsin.plan.strategies import JOIN, KERNEL, STRATEGIES, TREND, Strategy, searching, weighed
 from tocsin.plan.strategies.join import Join
-from tocsin.plan.strategies.strategy import Form
 from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
+from tocsin.plan.strategy import ON_SPARK, Form
 
 if TYPE_CHECKING:
     from tocsin.kernels.kernel import Kernel
@@ -44,11 +50,17 @@ class Plan:
     one_input: bool = True
     shared_input: bool = False
     is_streaming: bool = False  # whether the inputs are streams
+    engine: str = ON_SPARK  # where it runs, in words
 
     @property
     def query(self) -> alg.Query:
         """The rewritten query."""
         return self.rule.query
+
+    @property
+    def written(self) -> BoundQuery:
+        """The query as it is written, with its types: compact rows enumerate its matches."""
+        return replace(self.rule.bound, query=self.rule.written)
 
     @cached_property
     def choice(self) -> Choice:
@@ -94,6 +106,32 @@ class Plan:
         """Whether the aggregates of a stream are counted, without finding a match."""
         return self.query.over_all_matches and self.options.strategy in ("auto", TREND.name) and self.trend is not None
 
+    # --- how events are split ---------------------------------------------------------------------
+
+    @cached_property
+    def routes(self) -> Routes | None:
+        """The keys of different names that split the events for loops; None: there are none, or others run it."""
+        # A stream is read once, and every row of it advances the watermark.
+        if self.strategy is not KERNEL or self.is_streaming or self.rule.types is None:
+            return None
+        chosen = crossed_keys(self.query, self.rule.bound.schemas)
+        return None if chosen is None else Routes(self.query, chosen)
+
+    @cached_property
+    def routed(self) -> Plan:
+        """The plan of the query that is split by them; without them this plan."""
+        if self.routes is None:
+            return self
+        types = self.routes.split(self.rule.bound)
+        options = replace(self.options, strategy=KERNEL.name, slice_us=self.slice_us)
+        return replace(self, rule=replace(self.rule, query=types.query, types=types), options=options)
+
+    @property
+    def is_only_joined_by_keys(self) -> bool:
+        """Whether no key splits the events for loops, and equalities connect all variables, as joins need them."""
+        split = self.routed.query.partition.attributes
+        return not split and JOIN.refuses(self.query) is None and is_connected(self.query, self.rule.bound.schemas)
+
     # --- what runs --------------------------------------------------------------------------------
 
     @cached_property
@@ -114,7 +152,7 @@ class Plan:
     def search(self) -> Search:
         """The search, or the reason why there is none."""
         strategy = self.strategy if self.strategy.form in (Form.SEARCH, Form.CLUSTERED) else searching(self.query)
-        strategy.requires(self.query, one_input=self.one_input)
+        strategy.requires(self.query, engine=self.engine, one_input=self.one_input)
         return strategy.search(self.rule.bound)
 
     @property
@@ -160,7 +198,19 @@ class Plan:
             return ""
         if self.rule.types is None and self.strategy.form is not Form.JOINS:
             return self.strategy.describe_query(self.query, self.slice_us) or ""
-        return self.strategy.describe(self)
+        if self.is_streaming:
+            return self._describe_stream()
+        text = self.strategy.describe(self.routed)
+        return text if self.routes is None else self.routes.named(text)
+
+    def _describe_stream(self) -> str:
+        from tocsin.plan.due import due_of
+
+        if self.strategy.form is Form.JOINS:
+            return f"joins of streams, whose state is Spark's\n{self.strategy.describe(self)}"
+        search = self.counted.kernel if self.is_counted else self.search
+        due = due_of(search, self.rule.network, eager=self.options.emit == "auto", counts=self.is_counted)
+        return describe_stream(search, due, search.query.partition.attributes, counts=self.is_counted)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for tools and snapshots: plain values that JSON holds."""
@@ -187,6 +237,40 @@ class Plan:
     def __hash__(self) -> int:
         """By the query and the strategy."""
         return hash((to_text(self.query), self.strategy.name))
+
+
+def plan_of(
+    query: alg.Query,
+    types: Attributes,
+    times: Mapping[str, str],
+    options: Options,
+    *,
+    warns: bool = False,
+    **inputs: Any,
+) -> Plan:
+    """Plan a query for its inputs; all that is wrong with it is raised here, contradictory distances too.
+
+    Parameters
+    ----------
+    query
+        The query; its durations, and those of the options, are converted to the unit of integer times (R42).
+    types
+        Event type → attribute → its type.
+    times
+        The time column of each event type.
+    options
+        The options.
+    warns
+        Whether to warn of integer times without a unit.
+    inputs
+        Fields of `Plan`: what is known of the inputs.
+    """
+    query = ordered_by_ties(query) if options.ties else query
+    unit = unit_of(options.time_unit, types, times, (query,), warns=warns)
+    with counting(unit.microseconds):
+        rule = prepare(unit.query(query), types, options.time)
+        _ = rule.network
+    return Plan(rule, options.counting(unit), times, **inputs)
 
 
 def unbound_plan(

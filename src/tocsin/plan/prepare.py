@@ -19,11 +19,13 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, bind
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import Facts, Network, network
 from tocsin.analysis.types import DataType
+from tocsin.expressions.of_rules import is_pythons
+from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.rules import Facts, Rule, optimize
-from tocsin.optimizer.rules.infer_window import with_window
+from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.rules import Rule, optimize, with_window
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]
 
@@ -121,3 +123,82 @@ def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:
     if query.selection is not Selection.ANY and not selected:
         return query
     return with_window(query, network(query, TIMESTAMP))
+
+
+# --- values that only Python computes -------------------------------------------------------------
+
+# User-defined functions and aggregates in RETURN, HAVING and emitted events. The largest parts that Spark computes
+# become columns; an aggregate of the user is folded over the array that `COLLECT` gives for its argument.
+
+ROW = "__tocsin_row"
+VALUE = "value"  # of a member of a collected bag
+
+
+@dataclass(frozen=True)
+class Split:
+    """A query whose values are native, and the values of the original over its columns."""
+
+    query: alg.Query
+    # By name: the expression that Python computes over the native columns, or None for a native column itself.
+    values: tuple[tuple[str, ex.Expression | None], ...]
+    texts: tuple[str, ...]  # the values as written, for messages
+    # Native columns that hold the values of a bag; each is a variable of the expressions.
+    collected: tuple[str, ...] = ()
+    having: ex.Expression | None = None  # the condition that Python decides, or None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether there is nothing left for Python."""
+        return self.having is None and all(value is None for _, value in self.values)
+
+
+def split(query: alg.Query) -> Split:
+    """Take the values of a query apart: the largest parts that Spark computes become columns.
+
+    >>> from tocsin.language.user_defined import function
+    >>> from tocsin.language import rule_expressions as rx
+    >>> x = ex.Arithmetic("+", ex.Attribute("a", ("x",)), ex.Literal(1))
+    >>> called = rx.Apply("f", function(abs, gives="bigint", pure=True), (x, ex.Literal(2)))
+    >>> made = split(alg.Query(alg.Event("A", "a"), returns=(alg.Returned("y", called),)))
+    >>> [returned.expression == x for returned in made.query.returns], made.is_native
+    ([True], False)
+    """
+    returns: list[alg.Returned] = []
+    values: list[tuple[str, ex.Expression | None]] = []
+    collected: list[str] = []
+    keys = {one.expression for one in query.group_by}
+    decides = query.having is not None and _needs_python(query.having)
+    written = query.returns
+    if decides and not written:
+        written = tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+
+    def native(node: ex.Expression) -> str:
+        name = f"__tocsin_p{len(returns)}"
+        returns.append(alg.Returned(name, node))
+        return name
+
+    def part(node: ex.Expression) -> ex.Expression:
+        if isinstance(node, ex.Aggregate) and node.monoid is not None and node.argument is not None:
+            name = native(ex.Aggregate("collect", node.argument, node.distinct, where=node.where))
+            collected.append(name)
+            return replace(node, argument=ex.Attribute(name, (VALUE,)), distinct=False)
+        if node not in keys and _needs_python(node):
+            return node.map_children(part)
+        if not ex.variables_in(node) and not ex.has_aggregate(node):
+            return node
+        return ex.Attribute(ROW, (native(node),))
+
+    for returned in written:
+        if returned.expression not in keys and _needs_python(returned.expression):
+            values.append((returned.name, part(returned.expression)))
+        else:
+            returns.append(returned)
+            values.append((returned.name, None))
+    texts = tuple(print_expression(returned.expression) for returned in written)
+    having = part(query.having) if decides and query.having is not None else None
+    rest = replace(query, returns=tuple(returns), having=None if decides else query.having)
+    return Split(rest, tuple(values), texts, tuple(collected), having)
+
+
+def _needs_python(expression: ex.Expression) -> bool:
+    return any(map(is_pythons, expression.walk()))

@@ -21,12 +21,12 @@ from math import factorial
 from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
-from tocsin.physical import instants
 from tocsin.physical.inputs import Inputs
+from tocsin.physical.joins import times
 from tocsin.physical.joins.frames import BranchFrame, shapes_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import aggregate, select, where, with_columns
+from tocsin.physical.sql.column import aggregate, select, where, with_columns
 from tocsin.plan.joins.copies import copy_name, instances
 from tocsin.plan.joins.model import Branch, Scan
 from tocsin.plan.joins.refusals import repeat_of
@@ -46,7 +46,7 @@ def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     sized = with_columns(at_instants, *(column.alias(f"__tocsin_p{degree}") for degree, column in powers.items()))
     if query.window_us is not None:
         # Only the slice an instant lies in counts the matches that start there.
-        sized = where(sized, F.col(SLICE) == instants.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
+        sized = where(sized, F.col(SLICE) == times.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
     scaled = _scaled({degree: F.col(f"__tocsin_p{degree}") for degree in powers})
     totals = aggregate(
         sized,
@@ -80,8 +80,8 @@ def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
     if query.window_us is None:
         return found
     width = _slice_us(query.window_us)
-    first = instants.floor_div(instants.plus(F.col(INSTANT), 1 - query.window_us), width)
-    slices = F.explode(F.sequence(first, instants.floor_div(F.col(INSTANT), width)))
+    first = times.floor_div(times.plus(F.col(INSTANT), 1 - query.window_us), width)
+    slices = F.explode(F.sequence(first, times.floor_div(F.col(INSTANT), width)))
     return with_columns(found, slices.alias(SLICE))
 
 

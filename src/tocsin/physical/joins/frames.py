@@ -26,14 +26,15 @@ from pyspark.sql import DataFrame
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.physical import identity, instants
+from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, copies_of
 from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs, Stream
+from tocsin.physical.joins import times
 from tocsin.physical.spark_types import Shape, shape_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import join_on, select, union, where, with_columns
+from tocsin.physical.sql.column import join_on, select, union, where, with_columns
 from tocsin.physical.values import Value, compare, meet, micros_of, value_of
 from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
@@ -118,11 +119,11 @@ class BranchFrame:
             joined = self._without(self._join(joined, join), join.absences)
         if self.branch.ways:
             joined = self._in_some_way(joined, self.branch.ways)
-        start = instants.least(self._micros(self.branch.firsts))
-        end = instants.greatest(self._micros(self.branch.lasts))
+        start = times.least(self._micros(self.branch.firsts))
+        end = times.greatest(self._micros(self.branch.lasts))
         if self.sliding is not None:
             # Every window that holds the match has found it: the one its start belongs to reports it.
-            joined = where(joined, self._first.column(WINDOW) == instants.floor_div(start, self.sliding.slide_us))
+            joined = where(joined, self._first.column(WINDOW) == times.floor_div(start, self.sliding.slide_us))
         if self.query.having is not None:
             joined = where(joined, self.compiler.condition(self.query.having))
         kind = self.inputs.time_kind
@@ -194,12 +195,12 @@ class BranchFrame:
             attributes += [one.path[0] for one in ex.references_in(key) if one.variable == near.anchor]
         events = select(
             self._rows(rare, replace(found, prefilter=None), self.compiler),
-            F.explode(instants.buckets(rare.micros, near.low_us, near.high_us, near.width_us)).alias(source.name(NEAR)),
+            F.explode(times.buckets(rare.micros, near.low_us, near.high_us, near.width_us)).alias(source.name(NEAR)),
             *(F.col(rare.column_of(name)) for name in dict.fromkeys(attributes)),
         ).distinct()
         conditions = [_meets(source), *self._same_partition(rare, source)]
         conditions += [compiler.condition(key) for key in prefilter.keys]
-        placed = _placed(rows, source, instants.bucket(source.micros, near.width_us))
+        placed = _placed(rows, source, times.bucket(source.micros, near.width_us))
         kept = join_on(placed, events.hint("broadcast"), reduce(and_, conditions), "left_semi")
         return kept.drop(source.name(BUCKET))
 
@@ -207,7 +208,7 @@ class BranchFrame:
         frame, source = self._scan(scan, *more), self.sources[scan.variable]
         if self.sliding is None:
             return frame
-        return with_columns(frame, F.explode(instants.windows(source.micros, self.sliding)).alias(source.name(WINDOW)))
+        return with_columns(frame, F.explode(times.windows(source.micros, self.sliding)).alias(source.name(WINDOW)))
 
     # --- joins ------------------------------------------------------------------------------------
 
@@ -215,18 +216,18 @@ class BranchFrame:
         source = self.sources[join.scan.variable]
         near, more = join.near, list[Column]()
         if near is not None and not join.copies_scan:
-            more.append(instants.bucket(source.micros_of_time, near.width_us).alias(source.name(BUCKET)))
+            more.append(times.bucket(source.micros_of_time, near.width_us).alias(source.name(BUCKET)))
         other = self._in_windows(join.scan, *more)
         conditions: list[Column] = []
         if near is not None:
             anchor = self.sources[near.anchor]
             low, high, width = near.low_us, near.high_us, near.width_us
             if join.copies_scan:
-                other = _looking(other, source, instants.buckets(source.micros, -high, -low, width))
-                joined = _placed(joined, source, instants.bucket(anchor.micros, width))
+                other = _looking(other, source, times.buckets(source.micros, -high, -low, width))
+                joined = _placed(joined, source, times.bucket(anchor.micros, width))
             else:
-                joined = _looking(joined, source, instants.buckets(anchor.micros, low, high, width))
-            conditions += [_meets(source), instants.is_near(source.micros, anchor.micros, near)]
+                joined = _looking(joined, source, times.buckets(anchor.micros, low, high, width))
+            conditions += [_meets(source), times.is_near(source.micros, anchor.micros, near)]
         if self.sliding is not None:
             conditions.append(self._first.column(WINDOW) == source.column(WINDOW))
         conditions += self._same_partition(self._first, source)
@@ -264,10 +265,8 @@ class BranchFrame:
         conditions: list[Column] = []
         near = absence.near
         if near is not None:
-            others = _looking(
-                others, source, instants.buckets(source.micros, -near.high_us, -near.low_us, near.width_us)
-            )
-            joined = _placed(joined, source, instants.bucket(self.sources[near.anchor].micros, near.width_us))
+            others = _looking(others, source, times.buckets(source.micros, -near.high_us, -near.low_us, near.width_us))
+            joined = _placed(joined, source, times.bucket(self.sources[near.anchor].micros, near.width_us))
             conditions.append(_meets(source))
         conditions += self._same_partition(self._first, source)
         conditions += [compiler.condition(condition) for condition in absence.keys + absence.conditions]
@@ -280,11 +279,11 @@ class BranchFrame:
         return shape_of(name, [self.inputs.streams[kind].schema for kind in dict.fromkeys(types)])
 
     def _compared(self, micros: Column, limit: Limit, over: Callable[..., Column]) -> Column:
-        pick = instants.greatest if limit.latest else instants.least
+        pick = times.greatest if limit.latest else times.least
         anchor = pick(self._micros(limit.variables))
         if limit.offset_us == 0:
             return over(micros, anchor)
-        return over(instants.minus(micros, anchor), F.lit(limit.offset_us))
+        return over(times.minus(micros, anchor), F.lit(limit.offset_us))
 
     def _in_some_way(self, joined: DataFrame, ways: tuple[Way, ...]) -> DataFrame:
         """Keep the rows that one derivation allows; where derivations differ in an absence, it is a column."""
@@ -310,8 +309,8 @@ class BranchFrame:
         return one < other
 
     def _is_within(self, span: Span) -> Column:
-        start, end = instants.least(self._micros(span.firsts)), instants.greatest(self._micros(span.lasts))
-        return instants.minus(end, start) < F.lit(min(span.window_us, 2**63 - 1))
+        start, end = times.least(self._micros(span.firsts)), times.greatest(self._micros(span.lasts))
+        return times.minus(end, start) < F.lit(min(span.window_us, 2**63 - 1))
 
 
 def _looking(frame: DataFrame, source: Source, buckets: Column) -> DataFrame:

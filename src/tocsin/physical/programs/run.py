@@ -26,9 +26,9 @@ from tocsin.analysis.types import INTEGER, NULL, DataType, Kind
 from tocsin.gaps import Gaps
 from tocsin.language.ast import Selection
 from tocsin.options import Options
-from tocsin.plan.constructs import CONTIGUOUS
 from tocsin.plan.prepare import bounded, prepare
 from tocsin.plan.programs import is_shared, refused
+from tocsin.plan.strategy import CONTIGUOUS
 
 Frame = TypeVar("Frame")
 RESULT = ("rule", "match_id", "start", "end")

@@ -19,15 +19,17 @@ from tocsin.options import Options
 from tocsin.physical.bags import Bag, event_in
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import is_dataframe, schema_of
-from tocsin.physical.computed import computed, split
+from tocsin.physical.computed import computed
 from tocsin.physical.engine import prepare
 from tocsin.physical.inputs import Stream, require_type_column, stream_of
 from tocsin.physical.programs.run import Run, columns_of, lacks
 from tocsin.physical.programs.strata import Strata
 from tocsin.physical.spark_types import in_type, to_spark, types_in
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, union, where
+from tocsin.physical.sql.column import select, union, where
 from tocsin.physical.values import NUMBERS, Kind, kind_of, null
+from tocsin.plan.prepare import split
+from tocsin.plan.strategies import KERNEL
 
 
 class Spark:
@@ -85,7 +87,7 @@ class Spark:
     def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], options: Options) -> DataFrame:
         """The matches of a query."""
         made = prepare(query, inputs, options)
-        if made.strategy == "kernel" and made.is_only_joined_by_keys:
+        if made.plan.strategy is KERNEL and made.plan.is_only_joined_by_keys:
             # Distances of rules are days: without a key a kernel would compare all events of two windows.
             made = replace(made, plan=replace(made.plan, options=replace(made.options, strategy="join")))
         return made.matches()

@@ -21,21 +21,19 @@ from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of
-from tocsin.physical.inputs import Inputs, Stream, common_kind, resolve
+from tocsin.physical.inputs import Inputs, Part, Stream, common_kind, part_of, parts_of, resolve
 from tocsin.physical.programs.run import RESULT, Run
 from tocsin.physical.sliced import joint
 from tocsin.physical.sliced.joint import bindings_in, shown
-from tocsin.physical.sliced.parts import Part, part_of, parts_of
-from tocsin.physical.sliced.places import HALVES, RULE
 from tocsin.physical.sliced.scan import Mixed, event_types
+from tocsin.physical.sliced.worker import HALVES, RULE
 from tocsin.physical.spark_types import in_type, types_in
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, union, where, with_columns
+from tocsin.physical.sql.column import select, union, where, with_columns
 from tocsin.physical.values import Kind, null
 from tocsin.plan import layout as names
-from tocsin.plan.manifest import Reader
-from tocsin.plan.needs import attributes_by_variable, needed
+from tocsin.plan.manifest import Reader, attributes_by_variable, needed
 from tocsin.plan.prepare import prepare
 from tocsin.plan.programs import has_other_keys
 

@@ -51,7 +51,7 @@ from tocsin.physical.sliced.slices import slice_of, slice_of_copy, with_copies
 from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import repartition
+from tocsin.physical.sql.column import repartition
 from tocsin.plan import layout as names
 
 DEFAULTS = Options()
@@ -67,7 +67,7 @@ def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_
     window, width = kernel.query.window_us, width_us(kernel, options.slice_us)
     assert window is not None and width is not None
     shipment, shapes = sliced.ship(kernel, inputs, with_digests=with_digests)
-    schema = sliced.schema_of(kernel, inputs, shipment, shapes)
+    schema = sliced.match_schema(kernel, inputs, shipment, shapes)
     of_query = kernel, shipment.layout, inputs.id is not None
     limited = partial(task_of, most=options.max_matches_per_start, memory=options.task_bytes)
     inside = limited(Inside(*of_query, window_us=window, reach_us=2 * window))

@@ -17,19 +17,16 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.kernels.reach import width_us
 from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.options import Options
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import scan
-from tocsin.physical.sliced.graphs import COUNT, GRAPH, STARTS, Compacting
-from tocsin.physical.sliced.matches import DEFAULTS
+from tocsin.physical.sliced.matches import DEFAULTS, run
 from tocsin.physical.sliced.scan import Shipment
-from tocsin.physical.sliced.slices import distribute
-from tocsin.physical.sliced.worker import task_of
+from tocsin.physical.sliced.summaries import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select
+from tocsin.physical.sql.column import select
 from tocsin.physical.values import Value
 from tocsin.plan import layout as names
 from tocsin.plan.manifest import Reader
@@ -38,9 +35,7 @@ from tocsin.plan.manifest import Reader
 def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
     """The matches of a query as graphs."""
     kernel, shipment, schema = ship(kernel, inputs)
-    width = width_us(kernel, options.slice_us)
-    rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
-    return named(kernel, inputs, rows.mapInArrow(task_of(Compacting(kernel, shipment.layout), width), schema))
+    return named(kernel, inputs, run(Compacting(kernel, shipment.layout), shipment, schema, options))
 
 
 def ship(

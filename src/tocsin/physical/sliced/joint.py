@@ -21,17 +21,15 @@ from tocsin.physical import identity
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import make_ready_for_python
-from tocsin.physical.inputs import Inputs
+from tocsin.physical.inputs import Inputs, Part
 from tocsin.physical.sliced.matches import bindings_of, variable_type
-from tocsin.physical.sliced.parts import Part
-from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sliced.scan import Mixed, Scan, event_types, made_type, spark_shapes
 from tocsin.physical.sliced.slices import Group, distribute_to
-from tocsin.physical.sliced.worker import Member, Task, search_groups
+from tocsin.physical.sliced.worker import HALVES, RULE, Member, Task, placed, search_groups
 from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select
+from tocsin.physical.sql.column import select
 from tocsin.physical.values import Kind, Value
 from tocsin.plan import layout as names
 from tocsin.plan.choose_columns import manifest_of

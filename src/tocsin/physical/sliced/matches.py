@@ -20,9 +20,8 @@ from tocsin.options import Options
 from tocsin.physical import identity
 from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.columns import Compiler
-from tocsin.physical.computed import computed, split
+from tocsin.physical.computed import computed
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.overall import overall
 from tocsin.physical.sliced import scan
 from tocsin.physical.sliced.scan import Shipment, event_types
 from tocsin.physical.sliced.slices import distribute
@@ -30,12 +29,12 @@ from tocsin.physical.sliced.worker import Member, task_of
 from tocsin.physical.spark_types import Shape
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where, with_columns
+from tocsin.physical.sql.column import select, where, with_columns
 from tocsin.physical.values import Kind, Value
 from tocsin.plan import layout as names
 from tocsin.plan.layout import Gathered
-from tocsin.plan.manifest import Reader
-from tocsin.plan.needs import attributes_by_variable, brought, needed
+from tocsin.plan.manifest import Reader, attributes_by_variable, brought, needed
+from tocsin.plan.prepare import split
 
 DEFAULTS = Options()
 
@@ -120,21 +119,20 @@ def _said_of_timeouts(query: alg.Query) -> list[Column]:
     return [status.alias(STATUS), F.cases(late).alias(MISSING)]
 
 
-def over_all(kernel: Search, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
-    """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
-    found = search(kernel, inputs, options, with_digests=False)
-    query = kernel.query
-    return overall(query, found.frame, bindings_of(query, found.shapes), time=inputs.time_kind)
-
-
 def search(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
     """The matches of a kernel with the events and attributes that the query's outputs need."""
     shipment, found = ship(kernel, inputs, with_digests=with_digests)
-    width = width_us(kernel, options.slice_us)
-    rows = distribute(shipment.frame, shipment.columns, kernel, shipment.micros, shipment.keys, width)
     member = Member(kernel, shipment.layout, inputs.id is not None)
+    return Found(run(member, shipment, match_schema(kernel, inputs, shipment, found), options), found)
+
+
+def run(member: Member, shipment: Shipment, schema: T.StructType, options: Options) -> DataFrame:
+    """Shuffle the rows of a batch once, and run a search on those of each task; the result has this schema."""
+    search, columns = member.search, shipment.columns
+    width = width_us(search, options.slice_us)
+    rows = distribute(shipment.frame, columns, search, shipment.micros, shipment.keys, width)
     task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
-    return Found(rows.mapInArrow(task, schema_of(kernel, inputs, shipment, found)), found)
+    return rows.mapInArrow(task, schema)
 
 
 def ship(
@@ -148,7 +146,7 @@ def ship(
     return scan.ship(reader, inputs, stream=stream, rated=rated)
 
 
-def schema_of(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
+def match_schema(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
     """The columns that a task gives."""
     schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
     if shipment.layout.digests:

@@ -21,16 +21,14 @@ from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.physical.compat import make_ready_for_python
-from tocsin.physical.identity import JSON_OPTIONS
-from tocsin.physical.inputs import Inputs
-from tocsin.physical.sliced import manifest_sql as sql
-from tocsin.physical.sliced.flags import Flags
-from tocsin.physical.sliced.parts import Part, parts_of
-from tocsin.physical.sliced.text import text_of
+from tocsin.physical.identity import JSON_OPTIONS, text_of
+from tocsin.physical.inputs import Inputs, Part, parts_of
+from tocsin.physical.sliced import event_columns as sql
+from tocsin.physical.sliced.event_columns import Flags
 from tocsin.physical.spark_types import Shape, arrow_type, schemas_of, to_spark
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, union, where, with_columns
+from tocsin.physical.sql.column import select, union, where, with_columns
 from tocsin.physical.values import kind_of, micros_of
 from tocsin.plan import layout as names
 from tocsin.plan.choose_columns import manifest_of

@@ -4,8 +4,8 @@ Every operation on a Column of PySpark is several calls to the JVM, or on Connec
 thousands. A `Column` here is text until a DataFrame gets it, by one call for all columns of a `select`.
 
 `column` has operators and methods of a Column, and `functions` Spark's functions, under PySpark's names and with their
-meaning; `frames` applies Columns to a DataFrame. No other module writes SQL. Text is composed of operands that need no
-parentheses around them.
+meaning; `column` also applies Columns to a DataFrame. No other module writes SQL. Text is composed of operands that
+need no parentheses around them.
 """
 
 from tocsin.physical.sql.column import Column

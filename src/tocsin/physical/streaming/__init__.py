@@ -2,15 +2,13 @@
 
 module       role
 ------       ----
-frames       builds the streaming DataFrame: events → shard batches → shards → matches
+frames       builds the streaming DataFrame: events and heartbeats → shard batches → shards → matches
 packing      the first and third stages: rows as one batch for each shard, and matches as rows again
 grouped      the second stage: a shard as Spark sees it, a group with a state
 step         processes one micro-batch of one shard, for a program of rules or for one pattern
-rules        the rules of a shard, and the events they emit
+rules        the rules of a shard, their after-match policies, and the events they emit
 search       the matches of one stratum that are emitted in a step
-store        the memory of a shard: as a step uses it, and as versioned bytes
-clocks       latest times of the sources, and the watermark
-skipping     after-match policies, whose frontier lies in the events
+store        the memory of a shard: watermark and events, as a step uses them, and as versioned bytes
 outputs      late events and metrics, beside matches
 guard        counts events beyond the declared rates
 windows      aggregates over all matches, for windows of time

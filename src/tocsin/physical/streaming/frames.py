@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as spark
@@ -32,33 +33,43 @@ from tocsin.kernels.runs.kernel import RunKernel
 from tocsin.kernels.searches import Search
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
-from tocsin.physical.compat import has_python_state, is_streaming
-from tocsin.physical.computed import split
+from tocsin.physical.compat import has_python_state, is_dataframe, is_streaming, schema_of
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import compact as graphs
-from tocsin.physical.sliced.graphs import Compacting
-from tocsin.physical.sliced.matches import Found, compiler_of, returned, schema_of, ship
+from tocsin.physical.sliced.matches import Found, compiler_of, match_schema, returned, ship
 from tocsin.physical.sliced.scan import WITH_CLOCK, WITH_EVENTS, Shipment
+from tocsin.physical.sliced.summaries import Compacting
 from tocsin.physical.spark_types import arrow_schema
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select, where
+from tocsin.physical.sql.column import select, where
 from tocsin.physical.streaming import packing
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import Guard
-from tocsin.physical.streaming.heartbeats import Heartbeat, beats
 from tocsin.physical.streaming.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
 from tocsin.physical.streaming.packing import Packing, Unpacking, labels, shard_of
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.step import Step
+from tocsin.physical.values import Kind, kind_of, micros_of
 from tocsin.plan import layout as names
 from tocsin.plan.due import Due, due_of
+from tocsin.plan.prepare import split
 
 MOST_SHARDS = 256
 WATERMARK_DELAY = "spark.watermarkDelayMs"  # what `withWatermark` leaves in the metadata of a column
 _COLUMN_TYPES = (T.IntegerType(), T.BinaryType(), T.LongType(), T.LongType(), T.BinaryType(), T.BinaryType())
 SHARD_BATCHES = T.StructType([T.StructField(*pair) for pair in zip(packing.COLUMNS, _COLUMN_TYPES, strict=True)])
 REMEMBERED = T.StructType([T.StructField("state", T.BinaryType())])
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """A stream of times: all events of some types before them have come, but for lateness."""
+
+    frame: DataFrame
+    time: str
+    kind: Kind
+    types: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ def search(kernel: Search, inputs: Inputs, distances: Network, options: StreamSe
     with_digests = not kernel.query.over_all_matches
     travels = what_travels(options)
     shipment, shapes = ship(kernel, inputs, with_digests=with_digests, stream=travels, rated=rated(options))
-    schema = schema_of(kernel, inputs, shipment, shapes)
+    schema = match_schema(kernel, inputs, shipment, shapes)
     due = due_of(kernel, distances, eager=options.eager)
     rule = live_rule(kernel, shipment.layout, due, has_id=inputs.id is not None)
     return Found(run_rule(kernel, rule, inputs, options, shipment, schema), shapes)
@@ -299,3 +310,57 @@ def types_in(frame: DataFrame) -> list[str]:
 def named(*parts: object) -> str:
     """A short name for all that a state depends on."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+# --- heartbeats: streams of times for silent inputs -----------------------------------------------
+
+
+def beats(heartbeat: Heartbeat, columns: Sequence[str], sources: Sequence[tuple[str, ...]]) -> DataFrame:
+    """The rows of a heartbeat, with the columns of events: a time for each of its sources, and nothing else."""
+    numbers = [number for number, types in enumerate(sources) if set(types) & set(heartbeat.types)]
+    known = {
+        names.BITS: F.bigint(0),
+        names.CLOCK: micros_of(F.col(heartbeat.time), heartbeat.kind),
+        names.SOURCE: F.explode(F.array(*map(F.lit, numbers))),
+    }
+    nothing = F.lit(None)
+    return select(heartbeat.frame, *(known.get(name, nothing).alias(name) for name in columns))
+
+
+def heartbeats_of(given: Any, inputs: Inputs) -> tuple[Heartbeat, ...]:
+    """The user's heartbeats: one stream for all inputs, or some by event type.
+
+    Raises `InvalidInputError`, `UnknownEventTypeError`, `MissingColumnError` or `TimeTypeError` for other values.
+    """
+    if given is None:
+        return ()
+    streams = {**inputs.streams, **inputs.others}
+    if is_dataframe(given):
+        given = {None: given}
+    if not isinstance(given, Mapping) or not all(map(is_dataframe, given.values())):
+        raise errors.InvalidInputError(
+            "`heartbeats` is neither a DataFrame nor a mapping from event types to DataFrames.",
+            hint="pass a streaming DataFrame with a time column, or `{'Login': beats}`.",
+        )
+    found = []
+    for name, frame in given.items():
+        if name is not None and name not in streams:
+            raise errors.UnknownEventTypeError(
+                f"`heartbeats` names `{name}`, which is no input.",
+                hint=errors.did_you_mean(str(name), streams, "inputs"),
+            )
+        first = streams[name] if name is not None else next(iter(streams.values()))
+        schema = schema_of(frame)
+        if first.time not in schema.names:
+            raise errors.MissingColumnError(
+                f"There is no time column `{first.time}` in the heartbeats.",
+                hint=errors.did_you_mean(first.time, schema.names, "their columns"),
+            )
+        kind = kind_of(schema[first.time].dataType)
+        if kind is not first.time_kind or not is_streaming(frame):
+            raise errors.TimeTypeError(
+                f"The heartbeats are no stream of times such as those of `{first.type}`.",
+                hint=f"pass a streaming DataFrame whose `{first.time}` has the type of the events'.",
+            )
+        found.append(Heartbeat(frame, first.time, kind, tuple(streams) if name is None else (name,)))
+    return tuple(found)

@@ -12,11 +12,10 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.physical.streaming import packing
-from tocsin.physical.streaming.clocks import from_bytes
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.outputs import FOUND, METRICS, Output, numbers_of
 from tocsin.physical.streaming.step import Outcome
-from tocsin.physical.streaming.store import RowRetention, RowStore, State, rows_from_bytes, rows_to_bytes
+from tocsin.physical.streaming.store import RowRetention, RowStore, State, from_bytes, rows_from_bytes, rows_to_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState

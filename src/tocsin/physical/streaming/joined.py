@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.physical import instants
 from tocsin.physical.columns import Compiler
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.joins import frames as joins
+from tocsin.physical.joins import times
 from tocsin.physical.joins.frames import BranchFrame, Source
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import join_on, select, where, with_columns
+from tocsin.physical.sql.column import join_on, select, where, with_columns
 from tocsin.physical.streaming.frames import WATERMARK_DELAY, StreamSettings
 from tocsin.physical.values import Kind
 from tocsin.plan.joins.model import Join, Plan, Scan
@@ -110,7 +110,7 @@ class _StreamedBranch(BranchFrame):
         low, high = 1 - window, window - 1
         if join.near is not None:
             anchor = self.sources[join.near.anchor]
-            conditions.append(instants.is_near(source.micros, anchor.micros, join.near))
+            conditions.append(times.is_near(source.micros, anchor.micros, join.near))
             if anchor is first:
                 low, high = join.near.low_us, join.near.high_us
         # Between columns with a watermark, so that Spark knows when to forget.

@@ -23,9 +23,8 @@ from tocsin.kernels.model import Integers
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
-from tocsin.physical.streaming.clocks import NEVER, to_bytes
 from tocsin.physical.streaming.guard import UNRATED, Guard
-from tocsin.physical.streaming.store import rows_to_bytes
+from tocsin.physical.streaming.store import NEVER, rows_to_bytes, to_bytes
 from tocsin.plan.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
 
 SHARD = "__tocsin_shard"

@@ -19,14 +19,12 @@ from tocsin.analysis.rules.program_state import most_events
 from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
-from tocsin.physical.inputs import Inputs, common_kind, resolve
+from tocsin.physical.inputs import Inputs, Part, common_kind, part_of, parts_of, resolve
 from tocsin.physical.programs.run import RESULT, Run, check_columns
 from tocsin.physical.programs.spark_engine import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
 from tocsin.physical.sliced.joint import Searched, shown
 from tocsin.physical.sliced.matches import variable_type
-from tocsin.physical.sliced.parts import Part, part_of, parts_of
-from tocsin.physical.sliced.places import HALVES, RULE, placed
 from tocsin.physical.sliced.scan import (
     WITH_CLOCK,
     WITH_EVENTS,
@@ -37,9 +35,10 @@ from tocsin.physical.sliced.scan import (
     made_type,
     spark_shapes,
 )
+from tocsin.physical.sliced.worker import HALVES, RULE, placed
 from tocsin.physical.spark_types import Shape, arrow_schema, to_spark, types_in
 from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.frames import select
+from tocsin.physical.sql.column import select
 from tocsin.physical.streaming import frames
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
@@ -47,8 +46,7 @@ from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.plan import layout as names
 from tocsin.plan.choose_columns import manifest_of
-from tocsin.plan.manifest import Manifest, Reader
-from tocsin.plan.needs import attributes_by_variable
+from tocsin.plan.manifest import Manifest, Reader, attributes_by_variable
 from tocsin.plan.programs import refused_on_streams
 
 

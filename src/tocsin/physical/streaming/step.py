@@ -25,9 +25,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.physical.sliced.places import rule_columns
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.sliced.worker import Member
+from tocsin.physical.sliced.worker import Member, rule_columns
 from tocsin.physical.streaming.rules import Insertion, Stratum, retention_of
 from tocsin.physical.streaming.search import StratumSearch
 from tocsin.physical.streaming.store import RowRetention, Store

@@ -20,12 +20,11 @@ from tocsin.analysis.temporal import Network
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.trend import Trend
 from tocsin.physical.inputs import Inputs
-from tocsin.physical.overall import window_of
+from tocsin.physical.overall import ship, window_of
 from tocsin.physical.results import Result, answered, grouped
-from tocsin.physical.sliced import trends
-from tocsin.physical.sliced.counting import WINDOW, counting
+from tocsin.physical.sliced.summaries import WINDOW, counting
 from tocsin.physical.spark_types import arrow_schema, to_spark
-from tocsin.physical.sql.frames import with_columns
+from tocsin.physical.sql.column import with_columns
 from tocsin.physical.streaming.frames import StreamSettings, rated, run_rule, search, what_travels
 from tocsin.physical.streaming.outputs import Output
 from tocsin.physical.streaming.packing import completed
@@ -54,7 +53,7 @@ class Closing:
 
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
-    shipment, fields = trends.ship(trend, inputs, stream=what_travels(options), rated=rated(options))
+    shipment, fields = ship(trend, inputs, stream=what_travels(options), rated=rated(options))
     rule = LiveRule(counting(trend, shipment.layout), due_of(trend.kernel, distances, eager=False, counts=True))
     frame = run_rule(trend.kernel, rule, inputs, options, shipment, fields)
     return _closed(frame, _schema(bound, inputs), partial(_rows_of_totals, bound, trend), options)

@@ -11,8 +11,8 @@ from tocsin.analysis.formatting import format_us
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
-from tocsin.plan.constructs import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
 from tocsin.plan.joins.copies import copy_name, unrolled
+from tocsin.plan.strategy import ON_SPARK, foreign_expression, of_python, of_rules, only_in_kernels
 from tocsin.source import Where
 
 ANOTHER_STRATEGY = "leave out `strategy=`: a kernel runs it."

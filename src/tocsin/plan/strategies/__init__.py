@@ -15,9 +15,9 @@ from tocsin.plan.strategies.aggregate import AGGREGATE
 from tocsin.plan.strategies.automaton import AUTOMATON
 from tocsin.plan.strategies.clustered import CLUSTERED
 from tocsin.plan.strategies.join import COUNT, JOIN, SLIDING_WINDOW
-from tocsin.plan.strategies.kernel import KERNEL, unsupported
-from tocsin.plan.strategies.strategy import Strategy
+from tocsin.plan.strategies.kernel import KERNEL, searching, unsupported
 from tocsin.plan.strategies.trend import TREND
+from tocsin.plan.strategy import Strategy
 
 __all__ = [
     "AGGREGATE",
@@ -84,13 +84,6 @@ def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -
             if name == wanted or name not in COUNTING or refusal is None:
                 found.append((name, None if refusal is None else refusal.message))
     return found
-
-
-def searching(query: alg.Query, wanted: str = "auto") -> Strategy:
-    """The strategy whose search finds the matches of a query, where one search is enough: locally and on streams."""
-    if wanted not in ("auto", TREND.name, JOIN.name):
-        return STRATEGIES[wanted]
-    return KERNEL if KERNEL.refuses(query) is None else AUTOMATON
 
 
 def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | None:

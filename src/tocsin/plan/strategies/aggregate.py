@@ -18,11 +18,10 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.kernels.reach import MOST_WIDTH_US, reach_of, windows_of
 from tocsin.language.ast import Skip
-from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_aggregate, describe_aggregate_query
 from tocsin.plan.strategies.automaton import AUTOMATON, most_events
 from tocsin.plan.strategies.kernel import KERNEL, unsupported
-from tocsin.plan.strategies.strategy import Strategy
+from tocsin.plan.strategy import ON_SPARK, Strategy
 from tocsin.source import Where
 
 if TYPE_CHECKING:

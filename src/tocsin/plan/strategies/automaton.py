@@ -11,9 +11,8 @@ from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.plan.constructs import ANY_TYPE, CONTIGUOUS, HINT, ON_SPARK, only_in_kernels, refused_as_rule
 from tocsin.plan.describe import describe_runs, describe_runs_query
-from tocsin.plan.strategies.strategy import Strategy
+from tocsin.plan.strategy import ANY_TYPE, CONTIGUOUS, HINT, ON_SPARK, Strategy, only_in_kernels, refused_as_rule
 
 if TYPE_CHECKING:
     from tocsin.analysis.schema import BoundQuery

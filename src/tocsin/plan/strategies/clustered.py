@@ -9,10 +9,9 @@ from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.kernels.reach import MOST_WIDTH_US
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.options import BATCH
-from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_clustered
 from tocsin.plan.strategies.kernel import NestedLoops
-from tocsin.plan.strategies.strategy import Form
+from tocsin.plan.strategy import ON_SPARK, Form
 from tocsin.source import Where
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.options import BATCH, STREAM
-from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.joins.describe import describe
 from tocsin.plan.joins.refusals import can_count, describe_counts, unsupported
-from tocsin.plan.strategies.strategy import Form, Strategy
+from tocsin.plan.strategy import ON_SPARK, Form, Strategy
 
 if TYPE_CHECKING:
     from tocsin.plan.plan import Plan

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
-from tocsin.plan.constructs import ANY_TYPE, ON_SPARK, foreign_expression, refused_as_rule
 from tocsin.plan.describe import describe, describe_query
 from tocsin.plan.strategies.automaton import AUTOMATON
-from tocsin.plan.strategies.strategy import Strategy
+from tocsin.plan.strategy import ANY_TYPE, ON_SPARK, Strategy, foreign_expression, refused_as_rule
 
 if TYPE_CHECKING:
     from tocsin.analysis.schema import BoundQuery
@@ -80,3 +79,8 @@ def unsupported(query: alg.Query, engine: str = ON_SPARK) -> UnsupportedError | 
     if by_automata is None:
         return None
     return by_automata if is_formula(query) else by_loops
+
+
+def searching(query: alg.Query) -> Strategy:
+    """The strategy whose search finds the matches of a query, where one search is enough: locally and on streams."""
+    return KERNEL if KERNEL.refuses(query) is None else AUTOMATON

@@ -9,10 +9,9 @@ from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.kernels.trends.machine import NotAPathError
 from tocsin.kernels.trends.request import as_paths
 from tocsin.kernels.trends.request import refusal as not_a_trend
-from tocsin.plan.constructs import ON_SPARK
 from tocsin.plan.describe import describe_trend
 from tocsin.plan.strategies.kernel import KERNEL
-from tocsin.plan.strategies.strategy import Form, Strategy
+from tocsin.plan.strategy import ON_SPARK, Form, Strategy
 
 if TYPE_CHECKING:
     from tocsin.plan.plan import Plan
