@@ -34,7 +34,8 @@ RETURN = st.sampled_from(
         "RETURN COUNT(a) AS n, SUM(a.x) AS s",
         "RETURN COUNT(a.x) AS n, AVG(a.x) AS m, MIN(a.x) AS low, MAX(a.v) AS high, RANGE(a.v) AS r",
         "RETURN SUM(a.v) AS s, AVG(a.v) AS m, MIN(a.v) AS low, FIRST(a.k) AS f, a[last].x AS l, a[1].v AS o",
-        "RETURN RANGE(a.x) AS r, LAST(a.k) AS k HAVING COUNT(a.v) > 1",
+        "RETURN RANGE(a.x) AS r, LAST(a.k) AS k HAVING COUNT(a.v) > 2",
+        "RETURN COUNT(a) AS n, MAX(a.x) AS high HAVING n > 1 AND (SUM(a.x) > 1 OR high IS NULL)",
     ]
 )
 
@@ -56,6 +57,19 @@ def pattern_of(clauses: tuple[str, ...]) -> tocsin.Pattern:
 def test_they_are_those_of_the_reference(pattern: tocsin.Pattern, rows: Streams, tie: str | None) -> None:
     found = local.match(pattern.query, tables_of(rows), Options(tie=tie)).to_pylist()
     assert_equal(pattern, found, reference.evaluate(pattern.query, rows, tie=tie))
+
+
+@pytest.mark.parametrize(
+    ("returns", "least"),
+    [
+        ("COUNT(v) AS n HAVING n >= 3", 3),
+        ("SUM(v.x) AS s HAVING COUNT(v) >= 4", 4),
+        ("v[last].x HAVING COUNT(v) > 4", 5),
+    ],
+)
+def test_having_reads_the_aggregates_of_windows(returns: str, least: int) -> None:
+    pattern = tocsin.pattern(f"PATTERN V+ v WITHIN 1 HOUR OUTPUT longest RETURN {returns}")
+    assert pattern.match({"V": seconds(9)}, engine="local").num_rows == 9 - least + 1
 
 
 def seconds(number: int) -> list[dict[str, Any]]:

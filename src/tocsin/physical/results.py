@@ -56,7 +56,7 @@ class Result:
         query, found = self.query, self.found
         bags = self._bags() if query.returns or query.having is not None else []
         if query.having is not None:
-            wanted = interpret.value(query.having)
+            wanted = interpret.value(self._known(query.having))
             keep = [number for number, one in enumerate(bags) if wanted(one) is True]
             found, bags = found.take(pa.array(keep, pa.int64())), [bags[number] for number in keep]
         halves = (found.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
@@ -129,10 +129,13 @@ class Result:
                 return pa.array(lists, None if inner is None else pa.list_(inner))
             if inner is not None:
                 return pa.array(map(first, bags), inner)
-        computed = expression.transform(lambda node: self.asked.get(node, node))
-        values = list(map(interpret.value(computed), bags))
+        values = list(map(interpret.value(self._known(expression)), bags))
         zone = time.tz if pa.types.is_timestamp(time) else "UTC"
         return _array(values, _arrow(dtype, zone), expression)
+
+    def _known(self, expression: ex.Expression) -> ex.Expression:
+        """An expression that reads the aggregates which the search has computed."""
+        return expression.transform(lambda node: self.asked.get(node, node))
 
     def _whole(self, found: pa.Table, name: str) -> pa.ChunkedArray:
         """A variable's events under the names of their attributes."""
