@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tocsin import acer, errors
+from tocsin.acer.arrow import annotated_schema
 from tocsin.acer.events import event_class
 from tocsin.acer.functions import values_of_row
-from tocsin.acer.payload import annotated_schema
 
 
 class Inner(NamedTuple):

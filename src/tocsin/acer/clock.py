@@ -27,8 +27,6 @@ class Clock(Enum):
     def shown(self, micros: int) -> Any:
         """A time as a value of the column: a datetime with its zone, UTC, or without one, or an integer.
 
-        Examples
-        --------
         >>> Clock.INSTANT.shown(1_000_000), Clock.INTEGER.shown(7)
         (datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc), 7)
         """
@@ -56,8 +54,6 @@ class Clock(Enum):
 def length(micros: int) -> str:
     """A length of time in the largest unit that shows it whole.
 
-    Examples
-    --------
     >>> length(90_000_000), length(60_000_000), length(1500), length(7)
     ('90 seconds', '1 minute', '1500 microseconds', '7 microseconds')
     """

@@ -11,10 +11,9 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.acer import arrow as names
-from tocsin.acer.arrow import Incoming, Outgoing
+from tocsin.acer.arrow import Incoming, Outgoing, payload
 from tocsin.acer.clock import Clock
 from tocsin.acer.model import Machine
-from tocsin.acer.payload import payload
 from tocsin.acer.stored import classes_of
 from tocsin.acer.stream import OperatorStep, Task
 from tocsin.acer.windows import Windows

@@ -18,8 +18,6 @@ from tocsin.acer.clock import Clock
 class Event(tuple[Any, ...]):
     """A row: `event.amount`, `event["amount"]`, or by place. It can be pickled, compared and kept in a set.
 
-    Examples
-    --------
     >>> Login = event_class(("ts", "user"))
     >>> event = Login((5, "ann"))
     >>> event.user, event["ts"], event[0], event == Login((5, "ann"))

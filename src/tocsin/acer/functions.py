@@ -86,8 +86,6 @@ def function(call: Any, option: str, clock: Clock, arguments: tuple[str, ...], *
 def as_given(row: Any) -> Any:
     """A row as it is now, whatever becomes of the objects in it: a function may go on with them as its state.
 
-    Examples
-    --------
     >>> state = [1]
     >>> row = as_given(("seen", state))
     >>> state.append(2)
@@ -102,8 +100,6 @@ def as_given(row: Any) -> Any:
 def rows_in(given: Any) -> list[Any]:
     """The rows of what a function gave: none, one, or some; as they were when it gave them.
 
-    Examples
-    --------
     >>> rows_in(None), rows_in({"n": 1}), rows_in([(1,), (2,)])
     ([], [{'n': 1}], [(1,), (2,)])
     """
@@ -121,8 +117,6 @@ def rows_in(given: Any) -> list[Any]:
 def values_of_row(row: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     """The values of a row in the order of columns: by name where it has names, otherwise by place.
 
-    Examples
-    --------
     >>> values_of_row({"b": 2, "a": 1}, ("a", "b")), values_of_row((1, 2), ("a", "b"))
     ((1, 2), (1, 2))
     """

@@ -30,8 +30,6 @@ def pickled(value: Any) -> bytes:
 class Growth:
     """The size of a state, measured whenever the number of events has doubled.
 
-    Examples
-    --------
     >>> growing, steady = Growth(), Growth()
     >>> state = []
     >>> for number in range(3000):

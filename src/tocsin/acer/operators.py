@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import types as T
 
 from tocsin import errors
+from tocsin.acer.arrow import annotated_schema
 from tocsin.acer.clock import length
 from tocsin.acer.dataframes import Live, Operator, Source, source
 from tocsin.acer.events import Event
@@ -17,7 +18,6 @@ from tocsin.acer.functions import function
 from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
-from tocsin.acer.payload import annotated_schema
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
 from tocsin.analysis.sizes import parse_limit
 from tocsin.options import microseconds

@@ -61,8 +61,6 @@ def class_called(name: str) -> type:
 def dumped(value: Any, classes: Iterable[type] = ()) -> bytes:
     """A value as bytes; raises `NotPlainError` when it holds an object of another class.
 
-    Examples
-    --------
     >>> loaded(dumped({"seen": [1, 2.5, None]}))
     {'seen': [1, 2.5, None]}
     >>> dumped(print)
@@ -124,8 +122,6 @@ def classes_of(*functions: Callable[..., Any]) -> tuple[type, ...]:
     Those are the classes that the functions, and functions that they call, name or are annotated with, if they are
     dataclasses, NamedTuples or enums, or stand in the same module as the function.
 
-    Examples
-    --------
     >>> from typing import NamedTuple
     >>> Seen = NamedTuple("Seen", [("count", int)])
     >>> def count(state, event):

@@ -17,8 +17,6 @@ WINDOWS_PER_BLOCK = 16
 class Windows:
     """The windows [i·WA, i·WA + WS) for all integers i.
 
-    Examples
-    --------
     >>> sliding = Windows(advance=2, size=5, unit=1)
     >>> [(sliding.start(number), sliding.end(number)) for number in sliding.holding(6)]
     [(2, 7), (4, 9), (6, 11)]
@@ -138,8 +136,6 @@ def slices(windows: Windows, within: int) -> Windows:
     Any legal windows find the same sequences (Theorem 2), so that the fast path takes others than the user: no
     narrower than 2 D, in order that an event lies in two of them at most, and advancing as far as is legal.
 
-    Examples
-    --------
     >>> slices(Windows(advance=1, size=10), 10)
     Windows(advance=11, size=20, unit=1)
     >>> slices(Windows(advance=5, size=100), 10)

@@ -192,11 +192,9 @@ def common_type(found: Iterable[DataType]) -> DataType | None:
     >>> print(common_type([types.INTEGER, types.NULL, types.DOUBLE]), common_type([types.STRING, types.INTEGER]))
     double None
     """
-    known = [each for each in found if not each.is_null]
-    if not known:
-        return types.NULL
-    if all(each.is_exactly(known[0]) for each in known[1:]):
-        return known[0]
+    known, alike = _known(found)
+    if alike is not None:
+        return alike
     kinds = {each.kind for each in known}
     if kinds <= types.NUMBERS:
         return _common_number(known)
@@ -210,6 +208,12 @@ def common_type(found: Iterable[DataType]) -> DataType | None:
         written = all(each.is_written for each in known if each.kind is Kind.INTERVAL)
         return common_type([each for each in known if each.is_number]) if written else None
     return known[0] if all(each == known[0] for each in known) else None
+
+
+def _known(found: Iterable[DataType]) -> tuple[list[DataType], DataType | None]:
+    """The types that are not NULL's, and the only one where all are exactly alike."""
+    known = [each for each in found if not each.is_null]
+    return known, next(iter(known), types.NULL) if all(each.is_exactly(known[0]) for each in known) else None
 
 
 def _common_number(known: Sequence[DataType]) -> DataType:
@@ -244,11 +248,9 @@ def column_type(found: Iterable[DataType]) -> DataType | None:
     >>> column_type([from_spark_name("int"), from_spark_name("smallint")]).width_bytes
     8
     """
-    known = [each for each in found if not each.is_null]
-    if not known:
-        return types.NULL
-    if all(each.is_exactly(known[0]) for each in known[1:]):
-        return known[0]
+    known, alike = _known(found)
+    if alike is not None:
+        return alike
     kinds = {each.kind for each in known}
     if kinds <= types.NUMBERS:
         return types.INTEGER if kinds == {Kind.INTEGER} else types.DOUBLE

@@ -360,18 +360,17 @@ def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
 
 def all_of(*operands: Expression, where: Where = None) -> Expression:
     """AND of the operands, flattened; one operand is itself."""
-    flat: list[Expression] = []
-    for operand in operands:
-        flat.extend(operand.operands if isinstance(operand, And) else (operand,))
-    return flat[0] if len(flat) == 1 else And(tuple(flat), where=where)
+    return _joined(And, operands, where)
 
 
 def any_of(*operands: Expression, where: Where = None) -> Expression:
     """OR of the operands, flattened; one operand is itself."""
-    flat: list[Expression] = []
-    for operand in operands:
-        flat.extend(operand.operands if isinstance(operand, Or) else (operand,))
-    return flat[0] if len(flat) == 1 else Or(tuple(flat), where=where)
+    return _joined(Or, operands, where)
+
+
+def _joined(kind: type[And] | type[Or], operands: tuple[Expression, ...], where: Where) -> Expression:
+    flat = [part for each in operands for part in (each.operands if isinstance(each, kind) else (each,))]
+    return flat[0] if len(flat) == 1 else kind(tuple(flat), where=where)
 
 
 def variables_in(expression: Expression) -> frozenset[str]:

@@ -10,7 +10,7 @@ import copy
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,18 +177,11 @@ def registered(aggregates: Mapping[str, Monoid] | None) -> dict[str, Monoid]:
         )
     known: dict[str, Monoid] = {}
     for name, monoid in (aggregates or {}).items():
-        if not isinstance(name, str) or not re.fullmatch(r"[^\W\d]\w*", name):
-            raise errors.InvalidOptionError(
-                f"An aggregate cannot be called {name!r}.", hint="a name has letters, digits and underscores."
-            )
+        check_name(name, "aggregate", known)
         if not isinstance(monoid, Monoid):
             raise errors.InvalidOptionError(
                 f"The aggregate `{name}` is a {type(monoid).__name__}, not a Monoid.",
                 hint="write `aggregates={'product': tocsin.Monoid(zero=1, combine=lambda x, y: x * y)}`.",
-            )
-        if name.lower() in known or name.lower() in (*AGGREGATES, *FUNCTIONS):
-            raise errors.InvalidOptionError(
-                f"There is a function `{name.lower()}` already.", hint="give the aggregate another name."
             )
         known[name.lower()] = monoid.guarded(name.lower())
     return known
@@ -316,8 +309,6 @@ def functions_of(given: Mapping[str, Function] | None) -> dict[str, Function]:
 def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
     """A user's reference tables by name: rows as tuples or dicts, single values, an Arrow table, or a DataFrame.
 
-    Examples
-    --------
     >>> tables_of({"registered": [{"owner": "A", "recipient": "B"}]})["registered"].columns
     ('owner', 'recipient')
     """
@@ -367,8 +358,8 @@ def _row(row: Any, columns: tuple[str, ...] | None) -> tuple[Any, ...] | None:
     return tuple(row) if isinstance(row, tuple | list) else (row,)
 
 
-def check_name(name: Any, what: str) -> None:
-    """Refuse a name that a text could not call, or that is taken.
+def check_name(name: Any, what: str, known: Collection[str] = ()) -> None:
+    """Refuse a name that a text could not call, or that a function or one of `known` has.
 
     Raises
     ------
@@ -377,9 +368,10 @@ def check_name(name: Any, what: str) -> None:
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise errors.InvalidOptionError(
-            f"A {what} cannot be called {name!r}.", hint="a name has letters, digits and underscores."
+            f"A{'n' * (what == 'aggregate')} {what} cannot be called {name!r}.",
+            hint="a name has letters, digits and underscores.",
         )
-    if name.lower() in (*AGGREGATES, *FUNCTIONS):
+    if name.lower() in (*known, *AGGREGATES, *FUNCTIONS):
         raise errors.InvalidOptionError(
             f"There is a function `{name.lower()}` already.", hint=f"give the {what} another name."
         )

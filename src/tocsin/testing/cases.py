@@ -121,8 +121,6 @@ def load_cases(folder: Path) -> list[Case]:
 def parse_cases(text: str, file: str = "<case>") -> list[Case]:
     """The cases of one file.
 
-    Examples
-    --------
     >>> (case,) = parse_cases('''
     ... case: a sequence of two
     ... pattern: PATTERN SEQ(A a, B b)
@@ -365,8 +363,6 @@ OWN_COLUMNS = frozenset({"match_id"})
 def assert_same_rows(reported: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, Any]]) -> None:
     """Fail, showing what is too much and what is missing, unless both hold the same rows equally often.
 
-    Examples
-    --------
     >>> assert_same_rows([{"n": 1.0, "match_id": "ab"}], [{"n": 1.0}])
     """
     found, wanted = Counter(map(frozen, reported)), Counter(map(frozen, expected))

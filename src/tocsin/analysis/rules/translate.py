@@ -22,10 +22,9 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.attributes import Binder
 from tocsin.analysis.inference import Inference
 from tocsin.analysis.rules.arrivals import stratified
-from tocsin.analysis.rules.constraints import Constraints, constraints_of
-from tocsin.analysis.rules.declarations import Declarations, Loader, declarations
+from tocsin.analysis.rules.constraints import Constraints, constraints_of, self_blocking
+from tocsin.analysis.rules.declarations import Declarations, Loader, declarations, mixed_domains
 from tocsin.analysis.rules.emits import Emitter
-from tocsin.analysis.rules.lint import mixed_domains, self_blocking
 from tocsin.analysis.rules.rule_patterns import Patterns, node_of, patterns_of
 from tocsin.analysis.rules.scopes import Registry, Scope
 from tocsin.analysis.temporal import Network, network
