@@ -54,8 +54,8 @@ MUTATIONS = (
     ),
     Mutation(
         "longest iteration one instant too long",
-        "times[begin:end], span_us - 1)",
-        "times[begin:end], span_us)",
+        "events.window_ends(span_us)",
+        "events.window_ends(span_us and span_us + 1)",
         ("tests/kernels/test_longest.py",),
     ),
     Mutation(

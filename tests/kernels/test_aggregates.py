@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.automata.formulas import POSITION, SECOND, event_lists, formulas, stream
 from tests.fitting import queries_with_streams
 from tests.kernels.test_runs import A, B, C, expected, kernel_of, names_every_type, rows_of, shown, without_numbers
-from tests.kernels.windowed import assigned
+from tests.kernels.windowed import assigned, holds
 
 import tocsin
 from tocsin import automata, errors
@@ -71,7 +71,7 @@ def test_every_legal_pair_of_windows_reports_each_match_of_a_formula_once(
     assume(names_every_type(node) and alg.event_types(node))
     kernel = kernel_of(node, window_us)
     windows = data.draw(legal_pairs(window_us))
-    assert windows.holds(window_us)
+    assert holds(windows, window_us)
     wanted = expected(node, events, window_us)
     assert by_windows(kernel, windows, events, seed) == wanted
     assert by_windows(without_numbers(kernel), windows, events, seed) == wanted
@@ -93,10 +93,10 @@ def test_a_window_that_is_too_short_by_one_microsecond_loses_a_match(advance: in
     ]
     kernel = kernel_of(node, longest)
     tight = Windows(advance * SECOND, longest + advance * SECOND - 1)
-    assert tight.holds(longest)
+    assert holds(tight, longest)
     assert len(by_windows(kernel, tight, events, 0)) == 1
     short = replace(tight, size_us=tight.size_us - 1)
-    assert not short.holds(longest)
+    assert not holds(short, longest)
     assert by_windows(kernel, short, events, 0) == []
 
 
@@ -204,7 +204,7 @@ def test_a_search_whose_windows_are_too_narrow_is_wrong(
     made, events = task_of(compiled(text).query, rows)
     advance = 10 * SECOND
     windows = Windows(advance, advance + longest_us(made) - 1, before_us(made))
-    assert windows.holds(longest_us(made))
+    assert holds(windows, longest_us(made))
     assert len(listed(made, events, windows)) == right
     narrow = replace(windows, size_us=windows.size_us - 1)
     if made.back_us:  # what lies before is cut off
@@ -220,7 +220,7 @@ def test_the_windows_of_a_query_hold_its_matches(query: ast.Query) -> None:
     made, _ = task_of(asked, {kind: [] for kind in "ABC"})
     windows = windows_of(made)
     assert windows is not None
-    assert windows.holds(longest_us(made))
+    assert holds(windows, longest_us(made))
     assert longest_us(made) >= (asked.window_us or 0)
 
 

@@ -483,9 +483,9 @@ def test_aggregates_of_python_values(function: str, values: list[Any], distinct:
         expected = reference_fold(function, values, distinct=distinct)
     except errors.NumberTooLargeError:
         with pytest.raises(errors.NumberTooLargeError):
-            interpret.aggregate(node)(bags)
+            interpret.value(node)(bags)
         return
-    found = interpret.aggregate(node)(bags)
+    found = interpret.value(node)(bags)
     if function == "collect":
         assert list(map(seen, found)) == list(map(seen, expected))
     elif function == "stddev" and expected is not None:

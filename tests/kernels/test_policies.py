@@ -54,6 +54,11 @@ class Task:
     found: list[list[Candidate]]
     row_of: dict[int, int]  # by position in the merged input
 
+    @property
+    def next_test(self) -> NextTest | None:
+        is_next = self.query.selection is Selection.NEXT
+        return NextTest(self.rows, self.query, self.sources) if is_next else None
+
     def kept(self, matches: Matches) -> Counter[Key]:
         return Counter(keys_of(matches))
 
@@ -195,7 +200,7 @@ def test_policies_keep_what_the_reference_keeps(
     query: ast.Query, rows: Streams, seed: int, by_flags: bool, sliced: bool
 ) -> None:
     task = task_of(compiled(query), rows, seed=seed, by_flags=by_flags, sliced=sliced)
-    kept = policies.apply(task.query, task.matches, task.rows, selected=False, sources=task.sources)
+    kept = policies.apply(task.query, task.matches, task.rows, selected=False, next_test=task.next_test)
     assert task.kept(kept) == task.expected()
 
 
@@ -230,7 +235,7 @@ def test_one_test_of_next_serves_matches_that_come_in_parts(
 def test_a_selection_already_made_is_not_made_again(query: ast.Query, rows: Streams, seed: int) -> None:
     task = task_of(compiled(query), rows, seed=seed)
     only_selection = replace(task.query, after_match=AfterMatch(), output=Output.ALL)
-    selected = policies.apply(only_selection, task.matches, task.rows, selected=False, sources=task.sources)
+    selected = policies.apply(only_selection, task.matches, task.rows, selected=False, next_test=task.next_test)
     kept = policies.apply(task.query, selected, task.rows, selected=True, distinct=True)
     assert task.kept(kept) == task.expected()
 
@@ -272,7 +277,7 @@ def stream(text: str) -> Streams:
 
 def names_kept(text: str, rows: str) -> set[str]:
     task = task_of(compiled(text), stream(rows))
-    kept = policies.apply(task.query, task.matches, task.rows, selected=False, sources=task.sources)
+    kept = policies.apply(task.query, task.matches, task.rows, selected=False, next_test=task.next_test)
     return named(task, keys_of(kept), rows)
 
 
@@ -389,5 +394,5 @@ def test_policies_keep_what_the_reference_keeps_on_many_more(
     query: ast.Query, rows: Streams, seed: int, by_flags: bool, sliced: bool
 ) -> None:
     task = task_of(compiled(query), rows, seed=seed, by_flags=by_flags, sliced=sliced)
-    kept = policies.apply(task.query, task.matches, task.rows, selected=False, sources=task.sources)
+    kept = policies.apply(task.query, task.matches, task.rows, selected=False, next_test=task.next_test)
     assert task.kept(kept) == task.expected()

@@ -21,7 +21,7 @@ from tocsin.kernels.model import Carried, Held
 from tocsin.kernels.trends import semirings, task
 from tocsin.kernels.trends.machine import machine
 from tocsin.kernels.trends.request import refusal
-from tocsin.kernels.trends.task import log_matches, window_ends
+from tocsin.kernels.trends.task import log_matches
 from tocsin.kernels.trends.totals import Totals, together
 from tocsin.kernels.trends.trend import Measure, Trend
 from tocsin.language import expressions as ex
@@ -242,7 +242,7 @@ def test_no_count_exceeds_its_bound() -> None:
         rows, _ = rows_of(trend.kernel, busy(choose.choice([9, 30, 200]), seed, 20), None)
         symbols = trend._symbols(rows)
         events = merged(rows, np.flatnonzero(symbols))
-        ends = window_ends(events, trend.kernel.query.window_us)
+        ends = events.window_ends(trend.kernel.query.window_us)
         most, _ = log_matches(trend.machine, events, symbols[events.rows], ends)
         found = trend.totals(rows, jit=False)
         assert (found[0].count if found else 0) <= sum(2**bits for bits in most.tolist()) * (1 + 1e-9)

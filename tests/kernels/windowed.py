@@ -10,6 +10,11 @@ from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.reach import Windows
 
 
+def holds(windows: Windows, longest_us: int) -> bool:
+    """Whether everything within `longest_us` lies in a window, wherever it begins."""
+    return windows.advance_us <= windows.size_us - longest_us + 1 and windows.size_us >= longest_us
+
+
 def assigned(rows: Rows, windows: Windows) -> tuple[Rows, Integers]:
     """A row for every event and window that it falls in, its window as its slice; and the row that each was.
 

@@ -18,7 +18,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent, Update
-from tocsin.automata.monoids import BUILT_IN, distinct
+from tocsin.expressions.aggregates import BUILT_IN, distinct
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoid
 from tocsin.source import Where
@@ -229,12 +229,6 @@ def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:
     if isinstance(output, TheEvent):
         return rx.attribute(path) if output.value(path[0]) != rx.NULL else rx.NULL
     return dict(output.fields).get(path[0], rx.NULL) if len(path) == 1 else rx.NULL
-
-
-def conjunction(conditions: Iterable[ex.Expression]) -> tuple[ex.Expression, ...] | None:
-    """Conditions that must all be TRUE, each once; None when they cannot."""
-    found = Conjunction().and_(conditions)
-    return None if found is None else found.guard
 
 
 def refuse(part: str, where: Where = None) -> NoReturn:

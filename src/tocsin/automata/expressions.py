@@ -8,7 +8,7 @@ code                theory (003 §6)
 attribute(path)     **a**, an attribute of the event read
 Register            **a**, an attribute of the configuration's ν
 Zero, Lift,         the identity, f′, ⊕ and g of an aggregate f = g ∘ (⊕-fold) ∘ f′ (§4, Lemma 5); which monoid is
-Combine, Finish     meant is said by its name, see `tocsin.automata.monoids`
+Combine, Finish     meant is said by its name, see `tocsin.expressions.aggregates`
 """
 
 from __future__ import annotations
@@ -145,10 +145,8 @@ def _step(node: ex.Expression) -> ex.Expression:
             if constant == TRUE:
                 return value
             return _step(ex.Case(tuple(rest), node.otherwise)) if rest else node.otherwise or NULL
-        case ex.Comparison(op="=", left=ex.Literal(value=int() as left), right=ex.Literal(value=int() as right)):
-            return ex.Literal(left == right)
-        case ex.Comparison(op=">=", left=ex.Literal(value=int() as left), right=ex.Literal(value=int() as right)):
-            return ex.Literal(left >= right)
+        case ex.Comparison("=" | ">=" as op, ex.Literal(value=int() as left), ex.Literal(value=int() as right)):
+            return ex.Literal(left == right if op == "=" else left >= right)
         case ex.Arithmetic(op="+", left=ex.Literal(value=int() as left), right=ex.Literal(value=int() as right)):
             return ex.Literal(left + right)
         case _:

@@ -26,14 +26,9 @@ def _lines(automaton: Automaton) -> Iterator[str]:
         yield "tests"
         yield from (f"  t{number}  {describe(test)}" for number, test in enumerate(automaton.tests))
     for state, alive in enumerate(automaton.alive):
-        yield f"state {state}{_role(state, automaton)}" + (f" knows {', '.join(alive)}" if alive else "")
+        role = " (start)" if state == START else " (end)" if state in automaton.finals else ""
+        yield f"state {state}{role}" + (f" knows {', '.join(alive)}" if alive else "")
         yield from (f"  → {one.target}  {' '.join(label(one))}" for one in automaton.leaving[state])
-
-
-def _role(state: int, automaton: Automaton) -> str:
-    if state == START:
-        return " (start)"
-    return " (end)" if state in automaton.finals else ""
 
 
 def label(transition: Transition) -> list[str]:

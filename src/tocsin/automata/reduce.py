@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from tocsin.automata import expressions as rx
-from tocsin.automata.draft import END, START, Draft, Step, conjunction, reached
+from tocsin.automata.draft import END, START, Conjunction, Draft, Step, reached
 from tocsin.automata.model import Automaton, DerivedEvent, Emission, Output, TheEvent, Transition
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoids
@@ -99,8 +99,8 @@ def _rewritten(step: Step, known: Known) -> Step | None:
     if not known:
         return step
     new = step.rewritten(lambda each: rx.simplified(rx.substituted(each, known)) if rx.registers_in(each) else each)
-    guard = conjunction(new.guard)
-    return None if guard is None else replace(new, guard=guard)
+    found = Conjunction().and_(new.guard)
+    return None if found is None else replace(new, guard=found.guard)
 
 
 def drop_unread(draft: Draft) -> Draft:

@@ -3,7 +3,8 @@
 module       what it holds
 ------       -------------
 interpret    expressions as closures over the events of a match
-objects      order, arithmetic, functions and aggregates of Python values
+objects      order, arithmetic and functions of Python values
+aggregates   aggregates of bags of them, and as monoids
 of_rules     what only rules compute
 numeric      arithmetic and order of 64-bit integers and doubles, which numba compiles too
 """

@@ -19,6 +19,7 @@ from typing import Any, assert_never
 
 from tocsin import errors
 from tocsin.expressions import objects, of_rules
+from tocsin.expressions.aggregates import fold
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
@@ -45,12 +46,6 @@ def value(expression: ex.Expression) -> Callable[[Bags], Any]:
     (6, None)
     """
     evaluate = _compiled(expression)
-    return lambda bags: evaluate(bags, FIRST_ALWAYS)
-
-
-def aggregate(node: ex.Aggregate) -> Callable[[Bags], Any]:
-    """An aggregate over one match."""
-    evaluate = _aggregate(node)
     return lambda bags: evaluate(bags, FIRST_ALWAYS)
 
 
@@ -333,7 +328,7 @@ def _aggregate(node: ex.Aggregate) -> Evaluate:
 
     def evaluate(bags: Bags, choice: Choice) -> Any:
         values = [argument({variable: (event,)}, FIRST_ALWAYS) for event in bags.get(variable, ())]
-        return objects.fold(function, values, distinct=distinct)
+        return fold(function, values, distinct=distinct)
 
     return evaluate
 

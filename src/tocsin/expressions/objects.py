@@ -1,4 +1,4 @@
-"""SQL's values as Python values: order, arithmetic, functions and aggregates, where None is NULL (R18, R39, D14, D15).
+"""SQL's values as Python values: order, arithmetic and functions, where None is NULL (R39, D14, D15).
 
 Time stamps are aware `datetime`s, intervals `timedelta`s; beside a number an interval counts microseconds, beside a
 time stamp a day is its first instant in UTC. NaN equals itself and is above every number.
@@ -18,7 +18,6 @@ from typing import Any
 from tocsin import errors
 from tocsin.expressions import numeric
 from tocsin.expressions.numeric import GREATEST, LEAST
-from tocsin.language.user_defined import Monoid
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -30,13 +29,6 @@ def zoned(value: Any) -> Any:
     return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) and value.tzinfo is None else value
 
 
-def fitting(function: str, total: Any) -> Any:
-    """The value of an aggregate, which 64 bits must hold when it is an integer (D24)."""
-    if isinstance(total, int) and not LEAST <= total <= GREATEST:
-        raise errors.NumberTooLargeError.of_match(function)
-    return total
-
-
 def within_64_bits(value: Any) -> Any:
     """A value; NULL for an integer that 64 bits cannot hold."""
     return None if isinstance(value, int) and not LEAST <= value <= GREATEST else value
@@ -45,6 +37,11 @@ def within_64_bits(value: Any) -> Any:
 def _first_instant(value: Any) -> Any:
     is_day = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
     return dt.datetime.combine(value, dt.time(), dt.UTC) if is_day else value
+
+
+def microseconds(value: dt.date | dt.timedelta) -> int:
+    """A time stamp, the first instant of a day, or a length of time, in microseconds."""
+    return (value if isinstance(value, dt.timedelta) else zoned(_first_instant(value)) - EPOCH) // MICROSECOND
 
 
 def _is_number(value: Any) -> bool:
@@ -248,65 +245,3 @@ def like(pattern: str) -> Callable[[str], bool]:
     regex = "".join(re.escape(quoted) if quoted else words.get(plain, re.escape(plain)) for quoted, plain in pieces)
     matches = re.compile(regex, re.DOTALL).fullmatch
     return lambda text: matches(text) is not None
-
-
-# --- aggregates -----------------------------------------------------------------------------------
-
-
-def _total(values: Sequence[Any]) -> Any:
-    if any(isinstance(value, float) for value in values):
-        try:
-            return math.fsum(values)
-        except (OverflowError, ValueError):  # beyond the doubles, or infinities that cancel
-            return sum(map(float, values))
-    with localcontext(EXACT):
-        return sum(values, type(values[0])(0)) if values else 0
-
-
-def _deviation(values: Sequence[Any]) -> float:
-    mean = float(_total(values)) / len(values)
-    squares = [(float(value) - mean) * (float(value) - mean) for value in values]
-    return math.sqrt(_total(squares) / len(values))
-
-
-OF_KNOWN: dict[str, Callable[[Sequence[Any]], Any]] = {
-    "min": smallest,
-    "max": largest,
-    "range": lambda values: fitting("range", ARITHMETIC["-"](largest(values), smallest(values))),
-    "avg": lambda values: float(_total(values)) / len(values),
-    "stddev": _deviation,
-}
-
-
-def fold(function: str | Monoid, values: Sequence[Any], *, distinct: bool = False) -> Any:
-    """An aggregate of the values of a bag in order of time (R18).
-
-    Examples
-    --------
-    >>> fold("sum", [1, None, 2]), fold("max", [None]), fold("last", [1, None])
-    (3, None, None)
-    """
-    if function in ("first", "last"):
-        return values[0 if function == "first" else -1] if values else None
-    known = [value for value in values if value is not None]
-    if distinct:
-        known = _distinct(known)
-    if isinstance(function, Monoid):
-        return function.fold(known)
-    match function:
-        case "count":
-            return len(known)
-        case "collect":
-            return known
-        case "sum":
-            return fitting("sum", _total(known))
-        case _:
-            return OF_KNOWN[function](known) if known else None
-
-
-def _distinct(values: Sequence[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for value in values:
-        if not any(is_equal(value, other) for other in kept):
-            kept.append(value)
-    return kept

@@ -11,7 +11,7 @@ hidden      variables whose bags are not built: the result has only aggregates o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.inference import Environment
@@ -141,7 +141,15 @@ def _ranged(query: alg.Query) -> str | None:
 def environment_of(bound: BoundQuery, core: alg.Node) -> Environment:
     """The types of the attributes of a query's variables."""
     types = _types(core)
-    return Environment(lambda reference: _type_of(bound, types[reference.variable], reference))
+
+    def type_of(reference: ex.Attribute) -> DataType:
+        kinds = types[reference.variable]
+        found = [bound.schemas[kind].lookup(reference.path) for kind in kinds]
+        if any(other.kind is not found[0].kind for other in found):
+            raise TypeMismatchError(f"`{reference.name}` differs between {', '.join(kinds)}.")
+        return found[0]
+
+    return Environment(type_of)
 
 
 def sources_of(query: alg.Query, core: alg.Node, found: Conditions) -> tuple[Source, ...]:
@@ -164,13 +172,6 @@ def _types(core: alg.Node) -> dict[str, tuple[str, ...]]:
         if isinstance(node, alg.Event | alg.Around) and node.type is not None:
             found.setdefault(node.variable, {})[node.type] = None
     return {name: tuple(kinds) for name, kinds in found.items()}
-
-
-def _type_of(bound: BoundQuery, kinds: Sequence[str], reference: ex.Attribute) -> DataType:
-    found = [bound.schemas[kind].lookup(reference.path) for kind in kinds]
-    if any(other.kind is not found[0].kind for other in found):
-        raise TypeMismatchError(f"`{reference.name}` differs between {', '.join(kinds)}.")
-    return found[0]
 
 
 def columns_of(
@@ -203,7 +204,7 @@ def _fits(
 
 def anonymous(expression: ex.Expression) -> ex.Expression:
     """The expression without the name of its variable: for two variables of one type it is the same value."""
-    return expression.transform(lambda node: replace(node, variable="") if isinstance(node, ex.Attribute) else node)
+    return ex.renamed(expression, lambda name: "")
 
 
 NUMBERS = (Kind.INTEGER, Kind.DOUBLE)

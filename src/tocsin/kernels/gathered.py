@@ -44,14 +44,9 @@ class Look:
     """How a gathering looks for its events."""
 
     key: Key | None  # the equalities that its list is sorted by
-    tests: tuple[Test, ...]  # the conditions that are left to test on each event
+    tests: tuple[Test, ...]  # the conditions that are left to test on each event; without any, it is a stretch
     # By carried column, the sums that are known; only where no test is left.
     prefixes: Mapping[int, Prefix] = field(default_factory=dict)
-
-    @property
-    def is_stretch(self) -> bool:
-        """Whether it takes all events between two places."""
-        return not self.tests
 
 
 def looks_of(

@@ -52,14 +52,12 @@ def _rotated(words: Words, bits: int) -> Words:
 def constant(*values: int | str) -> int:
     """The hash of constants, as the unsigned seed of what follows them."""
     return reduce(
-        lambda seed, value: _xxh64(value.encode() if isinstance(value, str) else _eight_bytes(value), seed),
+        lambda seed, value: _xxh64(
+            value.encode() if isinstance(value, str) else (value & BITS).to_bytes(8, "little"), seed
+        ),
         values,
         SEED,
     )
-
-
-def _eight_bytes(value: int) -> bytes:
-    return (value & BITS).to_bytes(8, "little")
 
 
 def _xxh64(data: bytes, seed: int) -> int:

@@ -60,22 +60,16 @@ def _is_symmetric(pattern: alg.Node, group: tuple[str, ...]) -> bool:
 def _said(pattern: alg.Node, names: dict[str, str]) -> set[object]:
     """All that a pattern says of its variables, under other names."""
 
-    def rename(node: ex.Expression) -> ex.Expression:
-        match node:
-            case ex.Attribute():
-                return replace(node, variable=names.get(node.variable, node.variable))
-            case ex.Variable():
-                return replace(node, name=names.get(node.name, node.name))
-            case _:
-                return node
+    def name_of(name: str) -> str:
+        return names.get(name, name)
 
     def conjuncts(condition: ex.Expression | None) -> frozenset[str]:
-        return frozenset(repr(_normal(each.transform(rename))) for each in ex.conjuncts(condition))
+        return frozenset(repr(_normal(ex.renamed(each, name_of))) for each in ex.conjuncts(condition))
 
     def bound(each: alg.Bound) -> alg.Bound:
         if isinstance(each.anchor, alg.Whole):
             return each
-        renamed = tuple(sorted(names.get(name, name) for name in each.anchor.variables))
+        renamed = tuple(sorted(map(name_of, each.anchor.variables)))
         return replace(each, anchor=replace(each.anchor, variables=renamed))
 
     found: set[object] = set()
@@ -87,7 +81,7 @@ def _said(pattern: alg.Node, names: dict[str, str]) -> set[object]:
                 sides = frozenset(map(bound, node.lower)), frozenset(map(bound, node.upper))
                 found.add((type(node).__name__, node.variable, node.type, conjuncts(node.condition), *sides))
             case alg.Event():
-                found.add((names.get(node.variable, node.variable), node.type, conjuncts(node.condition)))
+                found.add((name_of(node.variable), node.type, conjuncts(node.condition)))
             case alg.All() | alg.Sequence() | alg.Any() | alg.Repeat() | alg.Within():
                 continue
             case _:

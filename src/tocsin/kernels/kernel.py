@@ -29,6 +29,7 @@ from tocsin.kernels.search.program import Program, program
 from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,9 @@ class Kernel(Search):
         """Whether a match brings every event that it binds: not where bags are ranges of a list."""
         return self.conditions.ranged is None
 
-    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+    def find(
+        self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, memory: int = MOST_MEMORY, jit: bool | None = None
+    ) -> Iterator[Matches]:
         """Find the matches; time-outs come last."""
         if rows.instants is None:
             return self._found(rows, most, memory, jit)
@@ -169,15 +172,7 @@ class Kernel(Search):
             matches = reduce(lambda left, names: one_of_each_set(left, rows, names), self.conditions.unordered, portion)
             if self.query.selection is Selection.NEXT and not is_selected and test is None:
                 test = NextTest(rows, self.query, self.sources)
-            yield apply(
-                self.query,
-                matches,
-                rows,
-                selected=is_selected,
-                distinct=is_distinct,
-                sources=self.sources,
-                next_test=test,
-            )
+            yield apply(self.query, matches, rows, selected=is_selected, distinct=is_distinct, next_test=test)
 
     def setting(self, rows: Rows) -> Setting:
         """The settings of functions for these rows."""

@@ -45,9 +45,7 @@ def lists(
     members: dict[str, tuple[Integers, Integers]] = {}
     for source in sources:
         chosen = np.flatnonzero(is_flagged(rows.flags, source.bit)).astype(np.int64, copy=False)
-        order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
-        chosen = chosen if order is None else chosen[order]
-        members[source.variable] = chosen, codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
+        members[source.variable] = _sorted(chosen, codes, sorted_by)
     known = [_distinct(code) for source in sources if not source.is_negated for code in [members[source.variable][1]]]
     groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
     starts = np.full(len(groups), base) if slice_of is None else slice_of(groups) * rows.width_us
@@ -91,6 +89,22 @@ class Merged:
         names = ("group_from", "group_to", "own_low", "own_high")
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
+    def window_ends(self, window_us: int | None) -> Integers:
+        """For each event the first place behind the window that begins with it; of all groups, behind its group."""
+        sizes = self.group_to - self.group_from
+        if window_us is None or not len(self.times):
+            return np.repeat(self.group_to, sizes)
+        past = self.times - np.repeat(self.times[self.group_from], sizes)  # no group is searched beyond its end
+        width = int(past.max()) + window_us
+        if width * len(sizes) < MOST:
+            keys = past + np.repeat(np.arange(len(sizes), dtype=np.int64) * width, sizes)
+            return np.searchsorted(keys, keys + (window_us - 1), side="right").astype(np.int64, copy=False)
+        found = np.empty(len(past), np.int64)
+        for low, high in zip(self.group_from.tolist(), self.group_to.tolist(), strict=True):
+            last = np.minimum(past[low:high], MOST - window_us) + (window_us - 1)
+            found[low:high] = low + np.searchsorted(past[low:high], last, side="right")
+        return found
+
 
 def merged(rows: Rows, chosen: Integers) -> Merged:
     """Some rows of a task as one list."""
@@ -98,9 +112,7 @@ def merged(rows: Rows, chosen: Integers) -> Merged:
     times, base = _centered(rows)
     in_order = rows.order if rows.order is not None else rows.instants
     sorted_by = times if in_order is None else in_order
-    order = _order(codes[chosen] if codes is not None else None, sorted_by[chosen])
-    chosen = chosen if order is None else chosen[order]
-    code = codes[chosen] if codes is not None else np.zeros(len(chosen), np.int64)
+    chosen, code = _sorted(chosen, codes, sorted_by)
     limits = bounds("", code, _distinct(code))
     low, high = _owned(rows, times, base, len(limits["from_"]))
     places = None if rows.order is None else rows.order[chosen]
@@ -167,6 +179,13 @@ def _codes(rows: Rows) -> tuple[Integers | None, Decode | None]:
 def _distinct(code: Integers) -> Integers:
     """The distinct values of a sorted array."""
     return code[differs(code)]
+
+
+def _sorted(chosen: Integers, codes: Integers | None, values: Integers) -> tuple[Integers, Integers]:
+    """Some rows sorted by group and value, and the number of the group of each."""
+    order = _order(None if codes is None else codes[chosen], values[chosen])
+    chosen = chosen if order is None else chosen[order]
+    return chosen, np.zeros(len(chosen), np.int64) if codes is None else codes[chosen]
 
 
 def _order(code: Integers | None, value: Integers) -> Integers | None:

@@ -76,10 +76,14 @@ def longest(query: alg.Query, known: Conditions, source: Source, rows: Rows, spa
         frontiers = places[lasts[chosen]] + (query.after_match.skip is Skip.PAST_LAST)
         chosen = chosen[chained(group[chosen], places[chosen], frontiers)]
     listed = instants.rows[instants.first]
+    folds = [test.folds[0] for test in known.asked.values()]
+    columns = [
+        None if fold.slot is None else rows.columns[known.places[fold.variable, fold.slot.expression]] for fold in folds
+    ]
     for some in _portions(chosen, sizes, in_ranges=known.ranged is not None):
         begins = instants.number[some] + 1
         bags = Ranges(instants.rows[some], begins, begins + sizes[some] - 1, listed)
-        values = tuple(folded(fold, bags, _column(known, fold, rows)) for fold in _folds(known))
+        values = tuple(folded(fold, bags, column) for fold, column in zip(folds, columns, strict=True))
         held = bags if known.ranged is not None else Bag(bags.offsets, bags.rows)
         start, end = (rows.ts[events.rows[which]] for which in (some, lasts[some]))
         yield Matches(start, end, {source.variable: held}, values=values)
@@ -97,30 +101,11 @@ def _portions(chosen: Integers, sizes: Integers, *, in_ranges: bool) -> Iterator
         begin = end
 
 
-def _folds(known: Conditions) -> list[Fold]:
-    return [test.folds[0] for test in known.asked.values()]
-
-
-def _column(known: Conditions, fold: Fold, rows: Rows) -> tuple[NDArray[Any], Mask | None] | None:
-    return None if fold.slot is None else rows.columns[known.places[fold.variable, fold.slot.expression]]
-
-
 def _instants(events: Merged, group: Integers, span_us: int | None) -> _Instants:
-    rows, times = events.rows, events.times
-    is_first = differs(group, times)
-    number = np.cumsum(is_first) - 1
-    first = np.flatnonzero(is_first)
-    ends = np.zeros(len(rows), np.int64)
-    if span_us is None:
-        ends = np.searchsorted(group[first], group, side="right")
-    else:
-        for begin, end in zip(events.group_from.tolist(), events.group_to.tolist(), strict=True):
-            own = slice(int(number[begin]), int(number[end - 1]) + 1)
-            # No further than the last instant, so that sums of a time and a window have 64 bits.
-            room = np.minimum(times[end - 1] - times[begin:end], span_us - 1)
-            within = times[begin:end] + room
-            ends[begin:end] = own.start + np.searchsorted(times[first[own]], within, side="right")
-    return _Instants(rows, number.astype(np.int64, copy=False), first, ends.astype(np.int64, copy=False))
+    is_first = differs(group, events.times)
+    number = np.cumsum(is_first, dtype=np.int64) - 1
+    ends = number[events.window_ends(span_us) - 1] + 1
+    return _Instants(events.rows, number, np.flatnonzero(is_first), ends)
 
 
 HALF, LOW_HALF = np.int64(32), np.int64((1 << 32) - 1)

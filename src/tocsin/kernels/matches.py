@@ -15,7 +15,7 @@ from tocsin.language.ast import Selection
 
 def take(matches: Matches, which: Integers | Mask) -> Matches:
     """Some of the matches: those of a mask, or those at these indices in their order."""
-    indices = as_indices(which)
+    indices = np.flatnonzero(which) if which.dtype == np.bool_ else which.astype(np.int64, copy=False)
     return Matches(
         matches.start[indices],
         matches.end[indices],
@@ -39,6 +39,8 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
     if len(parts) == 1:
         return parts[0]
     made, shifts = _made_by_all([part.made for part in parts])
+    missing = [part.missing for part in parts if part.missing is not None]
+    edges = [part.edges for part in parts if part.edges is not None]
     events = [
         _shifted(part.events, part.made, shift) if shift else part.events
         for part, shift in zip(parts, shifts, strict=True)
@@ -53,19 +55,9 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
             (np.concatenate([numbers for numbers, _ in some]), np.concatenate([nulls for _, nulls in some]))
             for some in zip(*(part.values for part in parts), strict=True)
         ),
-        _all_missing(parts),
-        _all_edges(parts),
+        np.concatenate(missing) if missing else None,
+        (np.concatenate([one for one, _ in edges]), np.concatenate([one for _, one in edges])) if edges else None,
     )
-
-
-def _all_missing(parts: Sequence[Matches]) -> Integers | None:
-    known = [part.missing for part in parts if part.missing is not None]
-    return np.concatenate(known) if known else None
-
-
-def _all_edges(parts: Sequence[Matches]) -> tuple[Integers, Integers] | None:
-    known = [part.edges for part in parts if part.edges is not None]
-    return (np.concatenate([one for one, _ in known]), np.concatenate([one for _, one in known])) if known else None
 
 
 def _made_by_all(several: Sequence[Made | None]) -> tuple[Made | None, list[int]]:
@@ -119,11 +111,6 @@ def _shifted(events: Mapping[str, Integers | Bag], made: Made | None, shift: int
         name: Bag(held.offsets, later(held.rows)) if isinstance(held, Bag) else later(held)
         for name, held in events.items()
     }
-
-
-def as_indices(which: Integers | Mask) -> Integers:
-    """The indices a mask sets; indices stay what they are."""
-    return np.flatnonzero(which) if which.dtype == np.bool_ else which.astype(np.int64, copy=False)
 
 
 def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.errors import InternalError
 from tocsin.language import expressions as ex
 
 Integers = NDArray[np.int64]
@@ -135,6 +136,18 @@ class Rows:
     # The attributes of a row as Python values, for conditions that numbers cannot decide; the kernel says which
     # attributes it `wants`.
     event: Callable[[int], Mapping[str, Any]] | None = None
+
+
+def reader(rows: Rows) -> Callable[[int], Mapping[str, Any]]:
+    """A function that returns the attributes of a row as Python values, made once for each."""
+
+    @cache
+    def read(row: int) -> Mapping[str, Any]:
+        if rows.event is None:
+            raise InternalError("Conditions are evaluated on Python values, and the rows have no attributes.")
+        return rows.event(row)
+
+    return read
 
 
 @dataclass(frozen=True)

@@ -83,13 +83,13 @@ def shows_order(query: alg.Query) -> bool:
     conditions = [node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)]
     conditions += [each.condition for each in alg.around_in(query.pattern) if each.condition is not None]
     spoken = [*conditions, *(returned.expression for returned in query.returns)]
-    return not query.returns or any(_shows_order(node) for each in spoken for node in each.walk())
-
-
-def _shows_order(node: ex.Expression) -> bool:
-    if isinstance(node, ex.Aggregate):
-        return node.function in ("first", "last", "collect")
-    return isinstance(node, ex.Attribute) and node.index is not ex.Each.PLAIN
+    return not query.returns or any(
+        node.function in ("first", "last", "collect")
+        if isinstance(node, ex.Aggregate)
+        else isinstance(node, ex.Attribute) and node.index is not ex.Each.PLAIN
+        for each in spoken
+        for node in each.walk()
+    )
 
 
 def iteration_of(query: alg.Query) -> alg.Repeat | None:
@@ -205,10 +205,6 @@ class Windows:
     advance_us: int
     size_us: int
     before_us: int = 0
-
-    def holds(self, longest_us: int) -> bool:
-        """Whether everything within `longest_us` lies in a window, wherever it begins."""
-        return self.advance_us <= self.size_us - longest_us + 1 and self.size_us >= longest_us
 
 
 def longest_us(reach: Reach) -> int:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 
 from tocsin.algebra import nodes as alg
-from tocsin.expressions.interpret import holds
+from tocsin.expressions.interpret import Event, holds
 from tocsin.expressions.of_rules import alone
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Matches, Rows, Source, is_flagged, sums_before
+from tocsin.kernels.model import Bag, Matches, Rows, Source, is_flagged, reader, sums_before
 from tocsin.kernels.policies.flat import groups_of
 from tocsin.kernels.search.guards import Closed
 from tocsin.language import expressions as ex
 
-Event = Mapping[str, Any]
 Bound = dict[str, list[int]]  # variable → the rows it holds
 
 
@@ -32,7 +31,7 @@ class Residual:
         sources: Sequence[Source],
     ) -> None:
         self.rows = rows
-        self.events: dict[int, Event] = {}
+        self.event = reader(rows)
         looks = [_Look(each, rows, sources, self) for each in around]
         self.gatherings = [look for look in looks if isinstance(look.around, alg.Gather)]
         self.absences = [look for look in looks if isinstance(look.around, alg.Absent)]
@@ -78,13 +77,6 @@ class Residual:
             end[some] = np.maximum(end[some], self.rows.ts[rows[offsets[some + 1] - 1]])
         return replace(matches, start=start, end=end, events=events)
 
-    def event(self, row: int) -> Event:
-        """The attributes of a row."""
-        if row not in self.events:
-            assert self.rows.event is not None  # asked for when the kernel wants attributes
-            self.events[row] = self.rows.event(row)
-        return self.events[row]
-
 
 def _bound(matches: Matches) -> Iterator[Bound]:
     for number in range(len(matches)):
@@ -107,11 +99,10 @@ class _Look:
         bit = next(source.bit for source in sources if source.variable == around.variable)
         candidates = np.flatnonzero(is_flagged(rows.flags, bit))
         self.groups = groups_of(rows)
-        self.candidates: dict[int, Integers] = {}
         order = np.lexsort(((rows.ts if rows.order is None else rows.order)[candidates], self.groups[candidates]))
         candidates = candidates[order]
-        for group in np.unique(self.groups[candidates]).tolist():
-            self.candidates[group] = candidates[self.groups[candidates] == group]
+        groups, begins = np.unique(self.groups[candidates], return_index=True)
+        self.candidates = dict(zip(groups.tolist(), np.split(candidates, begins[1:]), strict=False))
         # What the flags have decided need not be asked again.
         self.tests = [holds(part) for part in ex.conjuncts(around.condition) if alone(part) != around.variable]
 

@@ -16,8 +16,8 @@ from tocsin.kernels import compile
 from tocsin.kernels.layout import Lists, bounds
 from tocsin.kernels.matches import COPIES, check_memory, picked, too_many_matches, too_many_steps
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, sums_before
-from tocsin.kernels.search.context import Setting
-from tocsin.kernels.search.function import DOUBLES, Function, function, value_name
+from tocsin.kernels.search.context import Context, Setting
+from tocsin.kernels.search.function import DOUBLES, function, value_name
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
 from tocsin.kernels.search.program import Program, Table
 from tocsin.optimizer.choose import MOST_MEMORY
@@ -76,7 +76,7 @@ class Runner:
 
     def _calls(
         self,
-        made: Function,
+        made: Context,
         lists: Lists,
         arrays: Arrays,
         limit: int = UNLIMITED,
@@ -116,7 +116,7 @@ class Runner:
                 room = np.where(needs > room, needs if made.counts_first else 2 * np.maximum(room, needs), room)
             yield Found(outputs, count)
 
-    def _outputs(self, made: Function, room: Integers) -> Arrays:
+    def _outputs(self, made: Context, room: Integers) -> Arrays:
         """Arrays for what a call finds: for so many matches, and so many events of each bag."""
         rooms = dict.fromkeys(made.outputs, int(room[0]))
         for place, name in enumerate(made.bags, 1):
@@ -213,9 +213,10 @@ class Runner:
             yield values, found.arrays[f"out_null{number}"][: found.count].astype(np.bool_)
 
 
-def _trimmed(found: Found, made: Function) -> Found:
+def _trimmed(found: Found, made: Context) -> Found:
     """Copy outputs into arrays that are no longer than they are."""
-    arrays = {name: array[: found.count] for name, array in found.arrays.items() if not made.is_of_bag(name)}
+    of_bags = {output for name in made.bags for output in (f"out_{name}", f"out_floor_{name}")}
+    arrays = {name: array[: found.count] for name, array in found.arrays.items() if name not in of_bags}
     for name in made.bags:
         total = int(arrays[f"out_{name}_to"][-1]) if found.count else 0
         arrays |= {

@@ -34,24 +34,15 @@ class Search(Reach, ABC):
     # Whether matches are found link by link, because a policy leaves at most one event to each next element.
     walks: bool = False
 
+    @abstractmethod
     def find(
-        self,
-        rows: Rows,
-        *,
-        most: int = MOST_MATCHES_PER_START,
-        memory: int = MOST_MEMORY,
-        jit: bool | None = None,
+        self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, memory: int = MOST_MEMORY, jit: bool | None = None
     ) -> Iterator[Matches]:
         """Find the matches of a task's rows, some at a time; none twice.
 
         Raises an error when one start has more than `most` matches, or when those that must be held at once take more
         than `memory` bytes. `jit` is whether to compile; None: when there are many rows.
         """
-        return self.found(rows, most, memory, jit)
-
-    @abstractmethod
-    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
-        """Find the matches as `find` describes."""
 
     # --- rows -------------------------------------------------------------------------------------
 

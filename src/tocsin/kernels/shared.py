@@ -63,11 +63,7 @@ def _with_key(source: Source, kernel: Kernel, conditions: tuple[ex.Expression, .
 def _named(source: Source, bit: int) -> Source:
     """The source under a name that no variable has."""
     name = f"s{bit}"
-
-    def change(node: ex.Expression) -> ex.Expression:
-        return replace(node, variable=name) if isinstance(node, ex.Attribute) else node
-
-    conditions = tuple(condition.transform(change) for condition in source.conditions)
+    conditions = tuple(ex.renamed(condition, lambda _: name) for condition in source.conditions)
     return replace(source, variable=name, bit=bit, conditions=conditions)
 
 
@@ -139,7 +135,7 @@ class SharedLoops:
             found = Runner(made, setting, most, jit, memory).table(place, known, listed, listed.arrays, most)
         except (TooManyMatchesError, TooMuchMemoryError):  # of the beginning: the patterns may have few
             return None
-        return {_moved(name, place): array for name, array in found.items()}
+        return {name.replace(f"t{place}", "t0", 1): array for name, array in found.items()}  # as if it were the first
 
     def _renamed(self, table: Arrays, prefix: Prefix, number: int) -> Arrays:
         """The rows of a prefix, with the names that another member has for its variables."""
@@ -151,11 +147,6 @@ class SharedLoops:
             head, _, short = name.rpartition("_")
             found[f"{head}_{new[short]}" if short in new and head.startswith("t0") else name] = array
         return found
-
-
-def _moved(name: str, place: int) -> str:
-    """The name of a table's array when the table is the first."""
-    return name.replace(f"t{place}", "t0", 1)
 
 
 def _short(kernel: Kernel, variable: str) -> str:

@@ -382,6 +382,21 @@ def variables_in(expression: Expression) -> frozenset[str]:
     )
 
 
+def renamed(expression: Expression, name_of: Callable[[str], str]) -> Expression:
+    """The expression with another name for each variable."""
+
+    def change(node: Expression) -> Expression:
+        match node:
+            case Attribute():
+                return replace(node, variable=name_of(node.variable))
+            case Variable():
+                return replace(node, name=name_of(node.name))
+            case _:
+                return node
+
+    return expression.transform(change)
+
+
 def has_aggregate(expression: Expression) -> bool:
     """Whether an aggregate stands anywhere in the expression."""
     return any(isinstance(node, Aggregate) for node in expression.walk())

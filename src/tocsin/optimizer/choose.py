@@ -14,10 +14,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.formatting import format_us
 from tocsin.analysis.temporal import Network
 from tocsin.optimizer.cost import (
-    SPEEDS,
     Cost,
     Order,
-    Speeds,
     join_cost,
     join_order,
     kernel_cost,
@@ -99,7 +97,6 @@ def choose(
     shared_input: bool = False,
     time: str = "ts",
     most_matches_per_start: float = MOST_MATCHES_PER_START,
-    speeds: Speeds = SPEEDS,
 ) -> Choice:
     """Choose a strategy for a query.
 
@@ -128,7 +125,7 @@ def choose(
         if why_not is None and name == CLUSTERED:
             why_not = None if strategy == CLUSTERED else _not_clustered(statistics, span)
         if why_not is None and estimate is not None:
-            cost = _cost(name, estimate, orders, span, halo, columns, shared_input, speeds)
+            cost = _cost(name, estimate, orders, span, halo, columns, shared_input)
         options.append(Option(name, cost, why_not))
     chosen, reason = _decide(query, options, strategy)
     return Choice(
@@ -189,20 +186,17 @@ def _cost(
     halo: float,
     columns: int,
     shared_input: bool,
-    speeds: Speeds,
 ) -> Cost | None:
     match name:
         case "join":
             if any(closure.alternative.iterated for closure in estimate.network.alternatives):
                 return None  # the joins of an iteration are not estimated
-            return join_cost(estimate, orders, columns=columns, shared_input=shared_input, speeds=speeds)
+            return join_cost(estimate, orders, columns=columns, shared_input=shared_input)
         case "kernel":
-            return kernel_cost(estimate, columns=columns, halo=halo, shared_input=shared_input, speeds=speeds)
+            return kernel_cost(estimate, columns=columns, halo=halo, shared_input=shared_input)
         case "clustered":
             edges = _edges(estimate.statistics, span_us or 0)
-            return kernel_cost(
-                estimate, columns=columns, halo=edges, shuffles=False, shared_input=shared_input, speeds=speeds
-            )
+            return kernel_cost(estimate, columns=columns, halo=edges, shuffles=False, shared_input=shared_input)
         case _:
             return None  # strategies kept for comparison are never chosen by cost
 

@@ -13,7 +13,7 @@ clustered    as kernel, but searched where it lies: no shuffle, and a second loo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -84,7 +84,6 @@ def kernel_cost(
     halo: float = 0.0,
     shuffles: bool = True,
     shared_input: bool = False,
-    speeds: Speeds = SPEEDS,
 ) -> Cost:
     """The cost of the sliced kernel; without the shuffle, of the clustered one.
 
@@ -94,24 +93,19 @@ def kernel_cost(
     rows = estimate.rows / MILLION
     width = PACKED + columns
     sent = rows * (1 + halo)
-    parts = {"scan": _read(estimate, shared_input) / MILLION * speeds.scan}
+    scanned = _scanned(estimate, alg.event_types(estimate.query.pattern), shared_input)
+    parts = {"scan": scanned / MILLION * SPEEDS.scan}
     if shuffles:
-        parts["slices"] = rows * speeds.slice
-        parts["shuffle"] = sent * (speeds.shuffle + width * speeds.shuffle_column) + speeds.stage
+        parts["slices"] = rows * SPEEDS.slice
+        parts["shuffle"] = sent * (SPEEDS.shuffle + width * SPEEDS.shuffle_column) + SPEEDS.stage
     else:
         # The edges are read again and shuffled.
-        parts["edges"] = rows * halo * (speeds.scan + speeds.shuffle + width * speeds.shuffle_column) + 2 * speeds.stage
-    parts["hand-over"] = sent * (speeds.hand_over + width * speeds.hand_over_column) + speeds.python
+        parts["edges"] = rows * halo * (SPEEDS.scan + SPEEDS.shuffle + width * SPEEDS.shuffle_column) + 2 * SPEEDS.stage
+    parts["hand-over"] = sent * (SPEEDS.hand_over + width * SPEEDS.hand_over_column) + SPEEDS.python
     tested = sum(_tested(estimate, closure) for closure in estimate.network.alternatives)
-    parts["search"] = sent * speeds.search + tested / MILLION * speeds.test
-    parts["matches"] = estimate.matches / MILLION * (speeds.match if shuffles else speeds.match + speeds.pass_on)
+    parts["search"] = sent * SPEEDS.search + tested / MILLION * SPEEDS.test
+    parts["matches"] = estimate.matches / MILLION * (SPEEDS.match if shuffles else SPEEDS.match + SPEEDS.pass_on)
     return Cost(parts)
-
-
-def _read(estimate: Estimate, shared_input: bool) -> float:
-    if shared_input:
-        return estimate.statistics.rows
-    return sum(map(estimate.statistics.count, alg.event_types(estimate.query.pattern)))
 
 
 def _tested(estimate: Estimate, closure: Closure) -> float:
@@ -133,7 +127,6 @@ def join_cost(
     *,
     columns: int = 1,
     shared_input: bool = False,
-    speeds: Speeds = SPEEDS,
 ) -> Cost:
     """The cost of native joins in these orders.
 
@@ -142,39 +135,39 @@ def join_cost(
     """
     parts = {"scan": 0.0, "shuffle": 0.0, "sort": 0.0, "probe": 0.0}
     width = 1 + columns
+
+    def add_join(left: float, right: float, events: int) -> None:
+        """Shuffle and sort matches of so many events, and the candidates of one more."""
+        parts["shuffle"] += left * (SPEEDS.shuffle + events * width * SPEEDS.shuffle_column) + SPEEDS.stage
+        parts["shuffle"] += right * (SPEEDS.shuffle + width * SPEEDS.shuffle_column)
+        parts["sort"] += (left + right) * SPEEDS.sort
+
     for closure in estimate.network.alternatives:
         order = orders.get(frozenset(closure.variables), closure.variables)
         for name in order:
-            parts["scan"] += _scanned(estimate, estimate.types_in(closure, name), shared_input) / MILLION * speeds.scan
+            parts["scan"] += _scanned(estimate, estimate.types_in(closure, name), shared_input) / MILLION * SPEEDS.scan
         for place in range(1, len(order)):
-            left = 2 * estimate.tuples(closure, _in_text_order(closure, order[:place])) / MILLION
+            joined = [name for name in closure.variables if name in order[:place]]
+            left = 2 * estimate.tuples(closure, joined) / MILLION
             right = estimate.candidates(order[place], estimate.types_in(closure, order[place])) / MILLION
-            parts["shuffle"] += left * (speeds.shuffle + place * width * speeds.shuffle_column) + speeds.stage
-            parts["shuffle"] += right * (speeds.shuffle + width * speeds.shuffle_column)
-            parts["sort"] += (left + right) * speeds.sort
+            add_join(left, right, place)
             # Buckets are as wide as the distance: about twice the pairs that are near enough meet in one.
-            parts["probe"] += left * estimate.per_window(closure, order[place]) * speeds.probe
+            parts["probe"] += left * estimate.per_window(closure, order[place]) * SPEEDS.probe
         for absence in closure.alternative.absences:
             # An anti join like any other: the matches so far against the events that may block them.
             left = 2 * estimate.tuples(closure, closure.variables) / MILLION
             right = estimate.candidates(absence.variable, (absence.type,)) / MILLION
-            parts["scan"] += _scanned(estimate, (absence.type,), shared_input) / MILLION * speeds.scan
-            parts["shuffle"] += left * (speeds.shuffle + len(order) * width * speeds.shuffle_column) + speeds.stage
-            parts["shuffle"] += right * (speeds.shuffle + width * speeds.shuffle_column)
-            parts["sort"] += (left + right) * speeds.sort
-    parts["matches"] = estimate.matches / MILLION * speeds.match
+            parts["scan"] += _scanned(estimate, (absence.type,), shared_input) / MILLION * SPEEDS.scan
+            add_join(left, right, len(order))
+    parts["matches"] = estimate.matches / MILLION * SPEEDS.match
     return Cost(parts)
 
 
-def _scanned(estimate: Estimate, types: tuple[str | None, ...], shared_input: bool) -> float:
-    """The rows read for one variable: Spark reads a DataFrame once for each place it is used in."""
+def _scanned(estimate: Estimate, types: Iterable[str | None], shared_input: bool) -> float:
+    """The rows read for events of some types: Spark reads a DataFrame once for each place it is used in."""
     if shared_input:
         return estimate.statistics.rows
     return sum(estimate.statistics.count(kind or "") for kind in types)
-
-
-def _in_text_order(closure: Closure, names: Order) -> tuple[str, ...]:
-    return tuple(name for name in closure.variables if name in names)
 
 
 # --- the order of joins ---------------------------------------------------------------------------
@@ -267,17 +260,11 @@ def slice_width_us(span_us: int | None, estimate: Estimate | None = None, *, cor
     widest = max(estimate.statistics.duration_us // (SLICES_PER_CORE * max(cores, 1)), 1)
     if widest >= NARROWEST_SPANS * span:
         return min(WIDEST_SPANS * span, widest)
-    if is_spread_by_key(estimate, cores):
+    keys = estimate.statistics.keys if estimate.query.partition.attributes else None
+    # Many keys, and none much heavier than a core's share, keep all cores busy by themselves.
+    if keys and keys.distinct >= SLICES_PER_CORE * cores and keys.share_of_heaviest <= 1 / (2 * cores):
         return DEFAULT_SPANS * span
     return max(2 * span, widest)
-
-
-def is_spread_by_key(estimate: Estimate, cores: int) -> bool:
-    """Whether the partition keys alone keep all cores busy: many, and none much heavier than a core's share."""
-    keys = estimate.statistics.keys
-    if not estimate.query.partition.attributes or keys is None:
-        return False
-    return keys.distinct >= SLICES_PER_CORE * cores and keys.share_of_heaviest <= 1 / (2 * cores)
 
 
 def prefilter(estimate: Estimate, span_us: int | None) -> str | None:

@@ -101,7 +101,8 @@ class Estimate:
         """The expected number of matches per event of the first variable."""
         singles = self.singles(closure)
         if singles:
-            found = _ratio(self.tuples(closure, singles, heaviest=heaviest), self._starts(closure))
+            starts = self._starts(closure)
+            found = self.tuples(closure, singles, heaviest=heaviest) / starts if starts else 0.0
             bags = [self.bags(closure, name, heaviest=heaviest) for name in self.iterated(closure)]
         else:
             first, *others = self.iterated(closure)
@@ -283,7 +284,3 @@ def _orders(names: tuple[str, ...], before: frozenset[Pair]) -> float:
 def _product(one: float, other: float) -> float:
     """A product in which nothing times infinitely many is nothing."""
     return 0.0 if 0.0 in (one, other) else one * other
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

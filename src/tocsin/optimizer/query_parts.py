@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from operator import is_
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -12,6 +12,7 @@ from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
 
 PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent, alg.Filter, alg.Within)
+OF_ACEL = (alg.NextOf, alg.Adjacent, alg.RepeatAdjacent, alg.Both, alg.Bind, alg.Project, alg.Derive)
 
 
 def is_plain(query: alg.Query) -> bool:
@@ -44,28 +45,10 @@ def _is_one_event(node: alg.Node) -> bool:
 
 def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Node:
     """The pattern with `change` applied to every node, children first; what does not change is the same object."""
-    match node:
-        case alg.Sequence() | alg.All() | alg.Any() | alg.Adjacent() | alg.Both():
-            parts = tuple(map_nodes(part, change) for part in node.parts)
-            same = all(new is old for new, old in zip(parts, node.parts, strict=True))
-            return change(node if same else replace(node, parts=parts))
-        case (
-            alg.Repeat()
-            | alg.RepeatAdjacent()
-            | alg.Around()
-            | alg.Filter()
-            | alg.Within()
-            | alg.Bind()
-            | alg.Project()
-            | alg.Derive()
-            | alg.Emit()
-        ):
-            part = map_nodes(node.part, change)
-            return change(node if part is node.part else replace(node, part=part))
-        case alg.Event() | alg.NextOf():
-            return change(node)
-        case _:
-            raise errors.unknown_node(node, "The optimizer")
+    if not isinstance(node, (*PLAIN_NODES, *OF_ACEL, alg.Gather, alg.Emit)):
+        raise errors.unknown_node(node, "The optimizer")
+    changed = node.rebuilt(lambda part: map_nodes(part, change))
+    return change(node if all(map(is_, changed.children(), node.children())) else changed)
 
 
 def plain_equality(conjunct: ex.Expression) -> frozenset[Member] | None:
@@ -104,19 +87,14 @@ def is_between_neighbours(conjunct: ex.Expression) -> bool:
     return len(letters) <= 1 and offsets in ({-1, 0}, {0, 1})
 
 
-def own_conditions(query: alg.Query, variable: str) -> tuple[ex.Expression, ...]:
-    """The conjuncts that speak of one variable alone and hold for each of its events by itself.
+def own_conditions(query: alg.Query) -> dict[str, tuple[ex.Expression, ...]]:
+    """By variable, the conjuncts that mention it alone and hold for each of its events by itself.
 
     >>> a, b = alg.Event("A", "a"), alg.Event("B", "b")
     >>> small = ex.Comparison("<", ex.Attribute("a", ("x",)), ex.Literal(3))
-    >>> own_conditions(alg.Query(alg.Filter(alg.Sequence((a, b)), small)), "a") == (small,)
+    >>> own_conditions(alg.Query(alg.Filter(alg.Sequence((a, b)), small))) == {"a": (small,)}
     True
     """
-    return conditions_by_variable(query).get(variable, ())
-
-
-def conditions_by_variable(query: alg.Query) -> dict[str, tuple[ex.Expression, ...]]:
-    """The conjuncts that speak of one variable alone and hold for each of its events by itself, of every variable."""
     own: dict[str, dict[ex.Expression, None]] = {}
     events: dict[str, list[alg.Event]] = {}
     for conjunct in query.conjuncts:

@@ -174,15 +174,13 @@ def _without(node: alg.Node, names: tuple[str, ...]) -> alg.Node:
     """The node without the equalities that a partition by these attributes makes true."""
     if not isinstance(node, alg.Filter | alg.Absent):
         return node
-    kept = [each for each in ex.conjuncts(node.condition) if not _is_implied(each, names)]
+    implied = [{(name,)} for name in names]
+    kept = [
+        each for each in ex.conjuncts(node.condition) if {path for _, path in plain_equality(each) or ()} not in implied
+    ]
     if isinstance(node, alg.Filter):
         return replace(node, condition=ex.all_of(*kept)) if kept else node.part
     return replace(node, condition=ex.all_of(*kept) if kept else None)
-
-
-def _is_implied(conjunct: ex.Expression, names: tuple[str, ...]) -> bool:
-    paths = {path for _, path in plain_equality(conjunct) or ()}
-    return any(paths == {(name,)} for name in names)
 
 
 # --- share_keys -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ Prefix      a node of the network of rules that several rules reach (node reuse)
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
@@ -82,18 +82,5 @@ def _beginnings(query: alg.Query) -> Iterator[tuple[int, Hashable]]:
         if len(types) < LEAST_SIZE:
             continue
         own = [conjunct for conjunct in conjuncts if ex.variables_in(conjunct) <= places.keys()]
-        asked = frozenset(_renamed(conjunct, places) for conjunct in own)
+        asked = frozenset(ex.renamed(conjunct, places.__getitem__) for conjunct in own)
         yield len(types), (query.partition, tuple(types), asked)
-
-
-def _renamed(conjunct: ex.Expression, places: dict[str, str]) -> ex.Expression:
-    def change(node: ex.Expression) -> ex.Expression:
-        match node:
-            case ex.Attribute():
-                return replace(node, variable=places[node.variable])
-            case ex.Variable():
-                return replace(node, name=places[node.name])
-            case _:
-                return node
-
-    return conjunct.transform(change)

@@ -10,7 +10,7 @@ so it is bound to that variable in no match, and kernels need no NULL mask for i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 from typing import Any
 
@@ -84,12 +84,9 @@ def _logical(
     if not kept:
         return neutral
     flat = join(*kept)
-    return None if len(kept) == len(operands) and not _is_nested(flat, operands) else flat
-
-
-def _is_nested(flat: ex.Expression, operands: Iterable[ex.Expression]) -> bool:
-    """Whether an operand became one of the same kind, as when a double NOT fell away."""
-    return any(type(operand) is type(flat) for operand in operands)
+    # An operand may have become one of the same kind, as when a double NOT fell away.
+    is_nested = any(type(operand) is type(flat) for operand in operands)
+    return None if len(kept) == len(operands) and not is_nested else flat
 
 
 def _compared(node: ex.Comparison) -> ex.Expression:

@@ -137,7 +137,7 @@ class _Survey:
 
     def _hits(self, variable: str, types: Iterable[str | None], here: Mapping[str, _Events]) -> Column:
         """Whether a row may be bound to a variable."""
-        conditions = own_conditions(self.query, variable)
+        conditions = own_conditions(self.query).get(variable, ())
         tests = [here[kind].satisfies(variable, conditions) for kind in types if kind is not None and kind in here]
         return F.coalesce(reduce(or_, tests), F.lit(False)) if tests else F.lit(False)
 

@@ -221,7 +221,7 @@ def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expre
                 choose = min if node.function == "first" else max
                 together = [choose(together, key=lambda event: place_of(event[names.POSITION]))]
             try:
-                return ex.Literal(interpret.aggregate(node)({variable: together}))
+                return ex.Literal(interpret.value(node)({variable: together}))
             except NumberTooLargeError:
                 raise too_large(node.function) from None
         return node.map_children(settled)

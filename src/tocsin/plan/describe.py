@@ -14,7 +14,7 @@ from tocsin.kernels.reach import Reach, iteration_of, longest_us, reach_of, walk
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.query_parts import conditions_by_variable, own_conditions
+from tocsin.optimizer.query_parts import own_conditions
 from tocsin.plan.strategy import CONTIGUOUS, counts_other_types
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
@@ -63,7 +63,7 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
 def _scans_of(query: alg.Query) -> list[_Scan]:
     positive = {name: kind.types for name, kind in query.variables.items()}
     negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
-    own = conditions_by_variable(query)
+    own = own_conditions(query)
     return [
         _Scan(name, tuple(filter(None, types)), name in negated, own.get(name, ()))
         for name, types in (positive | negated).items()
@@ -244,7 +244,7 @@ def _search(query: alg.Query) -> str:
     repeat = iteration_of(query)
     if repeat is None or not isinstance(repeat.part, alg.Event):
         return SEARCH
-    is_ranged = len(own_conditions(query, repeat.part.variable)) == len(list(query.conjuncts))
+    is_ranged = len(own_conditions(query).get(repeat.part.variable, ())) == len(list(query.conjuncts))
     return "O2: read the longest match of each start off its window" if is_ranged else SEARCH
 
 

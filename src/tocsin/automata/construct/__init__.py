@@ -69,14 +69,10 @@ def any_of(node: alg.Any, scope: Scope) -> Draft:
     )
 
 
-def sequence(node: alg.Sequence, scope: Scope) -> Draft:
-    """The parts one after the other, by time or by position."""
-    return chain([scope.part(part) for part in node.parts], node.order, scope)
-
-
-def adjacent(node: alg.Adjacent, scope: Scope) -> Draft:
-    """The parts one after the other, with nothing between."""
-    return chain([scope.part(part) for part in node.parts], None, scope)
+def in_a_row(node: alg.Sequence | alg.Adjacent, scope: Scope) -> Draft:
+    """The parts one after the other: by time, by position, or with nothing between."""
+    order = node.order if isinstance(node, alg.Sequence) else None
+    return chain([scope.part(part) for part in node.parts], order, scope)
 
 
 def chain(parts: list[Draft], order: Order, scope: Scope) -> Draft:
@@ -184,8 +180,8 @@ def repeat_adjacent(node: alg.RepeatAdjacent, scope: Scope) -> Draft:
 
 CONSTRUCTIONS: Mapping[type[alg.Node], Callable[[Any, Scope], Draft]] = {
     alg.Event: event,
-    alg.Sequence: sequence,
-    alg.Adjacent: adjacent,
+    alg.Sequence: in_a_row,
+    alg.Adjacent: in_a_row,
     alg.Any: any_of,
     alg.Both: both,
     alg.Repeat: repeat,

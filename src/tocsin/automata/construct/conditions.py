@@ -60,14 +60,9 @@ def _of_branches(part: alg.Any, condition: ex.Expression, scope: Scope) -> Draft
     own: dict[int, list[ex.Expression]] = {}
     rest: list[ex.Expression] = []
     for conjunct in ex.conjuncts(condition):
-        places = [branches.get(name, []) for name in ex.variables_in(conjunct)]
-        if (
-            len(places) > 0
-            and all(each == places[0] for each in places)
-            and len(places[0]) == 1
-            and _is_vacuous(conjunct)
-        ):
-            own.setdefault(places[0][0], []).append(conjunct)
+        places = {tuple(branches.get(name, ())) for name in ex.variables_in(conjunct)}
+        if len(places) == 1 and len(only := places.pop()) == 1 and _is_vacuous(conjunct):
+            own.setdefault(only[0], []).append(conjunct)
         else:
             rest.append(conjunct)
     filtered = [
@@ -146,9 +141,9 @@ class _Builder:
             is_due = step.ends if waits else any(step.given_to(reference.variable) for reference in references)
             conditions.append(self._condition(place, settled + final) if is_due else rx.TRUE)
         kept = self.draft.where(conditions)
-        if kept.may_be_empty and not references and not self._holds_of_nothing():
-            return Draft(kept.steps)
-        return kept
+        # Whether the match that binds nothing is one depends on the conjunct.
+        is_empty = kept.may_be_empty and (bool(references) or interpret.value(self.conjunct)({}) is True)
+        return Draft(kept.steps, is_empty)
 
     def at_every(self, variable: str, references: list[ex.Attribute]) -> Draft:
         """A conjunct that runs over the events of one variable."""
@@ -236,7 +231,8 @@ class _Builder:
 
     def _aggregate(self, node: ex.Aggregate) -> tuple[str, Tracked]:
         """SASE+'s aggregates leave NULLs out, but for `first` and `last` (R18)."""
-        function, argument = self._monoid(node), node.argument
+        function = self.scope.monoid(node.function, node.distinct, node.monoid, node.where)
+        argument = node.argument
         if argument is None:
             refuse(f"`{self.text}`, which counts matches", node.where)
         (variable,) = ex.variables_in(argument)
@@ -256,9 +252,6 @@ class _Builder:
             return old
 
         return function, self._track(f"{function}({variable})", rx.Zero(function), change)
-
-    def _monoid(self, node: ex.Aggregate) -> str:
-        return self.scope.monoid(node.function, node.distinct, node.monoid, node.where)
 
     def _queued(self, run: list[ex.Attribute], newest: int, length: int) -> list[Piece]:
         """The event read stands at the newest index; registers hold those before it, each moving up by one."""
@@ -290,10 +283,6 @@ class _Builder:
 
             seen.append(self._track(f"{name}[-{lag}]", zero, change).before)
         return seen
-
-    def _holds_of_nothing(self) -> bool:
-        """Whether the conjunct is TRUE of the match that binds nothing."""
-        return interpret.value(self.conjunct)({}) is True
 
 
 def _shares(one: ex.Attribute, variable: str, references: list[ex.Attribute]) -> bool:

@@ -288,11 +288,5 @@ def in_order(draft: Draft) -> Draft:
 
 def _held_together(step: Step) -> set[Kind]:
     """The kinds of which a variable is given several."""
-    seen: set[tuple[str, Kind]] = set()
-    found: set[Kind] = set()
-    for one in step.outputs:
-        kind = kind_of(one.output)
-        if kind is not None:
-            found |= {kind} if (one.variable, kind) in seen else set()
-            seen.add((one.variable, kind))
-    return found
+    numbers = Counter(map(_shape, step.outputs))
+    return {kind for (_, kind), number in numbers.items() if kind is not None and number > 1}

@@ -5,9 +5,9 @@ A value is written as two texts, its number and whether it is NULL; a condition 
 
 code        meaning
 ----        -------
-Value       a number and whether it is NULL
+Value       a number and whether it is NULL; as a leaf of an expression it stands in the code already
 _Truth      is TRUE, is FALSE, is UNKNOWN
-unite       told of every two ranks that meet: their columns must be ranked together
+unite       called with every two ranks that are compared: their columns must be ranked together
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from tocsin.kernels.expressions.leaves import (
     RowOf,
     SlotRef,
     Test,
-    Text,
     Value,
     all_of,
     any_of,
@@ -43,6 +42,7 @@ from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
 Texts = tuple[str, str | None]
+Unite = Callable[[Slot, Slot], None]
 MOST_NESTED = 90
 
 
@@ -52,31 +52,45 @@ def true_code(test: Test, value: Callable[[SlotRef], Texts], fold: Callable[[Fol
     `value` and `fold` return the text of a number, and of whether it is NULL (None: never): of a slot for the event of
     a reference, and of an aggregate. Beside these texts, the expression names only functions of `numeric.HELPERS`.
     """
-    return _Writer(value, fold, lambda left, right: None).truth(test.tree).true
+    return _Writer(lambda left, right: None).truth(_written(test.tree, value, fold)).true
 
 
 def ranks_that_meet(tree: ex.Expression) -> list[tuple[Slot, Slot]]:
     """The pairs of slots whose ranks a condition compares; raises `NotNumbers` when numbers cannot decide it."""
     pairs: list[tuple[Slot, Slot]] = []
-    writer = _Writer(lambda leaf: ("0", None), lambda leaf: ("0", None), lambda one, other: pairs.append((one, other)))
-    require_shallow(writer.truth(tree).true)
+    written = _written(tree, lambda leaf: ("0", None), lambda leaf: ("0", None))
+    condition_code(written, lambda one, other: pairs.append((one, other)))
     return pairs
 
 
-Unite = Callable[[Slot, Slot], None]
+def _written(tree: ex.Expression, value: Callable[[SlotRef], Texts], fold: Callable[[Fold], Texts]) -> ex.Expression:
+    """The tree with the texts of its leaves."""
+
+    def leaf(node: ex.Expression) -> ex.Expression:
+        match node:
+            case SlotRef():
+                text, null = value(node)
+            case Fold():
+                text, null = fold(node)
+            case _:
+                return node
+        ranks = (node.slot,) if node.slot is not None and node.kind in RANKED else ()
+        return Value(text, null or "False", node.kind, ranks)
+
+    return tree.transform(leaf)
 
 
 def condition_code(tree: ex.Expression, unite: Unite) -> str:
-    """As `true_code`, for a condition whose leaves are `Text`s; `unite` is called with every two ranks that meet."""
-    return require_shallow(_Writer(_no_leaf, _no_leaf, unite).truth(tree).true)
+    """A Python expression that is true exactly when a condition is TRUE, whose leaves are `Value`s."""
+    return require_shallow(_Writer(unite).truth(tree).true)
 
 
-def value_code(tree: ex.Expression, unite: Unite) -> Text:
-    """The value of an expression whose leaves are `Text`s: `x + 1` becomes `(int(x[i]) + 1)`."""
-    found = _Writer(_no_leaf, _no_leaf, unite).value(tree)
+def value_code(tree: ex.Expression, unite: Unite) -> Value:
+    """The value of an expression whose leaves are `Value`s: `x + 1` becomes `(int(x[i]) + 1)`."""
+    found = _Writer(unite).value(tree)
     require_shallow(found.null)
     require_shallow(found.text)
-    return Text(found.text, None if found.null == "False" else found.null, found.kind, found.ranks)
+    return found
 
 
 def require_shallow(text: str) -> str:
@@ -88,10 +102,6 @@ def require_shallow(text: str) -> str:
     if deepest > MOST_NESTED:
         raise NotNumbers
     return text
-
-
-def _no_leaf(leaf: ex.Expression) -> Texts:
-    raise TypeError(leaf)
 
 
 # --- conditions ---------------------------------------------------------------------------------
@@ -111,13 +121,8 @@ class _Truth:
 class _Writer:
     """Writes the texts of one tree."""
 
-    def __init__(
-        self,
-        value: Callable[[SlotRef], Texts],
-        fold: Callable[[Fold], Texts],
-        unite: Callable[[Slot, Slot], None],
-    ) -> None:
-        self.of_slot, self.of_fold, self.unite = value, fold, unite
+    def __init__(self, unite: Unite) -> None:
+        self.unite = unite
 
     # --- conditions ---
 
@@ -168,12 +173,10 @@ class _Writer:
     def value(self, node: ex.Expression) -> Value:
         """A value."""
         match node:
-            case SlotRef():
-                return self._leaf(self.of_slot(node), node.kind, node.slot)
-            case Fold():
-                return self._leaf(self.of_fold(node), node.kind, node.slot)
-            case Text():
-                return replace(self._leaf((node.text, node.null), node.kind, None), ranks=node.ranks)
+            case Value(kind=Kind.BOOLEAN):
+                return node
+            case Value():  # Python's own numbers neither wrap around nor warn, as NumPy's do
+                return replace(node, text=f"{'float' if node.kind is Kind.DOUBLE else 'int'}({node.text})")
             case ex.Literal() | ex.Timestamp() | ex.Date() | ex.Interval():
                 return constant(node)
             case ex.Arithmetic():
@@ -189,21 +192,12 @@ class _Writer:
                 return Value(found.true, found.unknown, Kind.BOOLEAN)
             case ex.Attribute() | ex.Variable() | ex.Name() | ex.Aggregate() | ex.Like() | ex.SameValue():
                 raise NotNumbers
-            case ex.Every() | ex.BagPredicate() | RowOf() | PlaceOf():
+            case ex.Every() | ex.BagPredicate() | RowOf() | PlaceOf() | SlotRef() | Fold():
                 raise NotNumbers
             case rx.Apply() | rx.InTable() | rx.CalendarField() | rx.ListOf() | rx.Mean() | rx.SameEvent():
                 raise NotNumbers
             case _:
                 raise errors.unknown_node(node, "The code of loops")
-
-    def _leaf(self, texts: Texts, kind: Kind, slot: Slot | None) -> Value:
-        text, null = texts
-        # Python's own numbers neither wrap around nor warn, as NumPy's do.
-        if kind is Kind.DOUBLE:
-            text = f"float({text})"
-        elif kind is not Kind.BOOLEAN:
-            text = f"int({text})"
-        return Value(text, null or "False", kind, (slot,) if slot is not None and kind in RANKED else ())
 
     def _meet(self, *values: Value) -> tuple[list[Value], Kind]:
         """Values in a common domain: beside a double everything is a double; ranks must be of one family."""

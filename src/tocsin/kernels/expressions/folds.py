@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tocsin.analysis.types import Kind
-from tocsin.kernels.expressions.leaves import Fold, NotNumbers, Text, any_of
+from tocsin.kernels.expressions.leaves import Fold, NotNumbers, Value, any_of
 from tocsin.kernels.model import Held
 
 INDENT = "    "
@@ -30,15 +30,16 @@ def storage(kind: Kind) -> str:
 
 @dataclass(frozen=True)
 class Element:
-    """A monoid over values that are not NULL.
+    """A monoid over values of one kind.
 
-    `add` returns the parts with one more value, a name in the code; each depends on itself and on later parts alone.
-    `result` returns the value that parts stand for, given the text of whether it is NULL for another reason.
+    `add` returns the parts with one more value, a name in the code, and whether it is NULL; each part depends on itself
+    and on later parts alone. `result` returns the value that parts stand for, given the text of whether it is NULL for
+    another reason.
     """
 
     parts: Mapping[str, str]  # and how each is held
-    add: Callable[[Parts, str], Parts]
-    result: Callable[[Parts, str], Text]
+    add: Callable[[Parts, str, str], Parts]
+    result: Callable[[Parts, str], Value]
 
     @property
     def zero(self) -> Parts:
@@ -47,7 +48,7 @@ class Element:
 
 
 def element(function: str, kind: Kind) -> Element:
-    """A built-in aggregate over values of a kind; raises `NotNumbers` where a few numbers do not hold it."""
+    """A built-in aggregate over values that are not NULL; raises `NotNumbers` where a few numbers do not hold it."""
     held, is_double = storage(kind), kind is Kind.DOUBLE
     if function in ("sum", "avg", "range") and kind not in (Kind.INTEGER, Kind.DOUBLE):
         raise NotNumbers
@@ -55,8 +56,8 @@ def element(function: str, kind: Kind) -> Element:
         case "count":
             return Element(
                 {"n": INTEGER},
-                lambda old, value: {"n": f"{old['n']} + 1"},
-                lambda old, bad: Text(old["n"], None, Kind.INTEGER),
+                lambda old, value, null: {"n": f"{old['n']} + 1"},
+                lambda old, bad: Value(old["n"], "False", Kind.INTEGER),
             )
         case "sum" | "avg":
             total = _double_sum() if is_double else _integer_sum()
@@ -65,16 +66,16 @@ def element(function: str, kind: Kind) -> Element:
             choose = "smaller" if function == "min" else "larger"
             return Element(
                 {"value": held, "none": BOOLEAN},
-                lambda old, value: {
+                lambda old, value, null: {
                     "value": f"{choose}({old['value']}, {old['none']}, {value}, False)",
                     "none": "False",
                 },
-                lambda old, bad: Text(old["value"], any_of(bad, old["none"]), kind),
+                lambda old, bad: Value(old["value"], any_of(bad, old["none"]), kind),
             )
         case "range":
             return Element(
                 {"low": held, "high": held, "none": BOOLEAN},
-                lambda old, value: {
+                lambda old, value, null: {
                     "low": f"smaller({old['low']}, {old['none']}, {value}, False)",
                     "high": f"larger({old['high']}, {old['none']}, {value}, False)",
                     "none": "False",
@@ -88,42 +89,42 @@ def element(function: str, kind: Kind) -> Element:
 def _double_sum() -> Element:
     return Element(
         {"lost": DOUBLE, "total": DOUBLE},
-        lambda old, value: {
+        lambda old, value, null: {
             "lost": f"{old['lost']} + compensation({old['total']}, {value})",
             "total": f"{old['total']} + {value}",
         },
-        lambda old, bad: Text(f"({old['total']} + {old['lost']})", bad, Kind.DOUBLE),
+        lambda old, bad: Value(f"({old['total']} + {old['lost']})", bad, Kind.DOUBLE),
     )
 
 
 def _integer_sum() -> Element:
     return Element(
         {"carry": INTEGER, "total": INTEGER},
-        lambda old, value: {
+        lambda old, value, null: {
             "carry": f"{old['carry']} + carry({old['total']}, {value})",
             "total": f"wrapped_sum({old['total']}, {value})",
         },
-        lambda old, bad: Text(f"whole_sum({old['total']}, {old['carry']}, {bad})", bad, Kind.INTEGER),
+        lambda old, bad: Value(f"whole_sum({old['total']}, {old['carry']}, {bad})", bad, Kind.INTEGER),
     )
 
 
 def _mean(total: Element, is_double: bool) -> Element:
-    def result(old: Parts, bad: str) -> Text:
+    def result(old: Parts, bad: str) -> Value:
         whole = f"(float({old['total']}) + {old.get('carry')} * {2.0**64!r})"
         whole = total.result(old, bad).text if is_double else whole
-        return Text(f"divide({whole}, float({old['n']}))", any_of(bad, f"{old['n']} == 0"), Kind.DOUBLE)
+        return Value(f"divide({whole}, float({old['n']}))", any_of(bad, f"{old['n']} == 0"), Kind.DOUBLE)
 
     return Element(
         {**total.parts, "n": INTEGER},
-        lambda old, value: {**total.add(old, value), "n": f"{old['n']} + 1"},
+        lambda old, value, null: {**total.add(old, value, null), "n": f"{old['n']} + 1"},
         result,
     )
 
 
-def _difference(old: Parts, null: str, kind: Kind) -> Text:
+def _difference(old: Parts, null: str, kind: Kind) -> Value:
     is_double = kind is Kind.DOUBLE
     difference = f"({old['high']} - {old['low']})"
-    return Text(difference if is_double else f"whole_range({old['high']}, {old['low']}, {null})", null, kind)
+    return Value(difference if is_double else f"whole_range({old['high']}, {old['low']}, {null})", null, kind)
 
 
 # --- folds of bags --------------------------------------------------------------------------------
@@ -157,15 +158,15 @@ def fold_statements(fold: Fold, out: str, value: Callable[[str], tuple[str, str 
             inside = [f"if not {null}:", *_indented(inside)]
         return [f"for {out}_k in range({count}):", *_indented(inside)]
 
-    def folded(what: Element, prefix: str, one: str, *before: str) -> tuple[list[str], Text]:
+    def folded(what: Element, prefix: str, one: str, *before: str) -> tuple[list[str], Value]:
         parts = {name: f"{prefix}_{name}" for name in what.parts}
         begin = [f"{parts[name]} = {zero}" for name, zero in what.zero.items()]
-        changes = [f"{parts[name]} = {new}" for name, new in what.add(parts, one).items()]
+        changes = [f"{parts[name]} = {new}" for name, new in what.add(parts, one, "False").items()]
         return [*begin, *each(*before, *changes)], what.result(parts, "False")
 
     if fold.function != "stddev":
         lines, found = folded(element(fold.function, kind), out, f"{out}_x")
-        return [*lines, f"{out} = {found.text}", f"{out}_null = {found.null or 'False'}"]
+        return [*lines, f"{out} = {found.text}", f"{out}_null = {found.null}"]
     # Of the population, in a second pass over the differences from the mean.
     lines, mean = folded(element("avg", kind), out, f"{out}_x")
     distance = f"(float({out}_x) - {out}_mean)"
@@ -184,40 +185,24 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"{INDENT}{line}" for line in lines]
 
 
-@dataclass(frozen=True)
-class NullableElement:
-    """A monoid over values of one kind, NULL included: it spoils an element, but for `count`, `first` and `last`."""
-
-    parts: Mapping[str, str]  # and how each is held
-    zero: Parts  # the parts of the identity
-    add: Callable[[Parts, str, str], Parts]  # one more value, a name in the code, and whether it is NULL
-    result: Callable[[Parts], Text]
-
-
 @cache
-def nullable_element(monoid: str, kind: Kind) -> NullableElement:
-    """The element of a built-in aggregate over values of a kind; raises `NotNumbers` where numbers do not hold it."""
+def nullable_element(monoid: str, kind: Kind) -> Element:
+    """A built-in aggregate over values that may be NULL, which spoils all but `count`, `first` and `last`."""
     if kind is Kind.NULL:
         return nullable_element(monoid, Kind.INTEGER)
     if monoid in ("first", "last"):
         return _edge(kind, is_first=monoid == "first")
     known = element(monoid, kind)
     if monoid == "count":
-        return NullableElement(
-            known.parts,
-            known.zero,
-            lambda old, value, null: known.add(old, value),
-            lambda old: known.result(old, "False"),
-        )
-    return NullableElement(
+        return known
+    return Element(
         {**known.parts, "bad": BOOLEAN},
-        {**known.zero, "bad": "False"},
-        lambda old, value, null: {**known.add(old, value), "bad": f"{old['bad']} or {null}"},
-        lambda old: known.result(old, old["bad"]),
+        lambda old, value, null: {**known.add(old, value, null), "bad": f"{old['bad']} or {null}"},
+        lambda old, bad: known.result(old, old["bad"]),
     )
 
 
-def _edge(kind: Kind, *, is_first: bool) -> NullableElement:
+def _edge(kind: Kind, *, is_first: bool) -> Element:
     def add(old: Parts, value: str, null: str) -> Parts:
         if not is_first:
             return {"value": value, "null": null, "none": "False"}
@@ -227,9 +212,8 @@ def _edge(kind: Kind, *, is_first: bool) -> NullableElement:
             "none": "False",
         }
 
-    return NullableElement(
+    return Element(
         {"value": storage(kind), "null": BOOLEAN, "none": BOOLEAN},
-        {"value": ZEROS[storage(kind)], "null": "False", "none": "True"},
         add,
-        lambda old: Text(old["value"], any_of(old["none"], old["null"]), kind),
+        lambda old, bad: Value(old["value"], any_of(old["none"], old["null"]), kind),
     )

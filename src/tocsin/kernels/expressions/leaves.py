@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tocsin.analysis.types import Kind
 from tocsin.expressions.numeric import GREATEST, LEAST
-from tocsin.expressions.objects import EPOCH, MICROSECOND, zoned
+from tocsin.expressions.objects import microseconds
 from tocsin.expressions.of_rules import constant_integer
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
@@ -56,16 +56,18 @@ class Fold(ex.Expression):
 
 
 @dataclass(frozen=True)
-class Text(ex.Expression):
-    """A value that stands in the generated code already: its number, and whether it is NULL (None: it never is).
-
-    `ranks` are the slots that a rank may come from.
-    """
+class Value(ex.Expression):
+    """A value as source text: its number, and whether it is NULL; `ranks` are the slots that a rank may come from."""
 
     text: str
-    null: str | None
+    null: str
     kind: Kind
     ranks: tuple[Slot, ...] = ()
+
+    @property
+    def double(self) -> str:
+        """The number as a double."""
+        return self.text if self.kind is Kind.DOUBLE else f"float({self.text})"
 
 
 @dataclass(frozen=True)
@@ -116,21 +118,6 @@ def not_(text: str) -> str:
     return {"True": "False", "False": "True"}.get(text, f"(not {text})")
 
 
-@dataclass(frozen=True)
-class Value:
-    """A number and whether it is NULL; `ranks` are the slots a rank may come from."""
-
-    text: str
-    null: str
-    kind: Kind
-    ranks: tuple[Slot, ...] = ()
-
-    @property
-    def double(self) -> str:
-        """The number as a double."""
-        return self.text if self.kind is Kind.DOUBLE else f"float({self.text})"
-
-
 NOTHING = Value("0", "True", Kind.NULL)
 
 
@@ -151,9 +138,9 @@ def constant(node: ex.Expression) -> Value:
         case ex.Interval():
             kind, number = Kind.INTERVAL, node.microseconds
         case ex.Timestamp():
-            kind, number = Kind.TIMESTAMP, (zoned(node.value) - EPOCH) // MICROSECOND
+            kind, number = Kind.TIMESTAMP, microseconds(node.value)
         case ex.Date():
-            kind, number = Kind.DATE, (node.value - EPOCH.date()) // MICROSECOND
+            kind, number = Kind.DATE, microseconds(node.value)
         case _:
             raise NotNumbers
     if not LEAST <= number <= GREATEST:

@@ -18,6 +18,7 @@ from tocsin.kernels.expressions.leaves import RANKED, Fold, NotNumbers, RowOf, S
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
+from tocsin.language.functions import AGGREGATES, Gives, Takes
 
 __all__ = ["Families", "Fold", "SlotRef", "Test", "prepare", "slot_values"]
 
@@ -30,8 +31,8 @@ HELD: dict[Kind, Held] = {
     Kind.BOOLEAN: Held.BOOLEAN,
     **dict.fromkeys(RANKED, Held.RANK),
 }
+TIMES = (dt.date, dt.timedelta)
 ON_OBJECTS = (ex.Every, ex.BagPredicate, ex.SameValue, ex.Name)
-SUMS = frozenset({"sum", "avg", "range", "stddev"})
 INDIFFERENT = frozenset({"min", "max", "range", "first", "last"})  # equal values make no difference to them
 Event = tuple[str, str, int]  # a variable, how its event is chosen, and which
 
@@ -170,16 +171,18 @@ class _Parts:
         (variable,) = ex.variables_in(node.argument)
         found = Fold("count", None, variable, False, Kind.INTEGER)
         if not isinstance(node.argument, ex.Variable):
-            argument, kind = node.argument, self._kind(node.argument)
+            argument, kind, known = node.argument, self._kind(node.argument), AGGREGATES[node.function]
             if node.function == "count":
                 if HELD.get(kind) not in (Held.INTEGER, Held.FLOAT, Held.BOOLEAN):
                     # Only whether it is NULL counts.
                     argument = ex.Case(((ex.IsNull(argument, negated=True), ex.Literal(True)),))
                     kind = Kind.BOOLEAN
-            elif node.function == "collect" or (node.function in SUMS and kind not in (Kind.INTEGER, Kind.DOUBLE)):
+            elif known.gives is Gives.ARRAY or (
+                known.takes is Takes.NUMBER and kind not in (Kind.INTEGER, Kind.DOUBLE)
+            ):
                 raise NotNumbers
             slot = self._slot(variable, argument, kind)
-            given = {"count": Kind.INTEGER, "avg": Kind.DOUBLE, "stddev": Kind.DOUBLE}.get(node.function, kind)
+            given = {Gives.INTEGER: Kind.INTEGER, Gives.DOUBLE: Kind.DOUBLE}.get(known.gives, kind)
             found = Fold(node.function, slot, variable, False, given)
         return self.folds.setdefault(found, found)
 
@@ -238,19 +241,5 @@ def slot_values(expression: ex.Expression, events: Sequence[interpret.Event], he
     (variable,) = ex.variables_in(expression)
     values = [evaluate({variable: (event,)}) for event in events]
     if held is Held.INTEGER:
-        return [_counted(each) for each in values]
+        return [objects.microseconds(each) if isinstance(each, TIMES) else each and int(each) for each in values]
     return [None if each is None else float(each) for each in values] if held is Held.FLOAT else values
-
-
-def _counted(given: Any) -> int | None:
-    """A time in microseconds; an integer as it is."""
-    match given:
-        case dt.datetime():
-            zoned: dt.datetime = objects.zoned(given)
-            return (zoned - objects.EPOCH) // objects.MICROSECOND
-        case dt.date():
-            return (given - objects.EPOCH.date()) // objects.MICROSECOND
-        case dt.timedelta():
-            return given // objects.MICROSECOND
-        case _:
-            return None if given is None else int(given)

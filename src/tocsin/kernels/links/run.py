@@ -16,7 +16,7 @@ from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
 from tocsin.kernels.links.tested import TestedWalk
 from tocsin.kernels.matches import check_memory, take, too_many_matches, too_many_steps
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, is_flagged, sums_before
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, differs, is_flagged, sums_before
 from tocsin.kernels.reach import Reach
 from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
 from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
@@ -77,7 +77,7 @@ class Walker:
         size, states = len(events), len(self.machine.entered)
         after, lists = following(events, self.machine, self.reach.query.selection)
         moves = sorted(self.machine.moves)
-        tables: list[NDArray[Any]] = [
+        links: tuple[NDArray[Any], ...] = (
             np.concatenate(after).astype(np.int32),
             np.concatenate(events.fits),
             np.searchsorted([state for state, _, _ in moves], np.arange(states + 1)).astype(np.int32),
@@ -85,8 +85,8 @@ class Walker:
             np.array([letter for _, letter, _ in moves], np.int32),
             np.array([target for _, _, target in moves], np.int32),
             np.array([state in self.machine.finals for state in range(states)], np.bool_),
-        ]
-        earliest = self._earliest(size, states, tables)
+        )
+        earliest = self._earliest(size, states, links)
         owned = np.ones(size, np.bool_) if self.reach.owns_by_end else events.owned
         if len(earliest) and self._needs_first_only:
             ends = self._first_ends(events, earliest)
@@ -94,22 +94,19 @@ class Walker:
             names = sorted(name for name, _ in self.machine.symbols)
             ranks = [names.index(self.machine.variable(state) or names[0]) for state in range(states)]
             skips = self.reach.query.after_match.skip is Skip.PAST_LAST
-            given = [owned, goals, *tables, earliest, np.array(ranks, np.int32)]
+            given = (owned, goals, (*links, np.array(ranks, np.int32)), earliest)
             return self._calls(FIRST, size, int(skips), given, (states, size + 3, states * size + 1, size + 2))
-        return self._calls(WALK, size, self.limit, [owned, events.limits, *tables, earliest], (size + 2,) * 3)
+        return self._calls(WALK, size, self.limit, (owned, events.limits, links, earliest), (size + 2,) * 3)
 
-    def _earliest(self, size: int, states: int, tables: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
+    def _earliest(self, size: int, states: int, links: tuple[NDArray[Any], ...]) -> NDArray[np.int32]:
         """The table of earliest ends; empty when it would be too large."""
         found = np.full(states * size if states * size <= MOST_ENTRIES else 0, NEVER, np.int32)
         if not len(found):
             return found
         call = compile.Call(TABLE, size, self.jit)
-        if call.is_plain:
-            filled = found.tolist()
-            call(size, *(table.tolist() for table in tables), filled)
-            return np.array(filled, np.int32)
-        call(size, *tables, found)
-        return found
+        given = (links, found) if not call.is_plain else compile.as_lists((links, found))
+        call(size, *given)
+        return np.asarray(given[1], np.int32)
 
     @property
     def _needs_first_only(self) -> bool:
@@ -129,26 +126,26 @@ class Walker:
         return found
 
     def _calls(
-        self, text: str, size: int, option: int, given: Sequence[NDArray[Any]], stacks: Sequence[int]
+        self, text: str, size: int, option: int, given: tuple[Any, ...], stacks: tuple[int, ...]
     ) -> Iterator[Words]:
         """Call a function until it has visited every start."""
         most_steps = max(MOST_STEPS, self.most * STEPS_PER_MATCH)
         call, room, begin, status = compile.Call(text, size, self.jit), LITTLE_ROOM, 0, FULL
-        arrays: list[Any] = [table.tolist() for table in given] if call.is_plain else list(given)
+        arrays = compile.as_lists(given) if call.is_plain else given
         while status != DONE:
             allowed = min(FEW_STEPS, most_steps) if call.rents else most_steps
             lengths = (*stacks, room, 8 * room, 8 * room)
-            works: list[Any] = [[0] * length if call.is_plain else np.zeros(length, np.int64) for length in lengths]
+            work: Any = tuple([0] * length if call.is_plain else np.zeros(length, np.int64) for length in lengths)
             before = begin
-            status, begin, count, _ = call(size, begin, option, allowed, *arrays, *works)
+            status, begin, count, _ = call(size, begin, option, allowed, *arrays, work)
             if status == TOO_MANY or (status == TOO_LONG and allowed == most_steps):
                 raise self.too_many(status, most_steps)
             if call.buys(is_long=status == TOO_LONG):
-                arrays, room = list(given), ROOM
+                arrays, room = given, ROOM
             elif status == FULL and begin == before:
                 room *= 2
                 check_memory(8 * 17 * room, self.memory, self.iterated)
-            ends, states, places = (np.asarray(work, np.int64) for work in works[-3:])
+            ends, states, places = (np.asarray(each, np.int64) for each in work[-3:])
             total = int(ends[count - 1]) if count else 0
             yield ends[:count], states[:total], places[:total]
 
@@ -236,7 +233,7 @@ def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]
         events,
         fits,
         [blocks[name] for name, _ in machine.symbols],
-        _last_within(events, reach.span_us),
+        events.window_ends(reach.span_us) - 1,
         owned,
         _after_instants(events, ends),
         ends,
@@ -269,27 +266,8 @@ def _is_of_type(rows: Rows, events: Merged, query: alg.Query, source: Source, ki
 
 def _after_instants(events: Merged, ends: Integers) -> Integers:
     """Where the next instant of the group begins, or the group ends."""
-    times, size = events.times, len(events.times)
-    is_new = np.ones(size + 1, np.bool_)
-    is_new[1:size] = times[1:] != times[:-1]
+    is_new = np.append(differs(events.times), True)
     is_new[events.group_from] = True
     starts = np.flatnonzero(is_new)
-    found = starts[np.searchsorted(starts, np.arange(size), side="right")]
+    found = starts[np.searchsorted(starts, np.arange(len(ends)), side="right")]
     return np.minimum(found, ends).astype(np.int64, copy=False)
-
-
-def _last_within(events: Merged, window_us: int | None) -> Integers:
-    """The last place of the group within a window from each event on."""
-    sizes = events.group_to - events.group_from
-    if window_us is None or not len(events.times):
-        return np.repeat(events.group_to, sizes) - 1
-    past = events.times - np.repeat(events.times[events.group_from], sizes)  # no group is searched beyond its end
-    width = int(past.max()) + window_us
-    if width * len(sizes) < np.iinfo(np.int64).max:
-        keys = past + np.repeat(np.arange(len(sizes), dtype=np.int64) * width, sizes)
-        return np.searchsorted(keys, keys + (window_us - 1), side="right") - 1
-    found = np.empty(len(past), np.int64)
-    for low, high in zip(events.group_from.tolist(), events.group_to.tolist(), strict=True):
-        last = np.minimum(past[low:high], np.iinfo(np.int64).max - window_us) + (window_us - 1)
-        found[low:high] = low + np.searchsorted(past[low:high], last, side="right") - 1
-    return found

@@ -20,10 +20,9 @@ def search(*given):
 WALK, FIRST, TABLE = (f"{_TEXT}{name}(*given)\n" for name in ("walk_links", "first_links", "fill_earliest"))
 
 
-def fill_earliest(
-    size: int, following: Any, fits: Any, moves: Any, element: Any, letter: Any, target: Any, final: Any, earliest: Any
-) -> tuple[int, int, int, int]:
+def fill_earliest(size: int, links: Any, earliest: Any) -> tuple[int, int, int, int]:
     """Fill the table of earliest ends, from the last event to the first; return how many links were looked at."""
+    following, fits, moves, element, letter, target, final = links
     steps = 0
     for place in range(size - 1, -1, -1):
         for state in range(1, len(final)):
@@ -40,32 +39,15 @@ def fill_earliest(
 
 
 def walk_links(
-    size: int,
-    begin: int,
-    most: int,
-    most_steps: int,
-    owned: Any,
-    limits: Any,
-    following: Any,
-    fits: Any,
-    moves: Any,
-    element: Any,
-    letter: Any,
-    target: Any,
-    final: Any,
-    earliest: Any,
-    states: Any,
-    places: Any,
-    cursors: Any,
-    out_to: Any,
-    out_state: Any,
-    out_place: Any,
+    size: int, begin: int, most: int, most_steps: int, owned: Any, limits: Any, links: Any, earliest: Any, work: Any
 ) -> tuple[int, int, int, int]:
     """List the words of every start from a place on: a status, where to go on, how many are complete, steps taken.
 
     `limits` are the last places that a start may reach. `earliest` is empty where there is no table. After `most_steps`
     steps in all the walk stops before the next start, as when it is FULL.
     """
+    following, fits, moves, element, letter, target, final = links
+    states, places, cursors, out_to, out_state, out_place = work
     count = 0
     total = 0
     taken = 0
@@ -117,28 +99,7 @@ def walk_links(
 
 
 def first_links(  # noqa: PLR0915
-    size: int,
-    begin: int,
-    skips: int,
-    most_steps: int,
-    owned: Any,
-    goals: Any,
-    following: Any,
-    fits: Any,
-    moves: Any,
-    element: Any,
-    letter: Any,
-    target: Any,
-    final: Any,
-    earliest: Any,
-    names: Any,
-    seen: Any,
-    levels: Any,
-    held: Any,
-    places: Any,
-    out_to: Any,
-    out_state: Any,
-    out_place: Any,
+    size: int, begin: int, skips: int, most_steps: int, owned: Any, goals: Any, links: Any, earliest: Any, work: Any
 ) -> tuple[int, int, int, int]:
     """Find the first word of every start in the order of R5: a status, where to go on, how many words, steps taken.
 
@@ -146,6 +107,8 @@ def first_links(  # noqa: PLR0915
     backwards, which of these states go on along these places; forwards, the variables that come first by name. With
     `skips`, starts up to the end of a word that was found are passed over.
     """
+    following, fits, moves, element, letter, target, _, names = links
+    seen, levels, held, places, out_to, out_state, out_place = work
     count = 0
     total = 0
     taken = 0

@@ -11,12 +11,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tocsin.expressions.interpret import holds
-from tocsin.kernels.model import Integers, Rows
+from tocsin.expressions.interpret import Event, holds
+from tocsin.kernels.model import Integers, Rows, reader
 from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
 from tocsin.kernels.search.helpers import TOO_LONG, TOO_MANY
 from tocsin.language import expressions as ex
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MOST_TRIED = 1_000_000
 # Words that are given at a time.
 PORTION = 10_000
-Event = Mapping[str, Any]
 Bags = dict[str, list[Event]]
 
 
@@ -60,7 +59,8 @@ class TestedWalk:
     """A walk over the events of one task that tries the conjuncts of its walker."""
 
     def __init__(self, walker: Walker, events: Linked, rows: Rows) -> None:
-        self.walker, self.events, self.rows = walker, events, rows
+        self.walker, self.events, self.read = walker, events, reader(rows)
+        self.rows = events.merged.rows.tolist()
         self.machine, query = walker.machine, walker.reach.query
         self.is_next = query.selection is Selection.NEXT
         self.whole = [holds(conjunct) for conjunct in walker.conjuncts]
@@ -85,7 +85,6 @@ class TestedWalk:
         by_element = sorted(self.machine.moves, key=lambda move: (move[0], self.machine.elements[move[1]]))
         for (state, element), moves in groupby(by_element, lambda move: (move[0], self.machine.elements[move[1]])):
             self.moves[state].append((element, [(letter, target) for _, letter, target in moves]))
-        self.known: dict[int, Event] = {}
         self.bags: Bags = {}
         self.tried = 0
 
@@ -115,7 +114,10 @@ class TestedWalk:
             if not levels[-1]:
                 levels.pop()
                 if word:
-                    self._unbind(word.pop()[0])
+                    variable = self._variable(word.pop()[0])
+                    self.bags[variable].pop()
+                    if not self.bags[variable]:
+                        del self.bags[variable]
                 continue
             state, place = levels[-1].pop()
             word.append((state, place))
@@ -170,20 +172,11 @@ class TestedWalk:
             found |= np.array(self.blocks[name])
         return [int(place) for place in np.flatnonzero(found)]
 
-    def _unbind(self, state: int) -> None:
-        variable = self._variable(state)
-        self.bags[variable].pop()
-        if not self.bags[variable]:
-            del self.bags[variable]
-
     def _variable(self, state: int) -> str:
         return self.machine.symbols[self.machine.entered[state]][0]
 
     def _event(self, place: int) -> Event:
-        if place not in self.known:
-            assert self.rows.event is not None  # asked for when the kernel wants attributes
-            self.known[place] = self.rows.event(int(self.events.merged.rows[place]))
-        return self.known[place]
+        return self.read(self.rows[place])
 
 
 def _integers(values: list[int]) -> Integers:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source
+from tocsin.kernels.model import Bag, Integers, Matches, Rows
 from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, refined
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
@@ -32,14 +32,13 @@ def apply(
     *,
     selected: bool,
     distinct: bool = False,
-    sources: Sequence[Source] = (),
     next_test: NextTest | None = None,
 ) -> Matches:
     """The matches that a query's policies keep, each set of bindings once, in the order given (R32, R44).
 
     All matches of some groups of rows must be here; with an after-match policy, of whole partitions. `selected` and
     `distinct`: the selection policy has been applied, and no two matches have the same bindings, whatever their floors.
-    Otherwise `next` needs floors and the `sources`, or a `next_test` of these that several calls share.
+    Otherwise `next` needs floors and a `next_test`, which several calls may share.
     """
     selects = not selected and query.selection is not Selection.ANY
     ranks = query.ranks_matches
@@ -48,7 +47,7 @@ def apply(
     view = flatten(matches, rows, needs_order=selects or ranks)
     kept = np.arange(len(view), dtype=np.int64)
     if selects:
-        kept = np.flatnonzero(_selected(query, view, rows, sources, next_test))
+        kept = np.flatnonzero(are_consecutive(view) if next_test is None else next_test.passes(view))
         view = view.take(kept)
     # One way to derive a match may pass `next` where another does not, so that equal ones go only now.
     if not distinct:
@@ -67,12 +66,6 @@ def chosen(policy: AfterMatch, output: Output, view: Flat) -> Integers:
         return kept[reported(output, view.take(kept))]
     kept = reported(output, view)
     return kept[after_match(policy, view.take(kept))]
-
-
-def _selected(query: alg.Query, view: Flat, rows: Rows, sources: Sequence[Source], next_test: NextTest | None) -> Mask:
-    if query.selection is Selection.NEXT:
-        return (next_test or NextTest(rows, query, sources)).passes(view)
-    return are_consecutive(view)
 
 
 def after_match(policy: AfterMatch, view: Flat) -> Integers:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.expressions.interpret import holds, offset_of
+from tocsin.expressions.interpret import Event, holds, offset_of
 from tocsin.gaps import Gaps
-from tocsin.kernels.model import Integers, Mask, Rows, Source, is_flagged
+from tocsin.kernels.model import Integers, Mask, Rows, Source, is_flagged, reader
 from tocsin.kernels.policies.flat import Flat, groups_of
 from tocsin.language import expressions as ex
 
-Event = Mapping[str, Any]
-Bags = Mapping[str, Sequence[Event]]
 Bound = tuple[tuple[str, int], ...]
 
 
@@ -101,7 +98,7 @@ class NextTest:
             for name, tests in self._conditions.items()
         }
         self._alternatives = alternatives(query.core)
-        self._events: dict[int, Event] = {}
+        self._event = reader(rows)
         self._answers: dict[tuple[str, int, int, Bound], bool] = {}
 
     def passes(self, view: Flat) -> Mask:
@@ -161,20 +158,10 @@ class NextTest:
         known = bags.keys() | {name}
         counting = [test for test, variables in self._conditions[name] if variables <= known]
         return not counting or any(
-            _all_hold(counting, {**bags, name: [*earlier, self._event(row)]})
+            all(test(now) for test in counting)
             for row in self._candidates[name][low:high].tolist()
+            for now in [{**bags, name: [*earlier, self._event(row)]}]
         )
-
-    def _event(self, row: int) -> Event:
-        if row not in self._events:
-            if self._rows.event is None:
-                raise errors.InternalError("`next` must evaluate conditions, and the rows have no attributes.")
-            self._events[row] = self._rows.event(row)
-        return self._events[row]
-
-
-def _all_hold(tests: Sequence[Callable[[Bags], bool]], bags: Bags) -> bool:
-    return all(test(bags) for test in tests)
 
 
 def is_final(conjunct: ex.Expression, variable: str) -> bool:

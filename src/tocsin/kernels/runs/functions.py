@@ -23,7 +23,7 @@ from tocsin.kernels.model import Integers, Mask
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.found import Graphs, Paths
 from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects
-from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, LIVE, POOL
+from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, INPUTS, LIVE, POOL
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, GROW, TOO_MANY, WIDE
 from tocsin.optimizer.choose import MOST_MEMORY
 
@@ -67,12 +67,9 @@ class Search:
     def paths(self, task: Task) -> Iterator[Paths]:
         """The matches of all groups, some at a time."""
         for count, steps, found in self._calls(task):
+            starts, ends = found["out_start"][:count], found["out_end"][:count]
             yield Paths(
-                found["out_start"][:count],
-                found["out_end"][:count],
-                found["out_to"][: count + 1],
-                found["out_step"][:steps],
-                found["out_event"][:steps],
+                starts, ends, found["out_to"][: count + 1], found["out_step"][:steps], found["out_event"][:steps]
             )
 
     def graphs(self, task: Task) -> Iterator[Graphs]:
@@ -119,7 +116,7 @@ class Search:
                     size = 4 * arrays["live_node"].shape[1]
                     arrays["h_stamp"], arrays["h_slot"] = np.full(size, -1, np.int64), np.zeros(size, np.int64)
                 case _ if status == DEEP:
-                    _grow(arrays, ("stack_node", "stack_depth", "path", *(POOL[:-1] if self.labels else ())))
+                    _grow(arrays, ("stack_node", "stack_depth", "path", *POOL[:-1]))
                 case _ if status == FULL and not count:
                     room, nodes = 2 * room, 2 * nodes
                 case _:
@@ -135,15 +132,8 @@ class Search:
         return self.outputs == GRAPHS
 
     def _inputs(self, events: Merged, letters: Integers, columns: Columns) -> Arrays:
-        arrays: Arrays = {
-            "times": events.times,
-            "words": letters,
-            "group_from": events.group_from,
-            "group_to": events.group_to,
-            "own_low": events.own_low,
-            "own_high": events.own_high,
-        }
-        return arrays | in_order(columns, events.rows)
+        groups = {name: getattr(events, name) for name in INPUTS[2:]}
+        return {"times": events.times, "words": letters, **groups, **in_order(columns, events.rows)}
 
     def _work(self, rows: int) -> Arrays:
         at = np.zeros(len(AT), np.int64)
@@ -160,12 +150,9 @@ class Search:
             "stack_node": np.empty(NODES if self.is_graphing else DEPTH, np.int32),
             **{name: np.empty(DEPTH, np.int32) for name in ("stack_depth", "path")},
             "counts": np.zeros(rows, np.int32),
-            **({name: np.empty(DEPTH, np.int32) for name in POOL} if self.labels else {}),
-            **(
-                {"pool_key": np.empty(DEPTH, np.int64), "labels": np.array(self.labels, np.int64)}
-                if self.labels
-                else {}
-            ),
+            **{name: np.empty(DEPTH, np.int32) for name in POOL},
+            "pool_key": np.empty(DEPTH, np.int64),
+            "labels": np.array(self.labels, np.int64),
         }
 
 

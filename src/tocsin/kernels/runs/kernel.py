@@ -25,6 +25,7 @@ from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Source, Template, has_any
 from tocsin.kernels.reach import reach_of
+from tocsin.kernels.run import UNLIMITED
 from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.found import Derive, Graphs, bound, distinct, exact, matches_of, whole_ends
 from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, replay_of, search_of, too_many_matches
@@ -34,7 +35,7 @@ from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
 from tocsin.kernels.runs.texts import UNION
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 __all__ = ["RunKernel", "run_kernel", "tables_of"]
 
@@ -146,7 +147,8 @@ def _bits(letter: Letter, types: tuple[str, ...], schemas: Mapping[str, Schema],
     for condition, names in asked.items():
         number = len(sources)
         variable = f"#{number}"
-        conditions = () if condition == rx.TRUE else tuple(ex.conjuncts(_named(condition, variable)))
+        named = ex.renamed(condition, {rx.EVENT: variable}.__getitem__)
+        conditions = () if condition == rx.TRUE else ex.conjuncts(named)
         sources.append(Source(variable, tuple(names), False, number, conditions))
         bits |= 1 << number
     return Bits(bits, is_inverted)
@@ -154,14 +156,6 @@ def _bits(letter: Letter, types: tuple[str, ...], schemas: Mapping[str, Schema],
 
 def _settled(letter: Letter, name: str | None, attributes: Mapping[str, object]) -> ex.Expression:
     return rx.both(*(folded(test, name, attributes) for test in letter))
-
-
-def _named(condition: ex.Expression, variable: str) -> ex.Expression:
-    return condition.transform(
-        lambda node: (
-            replace(node, variable=variable) if isinstance(node, ex.Attribute) and node.variable == rx.EVENT else node
-        )
-    )
 
 
 def _wants(
@@ -187,9 +181,6 @@ def _wants(
         names |= {name for one in found.templates if not one.is_derived for name in one.attributes}
     wanted = {kind: tuple(sorted(names.intersection(schemas[kind].attributes))) for kind in types}
     return {kind: attributes for kind, attributes in wanted.items() if attributes}
-
-
-UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -238,7 +229,9 @@ class RunKernel(searches.Search):
         """The variables of the result."""
         return self.query.variables
 
-    def found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+    def find(
+        self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, memory: int = MOST_MEMORY, jit: bool | None = None
+    ) -> Iterator[Matches]:
         """Find the matches; runs count as memory too."""
         events = self._events(rows)
         derive = self._derive(rows, events, jit)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent
-from tocsin.automata.monoids import TAKE_NULLS
 from tocsin.expressions import interpret, objects
+from tocsin.expressions.aggregates import TAKE_NULLS
 from tocsin.kernels.expressions.folds import KEY, OBJECT
 from tocsin.kernels.runs.registers import Lines
 from tocsin.kernels.runs.tables import Step, Tables
@@ -249,10 +249,8 @@ def _zeros_alike(value: Any) -> Any:
 
 def _as_json(value: Any) -> Any:
     match value:
-        case dt.datetime():
-            return (objects.zoned(value) - objects.EPOCH) // objects.MICROSECOND
-        case dt.timedelta():
-            return value // objects.MICROSECOND
+        case dt.datetime() | dt.timedelta():
+            return objects.microseconds(value)
         case bytes():
             return value.hex()
         case Mapping():

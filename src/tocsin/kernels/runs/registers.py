@@ -13,8 +13,8 @@ from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Update
 from tocsin.kernels.expressions.code import condition_code, value_code
-from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, NullableElement, Parts, nullable_element, storage
-from tocsin.kernels.expressions.leaves import NotNumbers, Text
+from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, nullable_element, storage
+from tocsin.kernels.expressions.leaves import NotNumbers, Value
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
 from tocsin.kernels.runs.tables import Step
@@ -60,11 +60,11 @@ class Attributes:
         self.families = Families()
         self.slots: dict[tuple[str, ...], Slot] = {}
 
-    def text(self, node: ex.Attribute) -> Text:
+    def text(self, node: ex.Attribute) -> Value:
         """An attribute of event `i`; raises `NotNumbers` when it is no number."""
         kind = self.type_of(node).kind
         if kind is Kind.NULL:
-            return Text("0", "True", kind)
+            return Value("0", "True", kind)
         if kind not in HELD:
             raise NotNumbers
         if node.path not in self.slots:
@@ -73,7 +73,7 @@ class Attributes:
             self.slots[node.path] = Slot(EVENT, expression, HELD[kind], family)
         slot = self.slots[node.path]
         place = list(self.slots).index(node.path)
-        return Text(f"c{place}[i]", f"n{place}[i]", kind, (slot,) if slot.held is Held.RANK else ())
+        return Value(f"c{place}[i]", f"n{place}[i]", kind, (slot,) if slot.held is Held.RANK else ())
 
     def unite(self, left: Slot, right: Slot) -> None:
         """Rank the values of two attributes together."""
@@ -103,7 +103,7 @@ class Registers:
     ) -> None:
         self.attributes = attributes
         self.numbers: dict[str, int] = {}
-        self.held: dict[str, Scalar | NullableElement] = {}
+        self.held: dict[str, Scalar | Element] = {}
         every = [update for group in updates for update in group]
         for name, _ in every:
             self.numbers.setdefault(name, len(self.numbers))
@@ -140,7 +140,7 @@ class Registers:
     def _reads_unknown(self, expressions: Iterable[ex.Expression]) -> bool:
         return any(name not in self.held for one in expressions for name in rx.registers_in(one))
 
-    def _element(self, monoid: str, operands: Iterable[ex.Expression]) -> NullableElement:
+    def _element(self, monoid: str, operands: Iterable[ex.Expression]) -> Element:
         if monoid == "count":
             return nullable_element(monoid, Kind.INTEGER)
         found = [self.value(one, Lines()) for one in operands]
@@ -152,7 +152,7 @@ class Registers:
             raise NotNumbers
         return nullable_element(monoid, next(iter(kinds), Kind.NULL))
 
-    def _widen(self, name: str, value: Text) -> bool:
+    def _widen(self, name: str, value: Value) -> bool:
         old = self.held[name]
         assert isinstance(old, Scalar)
         kinds = {old.kind, value.kind} - {Kind.NULL}
@@ -202,7 +202,7 @@ class Registers:
         output = step.made[made][1]
         assert isinstance(output, DerivedEvent)
         found = self.value(output.fields[place][1], lines)
-        return found.text, found.null or "False", found.kind
+        return found.text, found.null, found.kind
 
     def replayed(self, step: Step, lines: Lines) -> list[str]:
         """Statements that change the registers of derived events as a step does."""
@@ -214,7 +214,7 @@ class Registers:
         """Part → its name in the code, and how it is held."""
         return {part: (f"r{self.numbers[name]}_{part}", held) for part, held in self.held[name].parts.items()}
 
-    def value(self, expression: ex.Expression, lines: Lines) -> Text:
+    def value(self, expression: ex.Expression, lines: Lines) -> Value:
         """The value of an expression."""
         return value_code(self._leaves(expression, lines), self.attributes.unite)
 
@@ -223,19 +223,19 @@ class Registers:
         new: dict[str, str] = {}
         for name, value in updates:
             held = self.held[name]
-            if isinstance(held, NullableElement):
+            if isinstance(held, Element):
                 texts = self._element_parts(value, held, lines)
             else:
                 found = self.value(value, lines)
                 text = found.text
                 if storage(held.kind) != storage(found.kind):
                     text = f"float({text})" if found.kind is not Kind.NULL else ZEROS[storage(held.kind)]
-                texts = {"value": text, "null": found.null or "False"}
+                texts = {"value": text, "null": found.null}
             for part, (full, _) in self.parts(name).items():
                 new[full] = lines.named(texts[part])
         return new
 
-    def _element_parts(self, node: ex.Expression, held: NullableElement, lines: Lines) -> Parts:
+    def _element_parts(self, node: ex.Expression, held: Element, lines: Lines) -> Parts:
         match node:
             case rx.Zero():
                 return held.zero
@@ -248,7 +248,7 @@ class Registers:
             case _:
                 raise NotNumbers
 
-    def _added(self, old: Parts, node: rx.Lift, held: NullableElement, lines: Lines) -> Parts:
+    def _added(self, old: Parts, node: rx.Lift, held: Element, lines: Lines) -> Parts:
         if node.monoid == "count":
             return held.add(old, "0", "False")
         value = self.value(node.operand, lines)
@@ -257,7 +257,7 @@ class Registers:
             return held.add(kept, "0", "True")
         if value.ranks or nullable_element(node.monoid, value.kind) is not held:
             raise NotNumbers  # a text, or a number of another kind than what the register holds
-        return held.add(kept, lines.named(value.text), lines.named(value.null or "False"))
+        return held.add(kept, lines.named(value.text), lines.named(value.null))
 
     def _leaves(self, node: ex.Expression, lines: Lines) -> ex.Expression:
         match node:
@@ -269,8 +269,8 @@ class Registers:
                     raise NotNumbers
                 parts = self.parts(node.name)
                 if held.kind is Kind.NULL:
-                    return Text("0", "True", held.kind)
-                return Text(parts["value"][0], parts["null"][0], held.kind, held.ranks)
+                    return Value("0", "True", held.kind)
+                return Value(parts["value"][0], parts["null"][0], held.kind, held.ranks)
             case rx.Finish():
                 return self._finished(node, lines)
             case rx.Zero() | rx.Lift() | rx.Combine() | rx.Identical() | rx.Precedes():
@@ -280,20 +280,20 @@ class Registers:
             case _:
                 return node.map_children(lambda child: self._leaves(child, lines))
 
-    def _finished(self, node: rx.Finish, lines: Lines) -> Text:
+    def _finished(self, node: rx.Finish, lines: Lines) -> Value:
         held = self._held_by(node.operand, node.monoid)
         parts = {part: lines.named(text) for part, text in self._element_parts(node.operand, held, lines).items()}
-        found = held.result(parts)
+        found = held.result(parts, "False")
         # Named, so that a condition that mentions it twice computes it once.
-        null = None if found.null is None else lines.named(found.null)
+        null = found.null if found.null == "False" else lines.named(found.null)
         return replace(found, text=lines.named(found.text), null=null)
 
-    def _held_by(self, node: ex.Expression, monoid: str) -> NullableElement:
-        """The element that an expression is: that of its nullable_element, or of what is lifted."""
+    def _held_by(self, node: ex.Expression, monoid: str) -> Element:
+        """The element that an expression is: that of its register, or of what is lifted."""
         spine = list(_spine(node))
         if isinstance(spine[-1], rx.Register):
             held = self.held[spine[-1].name]
-            if not isinstance(held, NullableElement):
+            if not isinstance(held, Element):
                 raise NotNumbers
             return held
         return self._element(monoid, [one.operand for one in spine if isinstance(one, rx.Lift)])

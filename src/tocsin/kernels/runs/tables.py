@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tocsin.automata import expressions as rx
+from tocsin.automata.draft import reached
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
 from tocsin.expressions.of_rules import only_in_python
 from tocsin.kernels.model import Template
@@ -115,12 +116,8 @@ class Tables:
     @cached_property
     def may_bind_nothing(self) -> bool:
         """Whether a run may end without having bound an event: it finds no match (R13)."""
-        reached, waiting = {START}, [START]
-        for state in waiting:  # grows while it is walked
-            new = {step.target for step in self.leaving[state] if not step.gives} - reached
-            reached |= new
-            waiting += new
-        return not reached.isdisjoint(self.automaton.finals)
+        found = reached({START}, ((step.source, step.target) for step in self.steps if not step.gives))
+        return not found.isdisjoint(self.automaton.finals)
 
     @property
     def has_derived(self) -> bool:

@@ -84,6 +84,23 @@ def compacted(a_step, a_event, a_before, a_latest, a_new, a_mark, live_node, cur
 
 """
 
+# Count and write the match of a start, whose steps stand in `path`.
+_MATCH = """\
+        counts[start] += 1
+        if counts[start] > most:
+            status = TOO_MANY
+            break
+        for step in range(depth):
+            kept = path[depth - 1 - step]
+            out_step[n_steps + step] = a_step[kept]
+            out_event[n_steps + step] = a_event[kept]
+        n_steps += depth
+        out_start[n_out] = start
+        out_end[n_out] = end
+        n_out += 1
+        out_to[n_out] = n_steps
+"""
+
 WAYS = f"""\
 while stack > 0:
     stack -= 1
@@ -111,20 +128,7 @@ while stack > 0:
         if depth == 0:
             continue
         start = a_event[node]
-        counts[start] += 1
-        if counts[start] > most:
-            status = TOO_MANY
-            break
-        for k in range(depth):
-            kept = path[depth - 1 - k]
-            out_step[n_steps + k] = a_step[kept]
-            out_event[n_steps + k] = a_event[kept]
-        n_steps += depth
-        out_start[n_out] = start
-        out_end[n_out] = end
-        n_out += 1
-        out_to[n_out] = n_steps
-        continue
+{_MATCH}        continue
     if depth == len(path):
         stack += 1
         status = DEEP
@@ -185,20 +189,7 @@ while stack > 0:
         start = a_event[pool[k]]
         if depth == 0 or (k > low and pool_key[k] == pool_key[k - 1]):
             continue
-        counts[start] += 1
-        if counts[start] > most:
-            status = TOO_MANY
-            break
-        for step in range(depth):
-            kept = path[depth - 1 - step]
-            out_step[n_steps + step] = a_step[kept]
-            out_event[n_steps + step] = a_event[kept]
-        n_steps += depth
-        out_start[n_out] = start
-        out_end[n_out] = end
-        n_out += 1
-        out_to[n_out] = n_steps
-    if status >= 0:
+{_MATCH}    if status >= 0:
         break
     pooled -= leaves
     for k in range(low, pooled):

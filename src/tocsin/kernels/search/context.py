@@ -1,4 +1,4 @@
-"""A function that is being written: its arrays and names, where its outermost loop stands, the state after binding."""
+"""A function while it is written: its arrays and names, where its outermost loop stands, the state after binding."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Setting:
 
 @dataclass
 class Context:
-    """A function that is being written."""
+    """A function: its text, the arrays that it takes, those that it works with and those that it fills."""
 
     search: Search
     setting: Setting
@@ -50,12 +50,12 @@ class Context:
     counts_first: bool = False
     writer: Writer = field(default_factory=Writer)
     parameters: dict[str, None] = field(default_factory=dict)
-    stacks: dict[str, None] = field(default_factory=dict)
+    stacks: dict[str, None] = field(default_factory=dict)  # arrays that are as long as matches are
     outputs: dict[str, None] = field(default_factory=dict)
     works: dict[str, tuple[str, int]] = field(default_factory=dict)  # array → numbers per entry of another array
     declarations: dict[str, None] = field(default_factory=dict)
     beginnings: dict[str, None] = field(default_factory=dict)  # lines at the start of every group
-    bags: dict[str, None] = field(default_factory=dict)  # variables whose events have outputs of their own
+    bags: dict[str, None] = field(default_factory=dict)  # variables whose events have outputs of their own, see `needs`
     lined: set[str] = field(default_factory=set)  # lists that a `Line` reads, which has pointers of its own
 
     def __post_init__(self) -> None:
@@ -68,6 +68,11 @@ class Context:
         }
         self.is_around = any(isinstance(node, alg.All) for node in self.search.part.walk())
         self.outputs |= dict.fromkeys(("out_start", "out_end", "out_group"))
+
+    @property
+    def text(self) -> str:
+        """The text of the function."""
+        return self.writer.text
 
     def stack(self, name: str) -> str:
         """An array of its own that the function writes to, as deep as matches are long."""

@@ -43,7 +43,7 @@ def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: Sta
                 writer.line(f"{_single(cx, variable)} = {bag}[0] if {number} > 0 else -1")
             arrive(cx, node, inner, {variable: what}, number, cursors, f"z_{name}", then, own=variable)
             with writer.block(f"if {cursors}[{number}] < 0:"):
-                writer.line(f"{cursors}[{number}] = {_next_start(cx, name, inner, number, bag, is_outermost)}")
+                writer.line(f"{cursors}[{number}] = {next_start(cx, name, inner, number, bag, is_outermost)}")
         index, time, chosen = (cx.checks.fresh(stem) for stem in ("i", "t", "chosen"))
         writer.line(f"{index} = {cursors}[{number}]", f"{chosen} = -1")
         with writer.block(f"while {index} < z_{name}:"):
@@ -74,7 +74,7 @@ def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: Sta
             _note_floor(cx, variable, inner.floor, number)
             descend(cx, number, cursors)
         with writer.block("else:"):
-            ascend(cx, number)
+            writer.line(f"{number} -= 1")
     if not is_many:
         writer.line(f"{_single(cx, variable)} = -1")
 
@@ -116,8 +116,9 @@ def owned_at_first(cx: Context, state: State, time: str, number: str) -> list[st
     return [f"({number} > 0 or own_low[g] <= {time} <= own_high[g])"] if cx.owns_here(state) else []
 
 
-def _next_start(cx: Context, name: str, inner: State, number: str, bag: str, is_outermost: bool) -> str:
-    first = f"max(a_{name}, begin)" if is_outermost else first_candidate(cx, name, "", inner, is_outermost=False)
+def next_start(cx: Context, name: str, inner: State, number: str, bag: str, is_outermost: bool) -> str:
+    """The code of where a level begins: after the event that the one before has chosen."""
+    first = first_candidate(cx, name, inner, is_outermost=is_outermost)
     after = f"{bag}[{number} - 1] + 1"
     if cx.is_contiguous():
         return f"{after} if {number} > 0 else {first}"
@@ -196,11 +197,6 @@ def descend(cx: Context, number: str, cursors: str) -> None:
     cx.writer.line(f"{cursors}[{number}] = -1")
 
 
-def ascend(cx: Context, number: str) -> None:
-    """Back to the level before."""
-    cx.writer.line(f"{number} -= 1")
-
-
 def level_state(cx: Context, state: State, number: str, name: str, bag: str, *, is_table: bool = False) -> State:
     """The state with `number` copies chosen, recomputed whenever the walk comes to a level."""
     writer, fresh, window = cx.writer, cx.checks.fresh, cx.setting.window_us
@@ -237,21 +233,12 @@ def _single(cx: Context, variable: str) -> str:
 # --- floors, for the policy `next` ------------------------------------------------------------
 
 
-def _floor_arrays(cx: Context, variable: str) -> list[str]:
-    if not cx.setting.with_floors:
-        return []
-    name = f"f_{cx.setting.numbers[variable]}"
-    if cx.kinds[variable].iterated:
-        return [cx.stack(name)]
-    return []
-
-
 def _note_floor(cx: Context, variable: str, floor: str, number: str) -> None:
     if not cx.setting.with_floors:
         return
     name = f"f_{cx.setting.numbers[variable]}"
-    if _floor_arrays(cx, variable):
-        cx.writer.line(f"{name}[{number}] = {floor}")
+    if cx.kinds[variable].iterated:
+        cx.writer.line(f"{cx.stack(name)}[{number}] = {floor}")
     else:
         cx.declarations[f"{name} = LEAST"] = None
         cx.writer.line(f"{name} = {floor}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tocsin.algebra import nodes as alg
@@ -38,26 +38,6 @@ def value_name(number: int, kind: Kind) -> str:
     return f"{DOUBLES if kind is Kind.DOUBLE else 'out_integer'}{number}"
 
 
-@dataclass
-class Function:
-    """The text of a function, the arrays it takes, those it works with and those it fills.
-
-    `stacks` are as long as matches are, `works` so many times as long as the parameter they name.
-    """
-
-    text: str
-    parameters: tuple[str, ...]
-    works: dict[str, tuple[str, int]]
-    stacks: tuple[str, ...]
-    outputs: tuple[str, ...]
-    bags: tuple[str, ...] = ()  # the variables whose events have arrays of their own, as `needs` has them
-    counts_first: bool = False
-
-    def is_of_bag(self, output: str) -> bool:
-        """Whether an output holds the events of a bag, and not a value for each match."""
-        return any(output in (f"out_{name}", f"out_floor_{name}") for name in self.bags)
-
-
 def function(
     search: Search,
     setting: Setting,
@@ -66,8 +46,8 @@ def function(
     waiting: tuple[alg.Absent, ...] = (),
     is_main: bool,
     counts_first: bool = False,
-) -> Function:
-    """Write the function of a search; `tables` are those that picks refer to.
+) -> Context:
+    """Write the `text` of the function of a search; `tables` are those that picks refer to.
 
     `waiting` are absences that the sub-matches of a table bring along instead of deciding them. `is_main`: the matches
     are those of the query, not of a table. `counts_first`: a start is counted to its end when its matches do not fit.
@@ -94,15 +74,7 @@ def function(
         writer.lines += body
         cx.stop_when_full()
     writer.line("return DONE, groups, 0, count")
-    return Function(
-        writer.text,
-        tuple(cx.parameters),
-        cx.works,
-        tuple(cx.stacks),
-        tuple(cx.outputs),
-        tuple(cx.bags),
-        cx.counts_first,
-    )
+    return cx
 
 
 def _list_inputs(cx: Context) -> None:

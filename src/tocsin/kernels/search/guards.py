@@ -231,7 +231,7 @@ def _collected(cx: Context, node: alg.Gather, state: State) -> State:
     key = _key(cx, name, look, state)
     at = first_in(cx, name, low, key)
     end = f"z_{name}" if key is None else key[1]
-    bag = _stretch(cx, name, at, end, high) if look.is_stretch else _scanned(cx, node, at, end, high, state)
+    bag = _scanned(cx, node, at, end, high, state) if look.tests else _stretch(cx, name, at, end, high)
     start, last = fresh("start"), fresh("end")
     writer.line(f"{start} = {state.low}", f"{last} = {state.high}")
     with writer.block(f"if {bag.count} > 0:"):

@@ -22,7 +22,7 @@ def event(cx: Context, node: alg.Event, state: State, then: Then) -> None:
     writer, name = cx.writer, cx.setting.numbers[node.variable]
     index, time = cx.checks.fresh("i"), cx.checks.fresh("t")
     is_outermost = cx.is_outermost(state)
-    writer.line(f"{index} = {first_candidate(cx, name, node.variable, state, is_outermost)}")
+    writer.line(f"{index} = {first_candidate(cx, name, state, is_outermost=is_outermost)}")
     with writer.block(f"while {index} < z_{name}:"):
         writer.line(f"{time} = ts_{name}[{index}]")
         stop_beyond(cx, state, time, index, name)
@@ -48,7 +48,7 @@ def _take(
         proceed(cx, bound, then, variable=node.variable, is_first=not state.is_bound)
 
 
-def first_candidate(cx: Context, name: str, variable: str, state: State, is_outermost: bool) -> str:
+def first_candidate(cx: Context, name: str, state: State, *, is_outermost: bool) -> str:
     """The code of where a list is read from: after what is bound."""
     if is_outermost:
         return f"max(a_{name}, begin)"
@@ -131,7 +131,7 @@ def _begun(cx: Context, parts: tuple[alg.Event, ...], state: State) -> _Names:
     writer.when(f"len({names.index}) < {names.size}", "return DEEP, g, at, mark")
     with writer.block(f"for {names.level} in range({names.size}):"):
         writer.line(f"{names.near}[{names.level}] = {names.begins}[{names.level}]")
-    start = first_candidate(cx, variables[0], parts[0].variable, state, cx.is_outermost(state))
+    start = first_candidate(cx, variables[0], state, is_outermost=cx.is_outermost(state))
     writer.line(f"{names.index}[0] = {start}", f"{names.latest}[0] = {state.latest}", f"{names.level} = 0")
     writer.line(f"{names.is_new} = True")
     return names

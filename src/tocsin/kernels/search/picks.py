@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.search.context import Context
-from tocsin.kernels.search.copies import arrive, ascend, descend, level_state, levels, new_stack, owned_at_first
+from tocsin.kernels.search.copies import arrive, descend, level_state, levels, new_stack, next_start, owned_at_first
 from tocsin.kernels.search.guards import proceed
 from tocsin.kernels.search.loops import count_step, first_candidate, stop_beyond
 from tocsin.kernels.search.program import Pick, Table
@@ -20,8 +20,7 @@ def pick(cx: Context, node: Pick, state: State, then: Then) -> None:
     is_outermost = cx.is_outermost(state)
     row, first, last = cx.checks.fresh("r"), cx.checks.fresh("t"), cx.checks.fresh("t")
     bags = _Bags(cx, node, table, "1", is_many=False)
-    bags.declare()
-    writer.line(f"{row} = {first_candidate(cx, name, '', state, is_outermost)}")
+    writer.line(f"{row} = {first_candidate(cx, name, state, is_outermost=is_outermost)}")
     with writer.block(f"while {row} < z_{name}:"):
         writer.line(f"{first} = ts_{name}[{row}]", f"{last} = {cx.parameter(f'end_{name}')}[{row}]")
         stop_beyond(cx, state, first, row, name)
@@ -44,7 +43,6 @@ def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then
     is_outermost = cx.is_outermost(state)
     number, cursors, rows = new_stack(cx)
     bags = _Bags(cx, pick, table, number, is_many=node.most != 1)
-    bags.declare()
     with levels(cx, number, cursors):
         inner = level_state(cx, state, number, name, rows, is_table=True)
         with writer.block(f"if {cursors}[{number}] < 0:"):
@@ -52,13 +50,7 @@ def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then
             known = replace(inner, guards=(*inner.guards, *guards))
             arrive(cx, node, known, bags.held(), number, cursors, f"z_{name}", then, own=None)
             with writer.block(f"if {cursors}[{number}] < 0:"):
-                first = (
-                    f"max(a_{name}, begin)"
-                    if is_outermost
-                    else first_candidate(cx, name, "", inner, is_outermost=False)
-                )
-                after = f"first_after(ts_{name}, {inner.floor}, {rows}[{number} - 1] + 1, z_{name})"
-                writer.line(f"{cursors}[{number}] = {after} if {number} > 0 else {first}")
+                writer.line(f"{cursors}[{number}] = {next_start(cx, name, inner, number, rows, is_outermost)}")
         index, chosen = cx.checks.fresh("i"), cx.checks.fresh("chosen")
         writer.line(f"{index} = {cursors}[{number}]", f"{chosen} = -1")
         with writer.block(f"while {index} < z_{name}:"):
@@ -81,7 +73,7 @@ def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then
         with writer.block("else:"):
             with writer.block(f"if {number} > 0:"):
                 bags.remove()
-            ascend(cx, number)
+            writer.line(f"{number} -= 1")
     bags.clear()
 
 
@@ -107,42 +99,32 @@ class _Bags:
     is_many: bool
 
     def __post_init__(self) -> None:
-        self.levels: list[str] = []
-
-    def _name(self, variable: str) -> str:
-        return self.cx.setting.numbers[variable]
-
-    def _is_bag(self, variable: str) -> bool:
-        return self.is_many or self.table.kinds[variable].iterated
-
-    def declare(self) -> None:
-        function = self.cx
-        for variable in self.pick.variables:
-            name = self._name(variable)
+        """Declare the names and arrays that hold them."""
+        function, has_floors = self.cx, self.cx.setting.with_floors
+        self.names = {variable: function.setting.numbers[variable] for variable in self.pick.variables}
+        for variable, name in self.names.items():
             if self._is_bag(variable):
                 function.stack(f"b_{name}")
                 function.declarations[f"m_{name} = 0"] = None
                 if self.is_many:
-                    self.levels.append(function.stack(f"l_{name}"))
-            else:
-                function.declarations[f"e_{name} = -1"] = None
-            if self.cx.setting.with_floors:
-                if self._is_bag(variable):
+                    function.stack(f"l_{name}")
+                if has_floors:
                     function.stack(f"f_{name}")
-                else:
-                    function.declarations[f"f_{name} = LEAST"] = None
+            else:
+                function.declarations |= dict.fromkeys([f"e_{name} = -1", f"f_{name} = LEAST"][: 1 + has_floors])
+
+    def _is_bag(self, variable: str) -> bool:
+        return self.is_many or self.table.kinds[variable].iterated
 
     def held(self) -> dict[str, Held]:
-        found: dict[str, Held] = {}
-        for variable in self.pick.variables:
-            name = self._name(variable)
-            found[variable] = Many(f"b_{name}", "0", f"m_{name}") if self._is_bag(variable) else One(f"e_{name}", False)
-        return found
+        return {
+            variable: Many(f"b_{name}", "0", f"m_{name}") if self._is_bag(variable) else One(f"e_{name}", False)
+            for variable, name in self.names.items()
+        }
 
     def add(self, row: str, floor: str) -> None:
         function, writer = self.cx, self.cx.writer
-        for variable in self.pick.variables:
-            name = self._name(variable)
+        for variable, name in self.names.items():
             source = function.parameter(f"t{self.pick.table}_{name}")
             floors = function.parameter(f"t{self.pick.table}_floor_{name}") if function.setting.with_floors else ""
             if not self._is_bag(variable):
@@ -171,14 +153,12 @@ class _Bags:
 
     def remove(self) -> None:
         """Back to a level: the bags are as long as they were there."""
-        for variable in self.pick.variables:
-            name = self._name(variable)
-            if self.is_many:
-                self.cx.writer.line(f"m_{name} = l_{name}[{self.number} - 1]")
         if not self.is_many:
             self.clear()
+            return
+        for name in self.names.values():
+            self.cx.writer.line(f"m_{name} = l_{name}[{self.number} - 1]")
 
     def clear(self) -> None:
-        for variable in self.pick.variables:
-            name = self._name(variable)
+        for variable, name in self.names.items():
             self.cx.writer.line(f"m_{name} = 0" if self._is_bag(variable) else f"e_{name} = -1")

@@ -171,13 +171,10 @@ class _Cutter:
 
     def _within(self, branch: alg.Node, iterated: bool) -> tuple[Test, ...]:
         """The conjuncts a sub-match must make TRUE by itself: a copy of an iteration only those without an index."""
-        inside = alg.variables_of(branch).keys()
-        tests = [test for test in self.tests if test.references and ex.variables_in(test.conjunct) <= inside]
-        if iterated:
-            tests = [
-                test for test in tests if not test.folds and all(r.index is ex.Each.PLAIN for r in test.references)
-            ]
-        return tuple(tests)
+        tests = _within(self.tests, branch)
+        if not iterated:
+            return tests
+        return tuple(t for t in tests if not t.folds and all(r.index is ex.Each.PLAIN for r in t.references))
 
 
 def is_settled_within(absence: alg.Absent, node: alg.Node, iterated: bool) -> bool:

@@ -111,33 +111,7 @@ def _offsets(lists: Sequence[Sequence[Any]]) -> Integers:
 
 
 def search(  # noqa: PLR0915 - a call for each step would cost more than the step
-    group_from: Array,
-    group_to: Array,
-    own_low: Array,
-    own_high: Array,
-    ts: Array,
-    symbols: Array,
-    labels: Array,
-    weights: Array,
-    fields: Array,
-    window: int,
-    head: Array,
-    width: int,
-    o: Array,
-    follows: Array,
-    most_starts: int,
-    policy: int,
-    awaits: Array,
-    taken: Array,
-    begins: Array,
-    skipped: Array,
-    reached: Array,
-    inner_from: Array,
-    inner: Array,
-    movers_from: Array,
-    movers: Array,
-    variables: Array,
-    *columns: Array,
+    given: Array, window: int, numbers: Array, follows: Array, most_starts: int, tables: Array, *columns: Array
 ) -> int:
     """To the results `o` by label add the paths of all groups; see `extend` for `weights` and `fields`.
 
@@ -148,6 +122,9 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
     come from; `inner` are the stages of its state, `movers` the stages that move to it. For every mover, `variables` is
     the number of the variable that compares neighbours, or −1.
     """
+    group_from, group_to, own_low, own_high, ts, symbols, labels, weights, fields = given
+    head, width, o = numbers
+    policy, awaits, taken, begins, skipped, reached, inner_from, inner, movers_from, movers, variables = tables
     size, stages, targets = 1 + len(fields) // 2, len(awaits), len(taken)
     unit = size * width
     complete = stages * unit if window > 0 else 0  # behind the stages at the cut

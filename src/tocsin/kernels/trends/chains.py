@@ -71,38 +71,9 @@ def _number(known: Sequence[Any], one: Any) -> int:
 
 
 def search(  # noqa: PLR0915 - a call for each step would cost more than the step
-    group_from: Array,
-    group_to: Array,
-    own_low: Array,
-    own_high: Array,
-    ts: Array,
-    symbols: Array,
-    labels: Array,
-    weights: Array,
-    fields: Array,
-    window: int,
-    head: Array,
-    width: int,
-    o: Array,
-    asks: Array,
-    gives: Array,
-    is_tree: bool,
-    lanes: int,
-    most: int,
-    peak: Array,
-    sources: Array,
-    ends: Array,
-    are_neighbours: Array,
-    taken: Array,
-    reached: Array,
-    begins: Array,
-    is_later: Array,
-    finals: Array,
-    compared: Array,
-    trees: Array,
-    *columns: Array,
+    given: Array, window: int, numbers: Array, orders: Array, limits: Array, peak: Array, tables: Array, *columns: Array
 ) -> int:
-    """To the results by label add the paths of all groups; the parameters up to `o` are those of `blocks.search`.
+    """To the results by label add the paths of all groups; the first three are those of `blocks.search`.
 
     For every compared variable and event, with a tree, an event may follow e that `gives` a number below what e `asks`;
     −1 follows nobody. A block has so many `lanes`, one for each start, and may need `most` numbers; with more the
@@ -113,6 +84,11 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
     of its variable if that one is compared, `trees` a number of its own if neighbours lead there; otherwise these are
     −1.
     """
+    group_from, group_to, own_low, own_high, ts, symbols, labels, weights, fields = given
+    head, width, o = numbers
+    asks, gives, is_tree = orders
+    lanes, most = limits
+    sources, ends, are_neighbours, taken, reached, begins, is_later, finals, compared, trees = tables
     size, events, states, targets = 1 + len(fields) // 2, len(ts), len(finals), len(taken)
     unit = size * width
     wide = lanes * unit

@@ -14,8 +14,9 @@ Machine     the subset automaton; state 0 is the start, where nothing is bound
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import or_
 
 from tocsin.algebra import nodes as alg
 
@@ -61,19 +62,8 @@ class Machine:
             for source, symbol, target in self.moves
             if self.variable(source) == variable != self.symbols[symbol][0]
         ]
-        return all(self.symbols[symbol][0] != variable for symbol in self._symbols_from(left))
-
-    def _symbols_from(self, states: list[int]) -> set[int]:
-        """The symbols of all moves that can still be made."""
-        seen, waiting, found = set(states), list(states), set[int]()
-        for state in waiting:  # grows while it is walked
-            for source, symbol, target in self.moves:
-                if source == state:
-                    found.add(symbol)
-                    if target not in seen:
-                        seen.add(target)
-                        waiting.append(target)
-        return found
+        behind = reduce(or_, (self.reach[state] | 1 << state for state in left), 0)
+        return all(self.symbols[symbol][0] != variable for state, symbol, _ in self.moves if behind >> state & 1)
 
 
 class NotAPathError(Exception):

@@ -312,23 +312,11 @@ class _Named:
 
     def renamed(self, expression: ex.Expression) -> ex.Expression:
         """An expression over stand-ins."""
-
-        def changed(node: ex.Expression) -> ex.Expression:
-            match node:
-                case ex.Attribute():
-                    return replace(node, variable=self.stand_in(node.variable))
-                case ex.Variable():
-                    return replace(node, name=self.stand_in(node.name))
-                case _:
-                    return node
-
-        return expression.transform(changed)
+        return ex.renamed(expression, self.stand_in)
 
 
 def _of(variable: str, condition: ex.Expression) -> ex.Expression:
-    return condition.transform(
-        lambda node: replace(node, variable=variable) if isinstance(node, ex.Attribute) else node
-    )
+    return ex.renamed(condition, lambda name: variable)
 
 
 def _renamed(node: alg.Node, named: _Named) -> alg.Node:

@@ -131,34 +131,22 @@ def room(size, head):
 # --- loops over numbers ---------------------------------------------------------------------------
 
 
-def plus(a: Any, b: Any, m: Any) -> Any:
-    """Both; written anew for each semiring, like the next four."""
+def _unwritten(*arguments: Any) -> Any:
+    """Stand for a function that is written anew for each semiring and query.
+
+    name            what it returns
+    ----            ---------------
+    plus(a, b, m)   a + b modulo m
+    times(…, k)     a · b modulo m; k is −1/m modulo 2³²
+    collected(…)    a result with another number added; exact where a double comes to an integer
+    room(size, …)   an array of zeros that begins with some numbers
+    unsigned(i)     an index that never counts from the end
+    fits(v, e, …)   whether a variable may hold two events as neighbours
+    """
     raise NotImplementedError
 
 
-def times(a: Any, b: Any, m: Any, k: Any) -> Any:
-    """The product; `m` is the modulus, `k` is −1/m modulo 2³²."""
-    raise NotImplementedError
-
-
-def collected(a: Any, b: Any, m: Any) -> Any:
-    """A result with another number added; exact where doubles are added to an integer."""
-    raise NotImplementedError
-
-
-def room(size: int, head: Array) -> Array:
-    """An array of zeros that begins with some numbers."""
-    raise NotImplementedError
-
-
-def unsigned(number: int) -> int:
-    """An index that never counts from the end."""
-    raise NotImplementedError
-
-
-def fits(variable: int, one: int, other: int, *columns: Any) -> bool:
-    """Whether two events may be neighbours; written anew for each query."""
-    raise NotImplementedError
+plus = times = collected = room = unsigned = fits = _unwritten
 
 
 def fill(n: Array, at: int, length: int) -> None:
@@ -245,7 +233,7 @@ def function(search: Callable[..., Any], semiring: Semiring, fits: str, *, jit: 
 @cache
 def _texts(search: Callable[..., Any], semiring: Semiring, jit: bool) -> tuple[str, str]:
     """The loops of this module, and the text of a search."""
-    names = {name: value for name, value in vars(inspect.getmodule(search)).items() if isinstance(value, int)}
+    names = {name: value for name, value in vars(inspect.getmodule(search)).items() if type(value) is int}
     constants = {**names, "ZERO": semiring.zero, "ABSENT": ABSENT, "Array": "object"}
     head = "\n".join(f"{name} = {value}" for name, value in constants.items())
     loops, text = (

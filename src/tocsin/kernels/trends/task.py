@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.kernels import compile
 from tocsin.kernels.layout import Merged
 from tocsin.kernels.model import Integers
 from tocsin.kernels.trends import blocks, chains, semirings
@@ -30,7 +31,6 @@ from tocsin.language.ast import Selection
 DOUBLE_BITS, INTEGER_BITS = 53, 62
 MANY_NEIGHBOURS = 512  # in a window or group, so that a tree pays
 LANES = 32
-FEW_EVENTS = 64  # of a group: its windows are not looked at one by one
 MOST_STARTS = 4096  # of a block
 MOST_NUMBERS = 1 << 26  # in memory for one block, and of all weights
 MOST_DOUBLE = 2.0**1000
@@ -137,7 +137,7 @@ class Task:
 
     @cached_property
     def _ends(self) -> Integers:
-        return window_ends(self.events, self.window_us)
+        return self.events.window_ends(self.window_us)
 
     @cached_property
     def _most_compared(self) -> int:
@@ -150,10 +150,8 @@ class Task:
         """The results of a search; in chains also the largest number of a start, and the sum of these of all."""
         jit, unit = numbers.dtype is not None, (1 + len(numbers.fields)) * len(numbers.moduli)
         labels = int(self.labels.max(initial=0)) + 1
-        given = [
-            *(events.group_from, events.group_to, events.own_low, events.own_high),
-            *(events.times, self.symbols, self.labels, *numbers.weights(), self.window_us or 0),
-        ]
+        groups = events.group_from, events.group_to, events.own_low, events.own_high
+        given = (*groups, events.times, self.symbols, self.labels, *numbers.weights()), self.window_us or 0
         of_results = np.int64 if numbers.dtype is np.float64 else numbers.dtype
         orders = None
         if self._is_chained and jit and self._most_compared > MANY_NEIGHBOURS:
@@ -167,18 +165,19 @@ class Task:
             wide = unit * (1 if self.window_us is None else 1 + len(self.stages.stages))
             starts = 0 if self.window_us is None else min(MOST_STARTS, MOST_NUMBERS // wide)
             o = numbers.filled(labels * unit)
-            rest = self.follows, max(starts, _largest_instant(events)), *self.stages.tables()
-            search(*_listed((*given, numbers.head(wide), len(numbers.moduli), o, *rest), jit=jit), *columns)
+            rest = self.follows, max(starts, _largest_instant(events)), self.stages.tables()
+            arguments = *given, (numbers.head(wide), len(numbers.moduli), o), *rest
+            search(*(arguments if jit else compile.as_lists(arguments)), *columns)
             return o, ()
         lanes, most = LANES if self.window_us else 1, MOST_NUMBERS
         tables = chains.tables(self.stages, list(self.conditions.tests))
         none = np.zeros(0, np.int64)
         while True:
             o, peak = numbers.filled(labels * unit, of_results), numbers.filled(2)
-            rest = *(orders or (none, none)), orders is not None, lanes, most, peak, *tables
-            code = search(
-                *_listed((*given, numbers.head(lanes * unit), len(numbers.moduli), o, *rest), jit=jit), *columns
-            )
+            ordered = *(orders or (none, none)), orders is not None
+            in_numbers = numbers.head(lanes * unit), len(numbers.moduli), o
+            of_chains = *given, in_numbers, ordered, (lanes, most), peak, tables
+            code = search(*(of_chains if jit else compile.as_lists(of_chains)), *columns)
             if code == chains.FINE:
                 return o, peak
             lanes, most = max(lanes // 2, 1), most if lanes > 1 else most << 30
@@ -236,11 +235,6 @@ def _by_label(found: Any, size: int) -> Counts:
     return {place // size: numbers[place : place + size] for place in range(0, len(numbers), size)}
 
 
-def _listed(given: Sequence[Any], *, jit: bool) -> Sequence[Any]:
-    """Plain Python reads lists several times as fast as arrays."""
-    return given if jit else [each.tolist() if isinstance(each, np.ndarray) else each for each in given]
-
-
 def _largest_instant(events: Merged) -> int:
     if not len(events.times):
         return 1
@@ -249,19 +243,6 @@ def _largest_instant(events: Merged) -> int:
 
 
 # --- bounds ---------------------------------------------------------------------------------------
-
-
-def window_ends(events: Merged, window_us: int | None) -> Integers:
-    """For every event the first one behind the window that begins with it, or in small groups the end of the group."""
-    sizes = events.group_to - events.group_from
-    ends = np.repeat(events.group_to, sizes)
-    if window_us is None:
-        return ends
-    for group in np.flatnonzero(sizes > FEW_EVENTS).tolist():
-        low, high = int(events.group_from[group]), int(events.group_to[group])
-        times = events.times[low:high]
-        ends[low:high] = low + np.searchsorted(times, times + window_us)
-    return ends
 
 
 def most_in_window(events: Merged, is_counted: NDArray[np.bool_], ends: Integers) -> Integers:

@@ -34,6 +34,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
 FEW_EVENTS = 5_000  # fewer are counted in plain Python
+MEASURES = {"count": ("tally",), "avg": ("sum", "tally")}  # others are measures themselves
 
 
 @dataclass(frozen=True)
@@ -189,10 +190,10 @@ def trend(bound: BoundQuery) -> Trend | None:
     """A query compiled for counting, or None when the types of its attributes do not allow it."""
     by_position = is_formula(bound.query)
     if by_position:
-        rewritten = _as_paths(bound)
-        if rewritten is None:
+        try:  # in the terms of SASE+, where all types of a variable must have an attribute
+            bound = rebound(bound, as_paths(bound.query))
+        except (NotAPathError, errors.TocsinError):
             return None
-        bound = rewritten
     query = bound.query
     core = query.core
     made = kernel(bound)
@@ -219,7 +220,7 @@ def trend(bound: BoundQuery) -> Trend | None:
         column = None if slot is None else places[slot.variable, slot.expression]
         wanted = [
             Measure(what, next(iter(ex.variables_in(each.node))), column)
-            for what in _measures(each.node)
+            for what in MEASURES.get(each.node.function, (each.node.function,))
             if each.node.argument is not None
         ]
         numbers = tuple(measures.setdefault(measure, len(measures)) for measure in wanted)
@@ -233,20 +234,7 @@ def trend(bound: BoundQuery) -> Trend | None:
     return Trend(counted, machine(core), tuple(measures), tuple(answers), tests, places, by_position)
 
 
-def _as_paths(bound: BoundQuery) -> BoundQuery | None:
-    """A formula in the terms of SASE+, where all types of a variable must have an attribute."""
-    try:
-        query = as_paths(bound.query)
-        return rebound(bound, query)
-    except (NotAPathError, errors.TocsinError):
-        return None
-
-
 def _held(argument: ex.Expression, environment: Environment) -> Held | None:
     """How a number is held; a time is held as one too, and would come back as one."""
     kind = type_of(argument, environment).kind
     return HELD[kind] if kind in (Kind.INTEGER, Kind.DOUBLE) else None
-
-
-def _measures(node: ex.Aggregate) -> tuple[str, ...]:
-    return {"count": ("tally",), "sum": ("sum",), "avg": ("sum", "tally")}.get(node.function, (node.function,))
