@@ -15,7 +15,7 @@ from tests.kernels.test_find import compiled, expected, found, kernel_of, rows_o
 import tocsin
 from tocsin import errors, reference
 from tocsin.kernels import compile
-from tocsin.kernels.links import run
+from tocsin.kernels.links import run, tested
 from tocsin.kernels.model import Bag, Matches
 from tocsin.testing.strategies import Streams
 
@@ -188,6 +188,35 @@ def test_the_work_grows_with_events_and_matches_and_not_with_combinations(
     kept = sum(len(matches) for matches in made.find(rows, jit=False))
     assert steps["all"] <= 12 * (number + sum(words))
     assert kept > 0 or "A d" in text
+
+
+@pytest.mark.parametrize("policy", [*AFTER, "OUTPUT first"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "SEQ(SEQ(A a, B b)+, C c) WHERE a[i].x <= b[i].x",
+        "SEQ(OR(A a, B b)+, C c) WHERE a.x <= c.x AND b.x <= c.x",
+        "SEQ(SEQ(A a, OR(B b, C c))+, C d) WHERE COUNT(a) <= d.x",
+    ],
+)
+def test_conditions_are_tried_up_to_the_first_match_where_no_other_can_be_kept(
+    pattern: str, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are quadratically many matches, and each of them is as long as the stream."""
+    tried: Counter[str] = Counter()
+    taken = tested.TestedWalk._taken
+
+    def counting(self: tested.TestedWalk, moves: Any, place: int) -> list[tuple[int, int]]:
+        tried["all"] += 1
+        return taken(self, moves, place)
+
+    monkeypatch.setattr(tested.TestedWalk, "_taken", counting)
+    number = 150
+    rows: Streams = {name: [] for name in "ABC"}
+    for place in range(number):
+        rows["ABC"[place % 3]].append({"ts": place * SECOND, "k": "p", "x": place, "v": 0.5})
+    assert len(found(kernel_of(f"PATTERN {pattern} WITHIN 1 DAY SEMANTICS next {policy}"), rows)) >= number // 3
+    assert tried["all"] <= 12 * number
 
 
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")

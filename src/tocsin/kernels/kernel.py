@@ -108,8 +108,7 @@ class Kernel(Search):
         assert words is not None
         conjuncts = (*self.conditions.residual, *(test.conjunct for test in self.conditions.tests))
         absences = tuple(alg.absences_in(self.query.core))
-        decides = not conjuncts and not absences
-        walker = Walker(self, words, self.sources, most, jit, decides=decides, conjuncts=conjuncts)
+        walker = Walker(self, words, self.sources, most, jit, decides=not absences, conjuncts=conjuncts)
         counts = not absences and not self.query.ranks_matches and walker.is_distinct
         walker = replace(walker, counts=counts, memory=memory)
         residual = Residual((), absences, rows, self.sources)

@@ -41,7 +41,7 @@ class Walker:
     sources: tuple[Source, ...]
     most: int  # how many matches one start may have
     jit: bool | None = None  # whether to compile; None: when there are many rows
-    decides: bool = True  # whether every word is a match: no condition and no absence is left
+    decides: bool = True  # whether every word is a match: no absence is left
     counts: bool = True  # whether words count for `most`; otherwise whoever drops some of them counts the rest
     memory: int = MOST_MEMORY  # how many bytes may be held for matches
     conjuncts: tuple[ex.Expression, ...] = ()  # what words must make TRUE beyond what flags decide
@@ -88,7 +88,7 @@ class Walker:
         )
         earliest = self._earliest(size, states, links)
         owned = np.ones(size, np.bool_) if self.reach.owns_by_end else events.owned
-        if len(earliest) and self._needs_first_only:
+        if len(earliest) and self.needs_first_only:
             ends = self._first_ends(events, earliest)
             goals = np.where(ends <= events.limits, ends, -1)
             names = sorted(name for name, _ in self.machine.symbols)
@@ -109,7 +109,7 @@ class Walker:
         return np.asarray(given[1], np.int32)
 
     @property
-    def _needs_first_only(self) -> bool:
+    def needs_first_only(self) -> bool:
         """Whether only the first match of each start, in the order of R5, can be kept."""
         query = self.reach.query
         skips = query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT) and not query.output.is_chosen_per_start

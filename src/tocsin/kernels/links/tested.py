@@ -3,6 +3,9 @@
 A condition that no further event can repair ends a word. Under `next` an event blocks the later ones when it makes TRUE
 what can be asked of it, given the word so far (R2); an event before it that does not may still be bound, where only the
 whole match decides.
+
+Where only the first match of each start can be kept, nearer events are tried first, and no word goes beyond the end of
+one that was found: R5's order begins with the last position.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from tocsin.kernels.model import Integers, Rows, reader
 from tocsin.kernels.policies.selection import conditions_of_next, needs_whole_bags
 from tocsin.kernels.search.helpers import TOO_LONG, TOO_MANY
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Selection
+from tocsin.language.ast import Selection, Skip
 
 if TYPE_CHECKING:
     from tocsin.kernels.links.run import Linked, Walker, Words
@@ -63,6 +66,8 @@ class TestedWalk:
         self.rows = events.merged.rows.tolist()
         self.machine, query = walker.machine, walker.reach.query
         self.is_next = query.selection is Selection.NEXT
+        self.needs_first_only = walker.needs_first_only
+        self.skips_past_last = query.after_match.skip is Skip.PAST_LAST and self.needs_first_only
         self.whole = [holds(conjunct) for conjunct in walker.conjuncts]
         variables = list(dict.fromkeys(name for name, _ in self.machine.symbols))
         self.lasting = {
@@ -87,6 +92,7 @@ class TestedWalk:
             self.moves[state].append((element, [(letter, target) for _, letter, target in moves]))
         self.bags: Bags = {}
         self.tried = 0
+        self.limit = -1  # the last place that a word from the current start may reach
 
     def words(self) -> Iterator[Words]:
         """The words of all starts that make every conjunct TRUE."""
@@ -94,11 +100,16 @@ class TestedWalk:
         states: list[int] = []
         places: list[int] = []
         owned = np.ones(len(self.events), np.bool_) if self.walker.reach.owns_by_end else self.events.owned
+        frontier = 0
         for start in np.flatnonzero(owned).tolist():
+            if start < frontier:
+                continue
             for word in self._from(start):
                 states += [state for state, _ in word]
                 places += [place for _, place in word]
                 ends.append(len(places))
+                if self.skips_past_last:  # words that follow from this start end there or before
+                    frontier = word[-1][1] + 1
             if len(ends) >= PORTION:
                 yield _integers(ends), _integers(states), _integers(places)
                 ends, states, places = [], [], []
@@ -107,6 +118,7 @@ class TestedWalk:
     def _from(self, start: int) -> Iterator[list[tuple[int, int]]]:
         """The words that begin with an event: a walk, one level per event."""
         self.tried = found = 0
+        self.limit = self.limits[start]
         first = [move for _, moves in self.moves[0] for move in moves]
         levels = [self._taken(first, start)]
         word: list[tuple[int, int]] = []
@@ -120,6 +132,8 @@ class TestedWalk:
                         del self.bags[variable]
                 continue
             state, place = levels[-1].pop()
+            if place > self.limit:
+                continue
             word.append((state, place))
             self.bags.setdefault(self._variable(state), []).append(self._event(place))
             if state in self.machine.finals and all(test(self.bags) for test in self.whole):
@@ -127,20 +141,23 @@ class TestedWalk:
                 if found > self.walker.limit:
                     raise self.walker.too_many(TOO_MANY, MOST_TRIED)
                 yield word
-            levels.append(self._onwards(state, place, self.limits[start]))
+                if self.needs_first_only:
+                    self.limit = place
+            links = self._onwards(state, place)
+            levels.append(sorted(links, key=_place_of, reverse=True) if self.needs_first_only else links)
 
-    def _onwards(self, state: int, place: int, limit: int) -> list[tuple[int, int]]:
+    def _onwards(self, state: int, place: int) -> list[tuple[int, int]]:
         """The links that a word may take: the states they lead to, and the events they bind."""
         if not self.is_next:
             other = self.neighbours[place]
             moves = [move for _, moves in self.moves[state] for move in moves]
-            return self._taken(moves, other) if 0 <= other <= limit else []
+            return self._taken(moves, other) if 0 <= other <= self.limit else []
         found: list[tuple[int, int]] = []
         for element, moves in self.moves[state]:
             candidates = self.candidates[element]
             for number in range(bisect_left(candidates, self.after[place]), len(candidates)):
                 other = candidates[number]
-                if other > limit:
+                if other > self.limit:
                     break
                 found += self._taken(moves, other)
                 if any(self._could_bind(name, other) for name in element):
@@ -177,6 +194,10 @@ class TestedWalk:
 
     def _event(self, place: int) -> Event:
         return self.read(self.rows[place])
+
+
+def _place_of(link: tuple[int, int]) -> int:
+    return link[1]
 
 
 def _integers(values: list[int]) -> Integers:
