@@ -33,7 +33,9 @@ from tocsin.options import (
     MOST_TASK_MEMORY,
     Options,
     check_columns,
+    check_flag,
     check_max_text,
+    check_name,
     check_rates,
     names_of,
     options_in,
@@ -104,6 +106,7 @@ def pattern(
     Kind(types=('Transfer',), iterated=False, optional=False)
     """
     check_max_text(max_text)
+    check_name(name)
     text, tree, translation = compiled(query, language, name or "<pattern>", registered(aggregates), max_text)
     for warning in translation.warnings:
         python_warnings.warn(warning, stacklevel=2)
@@ -345,6 +348,7 @@ class Pattern:
         b         0 s
         """
         check_columns(time=time, type=type)
+        check_flag("streaming", streaming)
         return checked(
             self.query,
             schemas,
@@ -404,9 +408,9 @@ class Pattern:
           search
         """
         given = options_in(locals())
-        if mode not in EXPLAIN_MODES:
+        if not isinstance(mode, str) or mode not in EXPLAIN_MODES:
             raise errors.InvalidOptionError(
-                f"There is no mode `{mode}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
+                f"There is no mode `{errors.named(mode)}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
         options = check_options(given, inputs)
         if inputs is None and mode != EXPLAIN_MODES[0]:

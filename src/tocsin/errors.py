@@ -25,8 +25,9 @@ from tocsin.source import CallSite, Place, Where
 
 SHOWN_AT_ONCE = 5
 LISTED_AT_ONCE = 100
-# Characters of a message or hint, and names in a list, before they are cut.
+# Characters of a message or hint and of a value in it, and names in a list, before they are cut.
 LONGEST_MESSAGE = 1_000
+LONGEST_VALUE = 400
 MOST_NAMES = 60
 
 
@@ -58,7 +59,7 @@ class Advice:
 
     def __str__(self) -> str:
         """The nearest known name, then all of them."""
-        known = sorted(map(str, self.known))
+        known = sorted(map(named, self.known))
         near = nearest(self.name, known)
         question = f"did you mean `{near}`? " if near else ""
         names = ", ".join(known[:MOST_NAMES]) if known else "none"
@@ -66,9 +67,9 @@ class Advice:
         return question + f"{self.owner}: {names}{rest}.{self.more}"
 
 
-def did_you_mean(name: str, known: Iterable[str], owner: str) -> Advice:
+def did_you_mean(name: object, known: Iterable[str], owner: str) -> Advice:
     """Advice for an unknown name: the nearest known one, then all of them."""
-    return Advice(name, known if isinstance(known, Collection) else tuple(known), owner)
+    return Advice(named(name), known if isinstance(known, Collection) else tuple(known), owner)
 
 
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
@@ -81,6 +82,42 @@ def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
         return text
     behind = most // 3
     return f"{text[: most - behind]} … {text[len(text) - behind :].lstrip()}"
+
+
+def shown(value: object) -> str:
+    """A value as messages quote it, also one that cannot be printed.
+
+    A class may fail at it, and so do integers of more digits than Python prints.
+
+    >>> shown("local"), shown(10**5_000)
+    ("'local'", '<int>')
+    """
+    try:
+        return shortened(repr(value), LONGEST_VALUE)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def named(value: object) -> str:
+    """A name as messages have it between backquotes; what is no text as `shown`."""
+    return value if isinstance(value, str) else shown(value)
+
+
+def fault(problem: Exception) -> str:
+    """An exception as messages quote it, also one of a class of the user's that cannot be printed.
+
+    >>> fault(KeyError("x"))
+    "KeyError: 'x'"
+    """
+    return ": ".join(filter(None, (type(problem).__name__, message_of(problem))))
+
+
+def message_of(problem: Exception) -> str:
+    """The words of an exception; none of one that cannot be printed."""
+    try:
+        return str(problem)
+    except Exception:
+        return ""
 
 
 def _report(

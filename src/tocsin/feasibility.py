@@ -149,9 +149,15 @@ def feasibility(
         for name, rate in declared.items()
         if rate.is_per_key
     ]
-    if not rates:
+    if rates is None or (isinstance(rates, Mapping) and not rates):
         problems.append(errors.InvalidOptionError("No rate is declared.", hint='write `{"Login": "100/s"}`.'))
-    taken = [(one.seen, one.duration_ms / 1000) for one in progress if one.seen]
+    try:
+        taken = [(one.seen, one.duration_ms / 1000) for one in progress if one.seen]
+    except (TypeError, AttributeError) as problem:
+        raise errors.InvalidOptionError(
+            f"`progress=` holds no progress of micro-batches: {errors.fault(problem)}.",
+            hint="pass `listener.recent` of a `tocsin.TocsinListener`.",
+        ) from None
     if not taken:
         problems.append(
             errors.InvalidOptionError(

@@ -35,6 +35,7 @@ STRATEGIES: dict[str, frozenset[str]] = {
     "aggregate": frozenset({LOCAL, BATCH, STREAM}),
 }
 STRATEGIES_OF_RULES = ("auto", "aggregate")
+MOST_NUMBER = 2**63 - 1
 LONGEST_US = 2**62  # sums of a time and a length fit into 64 bits
 MOST_TASK_MEMORY = "512MB"
 FAIL = "fail"  # what a stream does with late events, other than to count or to show them
@@ -106,8 +107,11 @@ def _time_unit(name: str, value: Any) -> None:
 
 
 def _positive(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise errors.InvalidOptionError(f"`{name}={value!r}` is not a positive integer.", hint="leave it out.")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_NUMBER:
+        raise errors.InvalidOptionError(
+            f"`{name}={errors.shown(value)}` is not a positive integer of at most 64 bits.",
+            hint="write an `int`, or leave it out.",
+        )
 
 
 def strategies_in(place: str) -> tuple[str, ...]:
@@ -124,25 +128,26 @@ def _one_of(*known: str) -> Callable[[str, Any], None]:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, str) or value not in known:
             raise errors.InvalidOptionError(
-                f"`{name}={value!r}` is none of {', '.join(map(repr, known))}.",
-                hint=errors.did_you_mean(str(value), known, f"values of `{name}`"),
+                f"`{name}={errors.shown(value)}` is none of {', '.join(map(repr, known))}.",
+                hint=errors.did_you_mean(value, known, f"values of `{name}`"),
             )
 
     return check
 
 
 def _strategy(name: str, value: Any) -> None:
-    if value not in STRATEGIES:
+    if not isinstance(value, str) or value not in STRATEGIES:
         raise errors.InvalidOptionError(
-            f"There is no strategy `{value}`.", hint=errors.did_you_mean(str(value), STRATEGIES, "strategies")
+            f"There is no strategy `{errors.named(value)}`.",
+            hint=errors.did_you_mean(value, STRATEGIES, "strategies"),
         )
 
 
 def _strategy_of_rules(name: str, value: Any) -> None:
-    if value not in STRATEGIES_OF_RULES:
+    if not isinstance(value, str) or value not in STRATEGIES_OF_RULES:
         raise errors.InvalidOptionError(
-            f"Rules do not run with the strategy `{value}`.",
-            hint=errors.did_you_mean(str(value), STRATEGIES_OF_RULES, "strategies of rules"),
+            f"Rules do not run with the strategy `{errors.named(value)}`.",
+            hint=errors.did_you_mean(value, STRATEGIES_OF_RULES, "strategies of rules"),
         )
 
 
@@ -168,7 +173,7 @@ def _duration(name: str, value: Any) -> None:
 
 
 def _late(name: str, value: Any) -> None:
-    if not isinstance(value, bool) and value != FAIL:
+    if not isinstance(value, bool) and not (isinstance(value, str) and value == FAIL):
         raise _not_a(name, value, f"True, False or {FAIL!r}", f'late="{FAIL}"')
 
 
@@ -258,7 +263,7 @@ def _is_names_by_type(value: Any) -> bool:
 
 
 def _not_a(option: str, value: Any, expected: str, example: str) -> errors.InvalidOptionError:
-    return errors.InvalidOptionError(f"`{option}={value!r}` is not {expected}.", hint=f"write `{example}`.")
+    return errors.InvalidOptionError(f"`{option}={errors.shown(value)}` is not {expected}.", hint=f"write `{example}`.")
 
 
 def check_rates(rates: Any, pattern: alg.Node) -> None:
@@ -277,11 +282,11 @@ def check_rates(rates: Any, pattern: alg.Node) -> None:
     undeclared = [name for name in known if name not in rates]
     problems: list[errors.TocsinError] = [
         errors.InvalidOptionError(
-            f"`rates` names `{name}`, which is no event type of the pattern.",
-            hint=errors.did_you_mean(str(name), known, "event types"),
+            f"`rates` names `{errors.named(name)}`, which is no event type of the pattern.",
+            hint=errors.did_you_mean(name, known, "event types"),
         )
         for name in rates
-        if name not in known and errors.nearest(str(name), undeclared)
+        if name not in known and errors.nearest(errors.named(name), undeclared)
     ]
     with errors.collecting(problems):
         parse_rates(rates)
@@ -292,9 +297,21 @@ def check_max_text(max_text: Any) -> None:
     """Refuse a length of texts that is none."""
     if isinstance(max_text, bool) or not isinstance(max_text, int) or max_text < 1:
         raise errors.InvalidOptionError(
-            f"`max_text={max_text!r}` is not a number of characters.",
+            f"`max_text={errors.shown(max_text)}` is not a number of characters.",
             hint="write the most characters a text may have, as in `max_text=5_000_000`.",
         )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse a switch that is neither on nor off: the text "no" would be on."""
+    if not isinstance(value, bool):
+        raise _not_a(name, value, "True or False", f"{name}=True")
+
+
+def check_name(name: Any) -> None:
+    """Refuse a name of a text that is none."""
+    if name is not None and not isinstance(name, str):
+        raise _not_a("name", name, "a text", 'name="fraud.sase"')
 
 
 def check_live_keys(live_keys: Any) -> None:
@@ -303,7 +320,7 @@ def check_live_keys(live_keys: Any) -> None:
         return
     if isinstance(live_keys, bool) or not isinstance(live_keys, int) or live_keys < 1:
         raise errors.InvalidOptionError(
-            f"`live_keys={live_keys!r}` is not a number of keys.",
+            f"`live_keys={errors.shown(live_keys)}` is not a number of keys.",
             hint="write how many different keys have events while events are kept, as in `live_keys=100_000`.",
         )
 
@@ -321,11 +338,12 @@ def microseconds(duration: str | dt.timedelta | None, option: str | None = None)
     if isinstance(duration, dt.timedelta):
         found: int | None = duration // dt.timedelta(microseconds=1)
     else:
-        parts = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*", str(duration))
+        said = duration if isinstance(duration, str) else ""
+        parts = re.fullmatch(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+)\s*", said)
         known = parts is not None and parts[2].upper() in durations.MICROSECONDS
         found = durations.to_microseconds(parts[1], parts[2]) if parts is not None and known else None
     if found is None or not 0 <= found <= LONGEST_US:
-        given = f"{duration}" if option is None else f"{option}={duration!r}"
+        given = errors.named(duration) if option is None else f"{option}={errors.shown(duration)}"
         raise errors.InvalidOptionError(
             f"`{given}` is not a length of time.", hint="write a number and a unit, as in `10 seconds` or `500 ms`."
         )

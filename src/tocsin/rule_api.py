@@ -25,7 +25,9 @@ from tocsin.options import (
     MOST_TASK_MEMORY,
     Options,
     check_columns,
+    check_flag,
     check_max_text,
+    check_name,
     names_of,
     options_in,
 )
@@ -115,6 +117,13 @@ def rules(
         )
     registry = Registry(functions_of(functions), tables_of(tables))
     check_max_text(max_text)
+    check_name(name)
+    for option, given in (("types", types), ("modules", modules)):
+        if given is not None and not isinstance(given, Mapping) and not (option == "modules" and callable(given)):
+            raise errors.InvalidOptionError(
+                f"`{option}=` is a {type(given).__name__}, not a mapping from names to texts.",
+                hint=f"write `{option}={{'Name': '…'}}`.",
+            )
     tree = parse(text, name or "<rules>", max_text=max_text)
     load = modules if callable(modules) else (modules or {}).get
     translation = translate(tree, registry, load=load, types=types, max_text=max_text)
@@ -264,7 +273,13 @@ class Rules:
         {'rule': 'High', 'start': 5, 'Low': None, 'High': {'b': {'ts': 5, 'x': 2}}}
         """
         given = options_in(locals())
+        if isinstance(rules, str) or not isinstance(rules, Iterable | None):
+            raise errors.InvalidOptionError(
+                f"`rules={errors.shown(rules)}` is not a list of names of rules.", hint='write `rules=["R"]`.'
+            )
         names = [each.name for each in self.program.rules] if rules is None else list(rules)
+        if not names:
+            raise errors.InvalidOptionError("`rules=` names no rule.", hint="leave it out to match all rules.")
         self._require(names)
         return self._run(inputs, given, names).together(names)
 
@@ -298,10 +313,10 @@ class Rules:
         errors.raise_all(
             [
                 errors.UnknownRuleError(
-                    f"The program has no rule `{rule}`.", hint=errors.did_you_mean(rule, names, "rules")
+                    f"The program has no rule `{errors.named(rule)}`.", hint=errors.did_you_mean(rule, names, "rules")
                 )
                 for rule in wanted
-                if rule not in names
+                if not isinstance(rule, str) or rule not in names
             ]
         )
 
@@ -356,9 +371,9 @@ class Rules:
         [{'ts': 1000000, 'y': 2}]
         """
         given = options_in(locals())
-        if template not in self.program.emitters:
+        if not isinstance(template, str) or template not in self.program.emitters:
             raise errors.UnknownRuleError(
-                f"No rule emits `{template}`.",
+                f"No rule emits `{errors.named(template)}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
         emitting = [rule.name for rule in self.program.rules if any(emit.type == template for emit in rule.emits)]
@@ -416,6 +431,8 @@ class Rules:
         Key: a.x = b.x.
         """
         check_columns(time=time, type=type)
+        check_flag("streaming", streaming)
+        check_flag("guarantees", guarantees)
         return checked_program(
             self.program,
             schemas,

@@ -86,7 +86,7 @@ def _require_whole(values: list[Any]) -> None:
     """Arrow would cut a fraction off without a word."""
     for value in values:
         if isinstance(value, float | np.floating) and not float(value).is_integer():
-            raise ValueError(f"{value!r} is not a whole number")
+            raise ValueError(f"{errors.shown(value)} is not a whole number")
 
 
 def integers(table: pa.Table | pa.RecordBatch, name: str) -> Any:
@@ -125,7 +125,7 @@ class Outgoing:
         for place, (name, kind) in enumerate(self.payload.items()):
             try:
                 columns.append(self._column([row[2][place] for row in rows], kind, name in self.never_null))
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            except Exception:  # Arrow's own, and whatever the classes of values raise
                 self._blame(rows, place, name, kind)
                 raise
         # By place: what users call them may differ in nothing but case.
@@ -163,8 +163,9 @@ class Outgoing:
         for key, result, values in rows:
             try:
                 self._column([values[place]], kind, name in self.never_null)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
-                said = f"`{name}` is {values[place]!r}, and the column holds {kind}: {problem}"
+            except Exception as problem:
+                why = errors.message_of(problem)
+                said = f"`{name}` is {errors.shown(values[place])}, and the column holds {kind}: {why}"
                 raise self._wrong(key, result.time, said) from None
 
     def _wrong(self, key: Key, time: int, why: str) -> errors.UserFunctionError:
@@ -232,7 +233,7 @@ def _parsed(schema: Any) -> T.StructType:
             schema = T.StructType.fromDDL(schema) if schema.strip() else T.StructType()
         except Exception as problem:
             raise errors.InvalidOptionError(
-                f"`schema={schema!r}` is not a list of columns and types: {str(problem).splitlines()[0]}",
+                f"`schema={errors.shown(schema)}` is not a list of columns and types: {str(problem).splitlines()[0]}",
                 hint=f"{EXAMPLE}.",
             ) from None
     if not isinstance(schema, T.StructType):

@@ -6,6 +6,7 @@ import datetime as dt
 from enum import Enum
 from typing import Any
 
+from tocsin.errors import shown
 from tocsin.language.durations import describe
 from tocsin.physical.sliced.digests import EPOCH, MICROSECOND
 
@@ -42,12 +43,12 @@ class Clock(Enum):
         if self is Clock.INTEGER:
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
-            raise TypeError(f"{value!r} is not an integer, as the time column is")
+            raise TypeError(f"{shown(value)} is not an integer, as the time column is")
         if isinstance(value, int) and self.shown(value) is value:  # beyond the years of a datetime
             return value
         if not isinstance(value, dt.datetime) or (value.tzinfo is None) == (self is Clock.INSTANT):
             wanted = "a datetime with a zone" if self is Clock.INSTANT else "a datetime without a zone"
-            raise TypeError(f"{value!r} is not {wanted}, as the time column's are")
+            raise TypeError(f"{shown(value)} is not {wanted}, as the time column's are")
         return (value - self.epoch) // MICROSECOND
 
 

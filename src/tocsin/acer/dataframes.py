@@ -294,7 +294,7 @@ def _names(option: str, given: Any) -> tuple[str, ...]:
     found = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else None
     if found is None or not all(isinstance(name, str) and name for name in found):
         raise errors.InvalidOptionError(
-            f"`{option}={given!r}` is neither the name of a column nor a list of such names.",
+            f"`{option}={errors.shown(given)}` is neither the name of a column nor a list of such names.",
             hint=f'write `{option}="user"` or `{option}=["user", "device"]`.',
         )
     return found

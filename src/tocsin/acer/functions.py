@@ -44,14 +44,14 @@ class Function:
         at = f"\n  at line {own[-1].lineno} of {own[-1].name}: {own[-1].line}" if own and own[-1].line else ""
         return errors.UserFunctionError(
             f"{self.name} failed for the key {shown(key)} at the event time {self.clock.shown(time)}: "
-            f"{type(problem).__name__}: {problem}{at}",
+            f"{errors.fault(problem)}{at}",
             hint="the events before it were fine; call the function with this event in plain Python to see why.",
         )
 
     def pair(self, given: Any) -> tuple[Any, Any]:
         """The state and the outputs that it gave."""
         if not isinstance(given, tuple) or len(given) != 2:
-            raise TypeError(f"it must return a pair (state, outputs), not {given!r}")
+            raise TypeError(f"it must return a pair (state, outputs), not {errors.shown(given)}")
         return given
 
 
@@ -65,7 +65,7 @@ def function(call: Any, option: str, clock: Clock, arguments: tuple[str, ...], *
     wanted = f"({', '.join(arguments)})"
     if not callable(call):
         raise errors.InvalidOptionError(
-            f"`{option}={call!r}` is not a function.", hint=f"pass a Python function of {wanted}."
+            f"`{option}={errors.shown(call)}` is not a function.", hint=f"pass a Python function of {wanted}."
         )
     try:
         signature = inspect.signature(call)
@@ -111,7 +111,7 @@ def rows_in(given: Any) -> list[Any]:
         return [as_given(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return [as_given(row) for row in given]
-    raise TypeError(f"outputs are a list of rows, or one row as a tuple or mapping, not {given!r}")
+    raise TypeError(f"outputs are a list of rows, or one row as a tuple or mapping, not {errors.shown(given)}")
 
 
 def values_of_row(row: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -135,12 +135,14 @@ def values_of_row(row: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     if isinstance(named, Mapping):
         missing = [name for name in names if name not in named]
         if missing:
-            raise TypeError(f"an output has no {missing[0]!r}: {row!r}")
+            raise TypeError(f"an output has no {errors.shown(missing[0])}: {errors.shown(row)}")
         return tuple(named[name] for name in names)
     if isinstance(named, tuple | list):
         if len(named) != len(names):
-            raise TypeError(f"an output has {len(named)} values for the columns {', '.join(names) or '()'}: {row!r}")
+            raise TypeError(
+                f"an output has {len(named)} values for the columns {', '.join(names) or '()'}: {errors.shown(row)}"
+            )
         return tuple(named)
     if len(names) == 1:
         return (named,)
-    raise TypeError(f"an output is neither a tuple nor a mapping: {row!r}")
+    raise TypeError(f"an output is neither a tuple nor a mapping: {errors.shown(row)}")

@@ -17,6 +17,7 @@ from tocsin.acer.functions import Function, rows_in, values_of_row
 from tocsin.acer.growth import Growth
 from tocsin.acer.model import Arrival, Key
 from tocsin.acer.windows import Window, Windows
+from tocsin.errors import shown
 
 
 class Listing(Protocol):
@@ -122,7 +123,7 @@ class Sequences:
         values = values_of_row(row, self.names)
         start, end = (self.finding.clock.micros(value) for value in values[:2])
         if not window.start_us <= start <= end < window.end_us:
-            raise ValueError(f"no events of these times were given to it: {row!r}")
+            raise ValueError(f"no events of these times were given to it: {shown(row)}")
         return Sequence(start, end, (start, end, *values[2:]))
 
 

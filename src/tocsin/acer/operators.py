@@ -337,10 +337,10 @@ def _function(given: Any, events: Source, *arguments: str) -> Any:
 
 
 def _is_literal(construction: str) -> bool:
-    if construction not in CONSTRUCTIONS:
+    if not isinstance(construction, str) or construction not in CONSTRUCTIONS:
         raise errors.InvalidOptionError(
-            f"There is no construction `{construction}`.",
-            hint=errors.did_you_mean(str(construction), CONSTRUCTIONS, "constructions"),
+            f"There is no construction `{errors.named(construction)}`.",
+            hint=errors.did_you_mean(construction, CONSTRUCTIONS, "constructions"),
         )
     return construction == "literal"
 
@@ -370,7 +370,7 @@ def _micros(option: str, given: Any) -> int:
         return given
     if not isinstance(given, str | dt.timedelta):
         raise errors.InvalidOptionError(
-            f"`{option}={given!r}` is not a length of time.",
+            f"`{option}={errors.shown(given)}` is not a length of time.",
             hint='write a number and a unit, as in `"10 seconds"`, or microseconds.',
         )
     return microseconds(given)
@@ -378,7 +378,9 @@ def _micros(option: str, given: Any) -> int:
 
 def _live(watermark: Any, shards: Any, heartbeats: Any, idle_timeout: Any) -> Live:
     if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
-        raise errors.InvalidOptionError(f"`shards={shards!r}` is not a positive integer.", hint="leave it out.")
+        raise errors.InvalidOptionError(
+            f"`shards={errors.shown(shards)}` is not a positive integer.", hint="leave it out."
+        )
     return Live(
         None if watermark is None else _micros("watermark", watermark),
         shards,

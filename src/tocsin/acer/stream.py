@@ -207,8 +207,7 @@ def stored(key: Key, memory: Any, classes: tuple[type, ...] = ()) -> bytes:
         return dumped(memory, classes)
     except Exception as problem:
         raise errors.UserFunctionError(
-            f"The state for the key {shown(key)} cannot be stored between micro-batches: "
-            f"{type(problem).__name__}: {problem}",
+            f"The state for the key {shown(key)} cannot be stored between micro-batches: {errors.fault(problem)}",
             hint="keep plain values in it: numbers, texts, tuples, lists, dicts, events, and objects of classes that "
             "your function names or is annotated with.",
         ) from problem
@@ -227,6 +226,4 @@ def read(written: bytes, classes: tuple[type, ...] = ()) -> Any:
     try:
         return loaded(written, classes)
     except Exception as problem:
-        raise unusable(
-            f"what your functions remember cannot be read ({type(problem).__name__}: {problem})"
-        ) from problem
+        raise unusable(f"what your functions remember cannot be read ({errors.fault(problem)})") from problem

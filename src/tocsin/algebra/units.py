@@ -28,7 +28,7 @@ def check_unit(unit: object) -> None:
     """Refuse a unit that there is not."""
     if unit is not None and (not isinstance(unit, str) or unit not in NANOSECONDS):
         raise errors.InvalidOptionError(
-            f"`time_unit={unit!r}` is not a unit of time.", hint='write "s", "ms", "us" or "ns".'
+            f"`time_unit={errors.shown(unit)}` is not a unit of time.", hint='write "s", "ms", "us" or "ns".'
         )
 
 

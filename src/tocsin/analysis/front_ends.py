@@ -39,12 +39,13 @@ def compiled(
                 hint="write `tocsin.pattern('PATTERN SEQ(A a, B b) WITHIN 10 MINUTES')`.",
             )
         return print_query(tree), tree, translate(tree, is_partial=is_partial)
+    if not isinstance(language, str) or language not in LANGUAGES:
+        raise errors.InvalidOptionError(
+            f"There is no language `{errors.named(language)}`.",
+            hint=errors.did_you_mean(language, LANGUAGES, "languages"),
+        )
     if language == "acel":
         formula = parse_acel(query, name, monoids, max_text=max_text)
         return query, formula, translate_acel(formula, is_partial=is_partial)
-    if language != "sase":
-        raise errors.InvalidOptionError(
-            f"There is no language `{language}`.", hint=errors.did_you_mean(str(language), LANGUAGES, "languages")
-        )
     tree = parse(query, name, monoids, max_text=max_text)
     return query, tree, translate(tree, is_partial=is_partial)

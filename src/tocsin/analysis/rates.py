@@ -83,6 +83,8 @@ def least(bounds: Sequence[Arrivals]) -> Curve:
 # --- declared rates -------------------------------------------------------------------------------
 
 SECOND_US = 1_000_000
+# Of a rate and of the time that it is given for; and of its text.
+MOST_PER_SECOND, LONGEST_US, LONGEST_TEXT = 10**18, 2**62, 200
 _RATE = re.compile(
     r"(?P<events>\d+(_\d+)*(\.\d+)?)\s*(/|per)\s*((?P<number>\d+(\.\d+)?)\s*)?(?P<unit>[a-z]+)"
     r"(?P<words>(\s+(per\s+key|spaced))*)",
@@ -147,7 +149,7 @@ class Rate:
         >>> str(parse_rate("6 per minute")), str(parse_rate(2.5)), str(parse_rate("1 per 5 minutes spaced per key"))
         ('6/min', '2.5/s', '1 per 5 min spaced per key')
         """
-        events = f"{float(self.per_second * self.stretch_us / SECOND_US):.6g}"
+        events = f"{as_float(self.per_second * self.stretch_us / SECOND_US):.6g}"
         whole = self.stretch_us.denominator == 1
         stretch = format_us(int(self.stretch_us)) if whole else f"{float(self.stretch_us):.6g} µs"
         unit = stretch.removeprefix("1 ")
@@ -165,19 +167,22 @@ def parse_rate(rate: str | float | Fraction | Rate, event_type: str = "") -> Rat
     if isinstance(rate, Rate):
         return rate
     found = _parse(rate) if isinstance(rate, str) else _number(rate)
-    if found is None or found.per_second < 0:
-        of = f" of `{event_type}`" if event_type else ""
+    if found is None or not 0 <= found.per_second <= MOST_PER_SECOND or found.stretch_us > LONGEST_US:
+        of = f" of `{errors.named(event_type)}`" if event_type else ""
         raise errors.InvalidOptionError(
-            f"The rate{of}, {rate!r}, is not a number of events in a time.",
+            f"The rate{of}, {errors.shown(rate)}, is not a number of events in a time.",
             hint='write events per second, or a unit: 100, "100/s", "100 per minute", "1 per 10 seconds".',
         )
     return found
 
 
 def _number(rate: float | Fraction) -> Rate | None:
-    if isinstance(rate, bool) or not isinstance(rate, int | float | Fraction) or not math.isfinite(rate):
+    if isinstance(rate, bool) or not isinstance(rate, int | float | Fraction):
         return None
-    return Rate(Fraction(str(rate)))  # the decimal number that was written, not its nearest float
+    if isinstance(rate, float):
+        # The decimal number that was written, not its nearest float.
+        return Rate(Fraction(str(rate))) if math.isfinite(rate) else None
+    return Rate(Fraction(rate))
 
 
 def _parse(text: str) -> Rate | None:
@@ -193,7 +198,7 @@ def _parse(text: str) -> Rate | None:
 
 
 def _limit(text: str) -> Rate | None:
-    matched = _RATE.fullmatch(text)
+    matched = _RATE.fullmatch(text) if len(text) <= LONGEST_TEXT else None
     if matched is None:
         return None
     unit = MICROSECONDS.get(matched["unit"].upper())

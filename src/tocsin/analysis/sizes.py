@@ -279,6 +279,7 @@ _LIMIT = re.compile(
     r"(?P<number>\d+(_\d+)*(\.\d+)?)\s*(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?", re.IGNORECASE | re.ASCII
 )
 SHOWN = 3
+MOST_BYTES, LONGEST_TEXT = 10**30, 200
 
 
 @dataclass(frozen=True)
@@ -301,16 +302,17 @@ def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
     """
     if isinstance(limit, Limit):
         return limit
-    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= MOST_BYTES:
         return Limit(limit)
-    found = _LIMIT.fullmatch(limit.strip()) if isinstance(limit, str) else None
+    found = _LIMIT.fullmatch(limit.strip()) if isinstance(limit, str) and len(limit) <= LONGEST_TEXT else None
     unit = UNITS.get(found["unit"].lower()) if found is not None else None
-    if found is None or unit is None:
+    size = None if found is None or unit is None else int(Fraction(found["number"]) * unit)
+    if found is None or size is None or size > MOST_BYTES:
         raise errors.InvalidOptionError(
-            f"`{option}={limit!r}` is not a number of bytes.",
+            f"`{option}={errors.shown(limit)}` is not a number of bytes.",
             hint="write a number and a unit, as in `4GB`, `512 MiB` or `64 kB per key`.",
         )
-    return Limit(int(Fraction(found["number"]) * unit), found["key"] is not None)
+    return Limit(size, found["key"] is not None)
 
 
 def require_within(limit: Limit, stores: Iterable[Store], advice: str, emitted: Collection[str] = ()) -> None:

@@ -252,17 +252,18 @@ def given_type(text: str) -> DataType:
     if found.kind is Kind.OTHER:
         close = errors.nearest(text, SIMPLE)
         raise errors.InvalidOptionError(
-            f"`gives={text!r}` is not the name of a type.",
+            f"`gives={errors.shown(text)}` is not the name of a type.",
             hint=(f"did you mean `{close}`? Use" if close else "use")
             + " Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….",
         )
     return found
 
 
+MOST_NESTED = 100  # types inside each other
 _INTERVAL = re.compile(r"interval(\s+(day|hour|minute|second)(\s+to\s+\w+)?)?")
 _HEAD = re.compile(r"[^<>(),:]*")
 _ARGUMENTS = re.compile(r"\([^()]*\)")
-_DIGITS = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_DIGITS = re.compile(r"\(\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\)")
 _QUOTED = re.compile(r"\s*`((?:[^`]|``)*)`\s*")
 _NAME = re.compile(r"[^:<>]*")
 
@@ -273,6 +274,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.depth = 0
 
     def refusal(self) -> errors.InvalidOptionError:
         return errors.InvalidOptionError(
@@ -281,6 +283,14 @@ class _Reader:
         )
 
     def type(self) -> DataType:
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise self.refusal()
+        found = self._type()
+        self.depth -= 1
+        return found
+
+    def _type(self) -> DataType:
         start = self.at
         head = " ".join(self._take(_HEAD).lower().split()).removesuffix(" not null")
         arguments = ""

@@ -228,7 +228,7 @@ def _read_json(event_type: str, path: str) -> Mapping[str, str]:
         raise errors.InputNotReadableError(
             f"The schema of `{event_type}`, `{path}`, cannot be read: {error.strerror}."
         ) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise errors.InputNotReadableError(
         f"The schema of `{event_type}`, `{path}`, is not a schema.",

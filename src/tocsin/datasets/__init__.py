@@ -40,7 +40,7 @@ def path(name: str) -> Path:
     """
     if name not in NAMES:
         raise errors.InvalidOptionError(
-            f"There is no bundled stream `{name}`.", hint=errors.did_you_mean(name, NAMES, "bundled")
+            f"There is no bundled stream `{errors.named(name)}`.", hint=errors.did_you_mean(name, NAMES, "bundled")
         )
     return Path(str(resources.files("tocsin.datasets") / f"{name}.csv"))
 

@@ -225,13 +225,14 @@ def _attributes(name: Any, given: Any) -> Mapping[str, Any]:
 
     if not isinstance(name, str):
         raise errors.InvalidInputError(
-            f"`schemas` has the key {name!r}, which is not the name of an event type.", hint=SCHEMA_HINT
+            f"`schemas` has the key {errors.shown(name)}, which is not the name of an event type.", hint=SCHEMA_HINT
         )
     if isinstance(given, Mapping):
         for attribute, kind in given.items():
             if not isinstance(attribute, str) or not isinstance(kind, str | DataType):
                 raise errors.InvalidInputError(
-                    f"The schema of `{name}` maps {attribute!r} to {kind!r}, not an attribute to the name of its type.",
+                    f"The schema of `{name}` maps {errors.shown(attribute)} to {errors.shown(kind)}, "
+                    "not an attribute to the name of its type.",
                     hint=SCHEMA_HINT,
                 )
         return given

@@ -208,7 +208,7 @@ def checked_program(
     with errors.collecting(problems):
         check_live_keys(live_keys)
     with errors.collecting(problems):
-        is_asked = streaming or bool(rates) or max_state is not None
+        is_asked = streaming or (isinstance(rates, Mapping) and bool(rates)) or max_state is not None
         known = rates_of(program, rates, required=guarantees and is_asked)
     errors.raise_all(problems)
     derived = with_derived(program, known, live_keys)
@@ -260,8 +260,8 @@ def rates_of(program: Program, rates: Mapping[str, Any] | None, *, required: boo
         )
     problems += [
         errors.InvalidOptionError(
-            f"`rates` names `{name}`, which is no template of the program.",
-            hint=errors.did_you_mean(str(name), outside, "templates from outside"),
+            f"`rates` names `{errors.named(name)}`, which is no template of the program.",
+            hint=errors.did_you_mean(name, outside, "templates from outside"),
         )
         for name in rates or {}
         if name not in program.templates

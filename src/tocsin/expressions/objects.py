@@ -77,7 +77,8 @@ def is_less(left: Any, right: Any) -> bool:
         return bool(left < right)
     except TypeError:
         raise errors.TypeMismatchError(
-            f"{left!r} and {right!r} cannot be compared.", hint="rows of one attribute must hold values of one type."
+            f"{errors.shown(left)} and {errors.shown(right)} cannot be compared.",
+            hint="rows of one attribute must hold values of one type.",
         ) from None
 
 
@@ -240,8 +241,15 @@ def like(pattern: str) -> Callable[[str], bool]:
     >>> like(r"50\%_")("50%!"), like("p%")("a pin")
     (True, False)
     """
-    words = {"%": ".*", "_": "."}
     pieces = re.findall(r"\\(.)|\\\Z|(.)", pattern, re.DOTALL)
-    regex = "".join(re.escape(quoted) if quoted else words.get(plain, re.escape(plain)) for quoted, plain in pieces)
-    matches = re.compile(regex, re.DOTALL).fullmatch
+    between = [""]  # what stands before, between and behind the `%`
+    for quoted, plain in pieces:
+        if plain == "%":
+            between.append("")
+        else:
+            between[-1] += "." if plain == "_" else re.escape(quoted or plain)
+    first, *middle, last = between if len(between) > 1 else (between[0], "")
+    # The first place of each piece is as good as any later one, so that nothing is tried twice.
+    wildcards = "".join(f"(?>.*?{piece})" for piece in middle) + ".*" * (len(between) > 1)
+    matches = re.compile(first + wildcards + last, re.DOTALL).fullmatch
     return lambda text: matches(text) is not None

@@ -6,8 +6,10 @@ belong to programs of rules.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
+import pickle
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -66,7 +68,7 @@ class Monoid:
     def __post_init__(self) -> None:
         if self.gives is not None and not isinstance(self.gives, str):
             raise errors.InvalidOptionError(
-                f"`gives={self.gives!r}` of a Monoid is not the name of a type.",
+                f"`gives={errors.shown(self.gives)}` of a Monoid is not the name of a type.",
                 hint="write `gives='double'` or another of Spark's names.",
             )
         for name in ("combine", "lift", "finish"):
@@ -128,7 +130,7 @@ class _Guard:
             raise
         except Exception as problem:
             raise self._failed(arguments, problem) from problem
-        if before is not None and before != arguments:
+        if before is not None and not _is_same(before, arguments):
             raise errors.UserFunctionError(
                 f"{self.name} changed its arguments {_cut(before)} in place; they are now {_cut(arguments)}.",
                 hint="return a new value and leave both arguments as they are: other matches share them.",
@@ -143,19 +145,29 @@ class _Guard:
             copied = copy.deepcopy(arguments)
         except Exception:  # what cannot be copied cannot be compared
             return None
-        return copied if copied == arguments else None  # equality that is identity tells nothing
+        return copied if _is_same(copied, arguments) else None  # equality that is identity tells nothing
 
     def _failed(self, arguments: tuple[Any, ...], problem: Exception) -> errors.UserFunctionError:
         own = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename != __file__]
         at = f"\n  at line {own[-1].lineno} of {own[-1].name}: {own[-1].line}" if own and own[-1].line else ""
         return errors.UserFunctionError(
-            f"{self.name} failed for {_cut(arguments)}: {type(problem).__name__}: {problem}{at}",
+            f"{self.name} failed for {_cut(arguments)}: {errors.fault(problem)}{at}",
             hint="call it with these arguments in plain Python to see why.",
         )
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether values are equal, also where `==` gives no answer, as of arrays."""
+    try:
+        return bool(one == other)
+    except Exception:  # of a class of the user's
+        with contextlib.suppress(Exception):
+            return pickle.dumps(one) == pickle.dumps(other)
+        return False
+
+
 def _cut(arguments: tuple[Any, ...]) -> str:
-    text = ", ".join(map(repr, arguments))
+    text = ", ".join(map(errors.shown, arguments))
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
@@ -242,7 +254,8 @@ def function(call: Callable[..., Any], *, gives: str, pure: bool = False) -> Fun
         )
     if not isinstance(gives, str):
         raise errors.InvalidOptionError(
-            f"`gives={gives!r}` is not the name of a type.", hint="write `gives='boolean'` or another of Spark's names."
+            f"`gives={errors.shown(gives)}` is not the name of a type.",
+            hint="write `gives='boolean'` or another of Spark's names.",
         )
     least, most = _arity(call)
     return Function(call, gives, pure, least, most)
@@ -296,6 +309,7 @@ def functions_of(given: Mapping[str, Function] | None) -> dict[str, Function]:
     InvalidOptionError
         When a name is taken or no plain word, or what it names was not made by `tocsin.function`.
     """
+    _require_names("functions", given, "tocsin.function(…, gives='boolean', pure=True)")
     for name, each in (given or {}).items():
         check_name(name, "function")
         if not isinstance(each, Function):
@@ -312,11 +326,26 @@ def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
     >>> tables_of({"registered": [{"owner": "A", "recipient": "B"}]})["registered"].columns
     ('owner', 'recipient')
     """
+    _require_names("tables", given, "[('A', 'B')]")
     found = {}
     for name, rows in (given or {}).items():
         check_name(name, "table")
-        found[name] = _table(name, rows)
+        try:
+            found[name] = _table(name, rows)
+        except TypeError as problem:
+            raise errors.InvalidOptionError(
+                f"The table `{name}` holds a value that cannot be looked up: {errors.fault(problem)}.",
+                hint="give rows of plain values: numbers, texts, times.",
+            ) from None
     return found
+
+
+def _require_names(option: str, given: Any, example: str) -> None:
+    if given is not None and not isinstance(given, Mapping):
+        raise errors.InvalidOptionError(
+            f"`{option}=` is a {type(given).__name__}, not a mapping from names.",
+            hint=f"write `{option}={{'known': {example}}}`.",
+        )
 
 
 def _table(name: str, rows: Any) -> Table:
@@ -368,7 +397,7 @@ def check_name(name: Any, what: str, known: Collection[str] = ()) -> None:
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise errors.InvalidOptionError(
-            f"A{'n' * (what == 'aggregate')} {what} cannot be called {name!r}.",
+            f"A{'n' * (what == 'aggregate')} {what} cannot be called {errors.shown(name)}.",
             hint="a name has letters, digits and underscores.",
         )
     if name.lower() in (*known, *AGGREGATES, *FUNCTIONS):

@@ -29,6 +29,7 @@ from tocsin.analysis.formatting import format_us, table
 from tocsin.analysis.rates import Rate, parse_rates
 
 DAY_US = 86_400_000_000
+LONGEST_US = 2**62
 SECOND_US = 1_000_000
 
 
@@ -236,7 +237,8 @@ class Statistics:
             return cls(**values)
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise errors.InvalidOptionError(
-                f"These are no stored statistics: {problem}.", hint="pass what `Statistics.to_dict()` gave."
+                f"These are no stored statistics: {errors.fault(problem)}.",
+                hint="pass what `Statistics.to_dict()` gave.",
             ) from None
 
     def __str__(self) -> str:
@@ -309,10 +311,17 @@ def _instant(micros: int | None) -> str:
 
 
 def _micros(option: str, duration: int | dt.timedelta) -> int:
-    if isinstance(duration, dt.timedelta):
-        return duration // dt.timedelta(microseconds=1)
-    _check(option, {"the input": duration})
-    return int(duration)
+    number: Any = duration // dt.timedelta(microseconds=1) if isinstance(duration, dt.timedelta) else duration
+    _check(option, {"the input": number}, most=LONGEST_US)
+    return int(number)
+
+
+def _is_between(number: Any, most: float) -> bool:
+    """Whether a value is a number from 0 on that a double holds; NaN is not."""
+    try:
+        return isinstance(number, Real) and 0 <= float(number) <= most
+    except OverflowError:
+        return False
 
 
 def _check(option: str, numbers: Mapping[str, float] | None, *, most: float = float("inf")) -> None:
@@ -322,8 +331,9 @@ def _check(option: str, numbers: Mapping[str, float] | None, *, most: float = fl
             hint=f"write `{option}={{'A': 1}}`.",
         )
     for name, number in (numbers or {}).items():
-        if not isinstance(number, Real) or not 0 <= number <= most:  # NaN fails too
+        if not _is_between(number, most):
             limit = f"between 0 and {most:g}" if most != float("inf") else "0 or more"
             raise errors.InvalidOptionError(
-                f"The statistics say {number!r} for `{name}`.", hint=f"numbers in `{option}` are {limit}."
+                f"The statistics say {errors.shown(number)} for `{errors.named(name)}`.",
+                hint=f"numbers in `{option}` are {limit}.",
             )

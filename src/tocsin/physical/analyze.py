@@ -54,8 +54,10 @@ def analyze(query: alg.Query, inputs: Inputs, *, sample: float = SAMPLE) -> Stat
     `sample` is the share of the rows by which the heaviest key is found. Raises `InvalidOptionError` when it is no
     share, `InvalidInputError` when an input is a stream.
     """
-    if not 0 <= sample <= 1:
-        raise errors.InvalidOptionError(f"`sample` is {sample!r}.", hint="give a share of the rows, from 0 to 1.")
+    if not isinstance(sample, int | float) or not 0 <= sample <= 1:
+        raise errors.InvalidOptionError(
+            f"`sample` is {errors.shown(sample)}.", hint="give a share of the rows, from 0 to 1."
+        )
     if inputs.is_streaming:
         raise errors.InvalidInputError(
             "`analyze` measures tables, and the input is a stream, which has no end.",

@@ -23,7 +23,6 @@ ONE_TYPE = "give all rows a value of one type in it, or None."
 MOST_NESTED = 100
 # Mixtures that have a common type: integers beside others become what the others are.
 NUMBERS = ({"int", "float"}, {"int", "Decimal"})
-CONVERSION = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
 
 
 def table_of(given: Any, owner: str = "the input") -> pa.Table:
@@ -67,7 +66,7 @@ def _from_pandas(given: Any, owner: str) -> pa.Table:
             _require_shallow(f"The column `{name}` of {owner}", given[name])
     try:
         return pa.Table.from_pandas(given, preserve_index=False)
-    except CONVERSION:
+    except Exception:  # Arrow's own, and whatever the classes of values raise
         # Column by column, to name the one.
         return pa.table({str(name): _column(str(name), given[name].tolist(), owner) for name in given.columns})
 
@@ -84,7 +83,8 @@ def _from_rows(rows: Sequence[Any], owner: str) -> pa.Table:
     for name in columns:
         if not isinstance(name, str) or not _is_text(name):
             raise errors.InvalidInputError(
-                f"A column of {owner} is called {name!r}, which is not a text.", hint="call columns by texts."
+                f"A column of {owner} is called {errors.shown(name)}, which is not a text.",
+                hint="call columns by texts.",
             )
     return pa.table({name: _column(name, [row.get(name) for row in rows], owner) for name in columns})
 
@@ -101,7 +101,7 @@ def _column(name: str, values: Sequence[Any], owner: str) -> pa.Array:
         _require_shallow(place, values)
     try:
         return pa.array(values)
-    except CONVERSION as problem:
+    except Exception as problem:  # Arrow's own, and whatever the classes of values raise
         raise _not_held(place, values, problem) from None
 
 
@@ -174,15 +174,15 @@ def _not_held(place: str, values: Sequence[Any], problem: Exception) -> errors.I
     for number, value in enumerate(values):
         if isinstance(value, Integral) and not LEAST <= int(value) <= MOST:
             return errors.InvalidInputError(
-                f"{place} holds {value} in row {number}, an integer of more than 64 bits.",
+                f"{place} holds {errors.shown(value)} in row {number}, an integer of more than 64 bits.",
                 hint="give `decimal.Decimal` or float values.",
             )
         if isinstance(value, str) and not _is_text(value):
             return errors.InvalidInputError(
-                f"{place} holds the text {value!r} in row {number}, which is not valid Unicode.",
+                f"{place} holds the text {errors.shown(value)} in row {number}, which is not valid Unicode.",
                 hint="replace single surrogates: `text.encode('utf-8', 'replace').decode()`.",
             )
-    words = str(problem).split("\n")[0].rstrip(".")
+    words = errors.message_of(problem).split("\n")[0].rstrip(".")
     return errors.InvalidInputError(f"{place} has no type that Arrow knows: {words}.", hint=ONE_TYPE)
 
 
@@ -288,7 +288,7 @@ def require_type_names(inputs: Mapping[Any, Any]) -> None:
     wrong = [name for name in inputs if not isinstance(name, str)]
     if wrong:
         raise errors.InvalidInputError(
-            f"`inputs` has the key {wrong[0]!r}, which is not the name of an event type.",
+            f"`inputs` has the key {errors.shown(wrong[0])}, which is not the name of an event type.",
             hint="pass `{'Login': logins, 'Transfer': transfers}`.",
         )
 

@@ -119,8 +119,10 @@ def _evaluate(
     tie: str | Sequence[str] | None,
     type: str,
 ) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]]:
-    check_columns(rows, time=time, tie=_ties(tie), type_column=type)
     program = _program(pattern)
+    if program is None and not isinstance(getattr(pattern, "query", pattern), alg.Query):
+        raise _no_pattern(pattern, "pattern")
+    check_columns(rows, time=time, tie=_ties(tie), type_column=type)
     if program is not None:
         found_by_rule, _ = programs.run(program, rows, time=time, tie=_ties(tie), type_column=type)
         return {name: list(found) for name, found in found_by_rule.items()}
@@ -166,7 +168,8 @@ def events(
         are equal (SEMANTICS R30).
     """
     known = _program(program)
-    assert known is not None
+    if known is None:
+        raise _no_pattern(program, "rules")
     check_columns(rows, time=time, tie=_ties(tie), type_column=type)
     check_unit(time_unit)
     with counting(time_unit):
@@ -175,11 +178,19 @@ def events(
 
 
 def _program(given: Any) -> Program | None:
-    return given if isinstance(given, Program) else getattr(given, "program", None)
+    found = getattr(given, "program", given)
+    return found if isinstance(found, Program) else None
+
+
+def _no_pattern(given: Any, made_by: str) -> errors.InvalidInputError:
+    return errors.InvalidInputError(
+        f"The reference evaluates what `tocsin.{made_by}` returns, not a {type(given).__name__}.",
+        hint=f"write `tocsin.{made_by}(…)` around the text.",
+    )
 
 
 def _ties(tie: str | Sequence[str] | None) -> list[str]:
-    return [tie] if isinstance(tie, str) or not isinstance(tie, Iterable | None) else list(tie or ())
+    return [] if tie is None else [tie] if isinstance(tie, str) or not isinstance(tie, Iterable) else list(tie)
 
 
 def _warn_of_ties(query: alg.Query, streams: list[list[Event]]) -> None:

@@ -47,7 +47,7 @@ def run(
         known = {name: list(group) for name, group in rows.items()}
     else:
         for row in rows:
-            known.setdefault(row[type_column], []).append(row)
+            known.setdefault(row.get(type_column, ""), []).append(row)
     matches: dict[str, list[MatchRow]] = {}
     emitted: Typed = {name: [] for name in program.emitters}
     for stratum in sorted({rule.stratum for rule in program.rules}):

@@ -47,7 +47,7 @@ def check_columns(
     unnamed = [kind for kind in rows if not isinstance(kind, str)] if isinstance(rows, Mapping) else []
     if unnamed:
         raise errors.InvalidInputError(
-            f"`rows` has the key {unnamed[0]!r}, which is not the name of an event type.",
+            f"`rows` has the key {errors.shown(unnamed[0])}, which is not the name of an event type.",
             hint="pass `{'Login': [{'ts': 0}]}`.",
         )
     groups = list(rows.values()) if isinstance(rows, Mapping) else [rows]
@@ -67,19 +67,21 @@ def check_columns(
         wrong = [column for column in row if not isinstance(column, str)]
         if wrong:
             raise errors.InvalidInputError(
-                f"A column is called {wrong[0]!r}, which is not a text.", hint="call columns by texts."
+                f"A column is called {errors.shown(wrong[0])}, which is not a text.", hint="call columns by texts."
             )
-        deep = [column for column, value in row.items() if _is_deep(value)]
-        if deep:
+        for column, value in row.items():
+            _check_value(column, value)
+        kind = None if by_type else row.get(type_column)
+        if kind is not None and not isinstance(kind, str):
             raise errors.InvalidInputError(
-                f"The column `{deep[0]}` holds a value that is nested more than {MOST_NESTED} levels deep.",
-                hint="write it as a JSON text, or keep only the part that you need.",
+                f"The type column `{type_column}` holds {errors.shown(kind)}, which is not a text.",
+                hint="it must hold the names of event types.",
             )
     named = [("time", time), *(("tie", name) for name in tie), *([] if by_type else [("type", type_column)])]
     for option, name in named:
         if not isinstance(name, str) or not name:
             raise errors.InvalidOptionError(
-                f"`{option}={name!r}` is not the name of a column.", hint=f"write `{option}='seq'`."
+                f"`{option}={errors.shown(name)}` is not the name of a column.", hint=f"write `{option}='seq'`."
             )
         if every and not any(name in row for row in every):
             known = dict.fromkeys(column for row in every for column in row)
@@ -89,16 +91,24 @@ def check_columns(
             )
 
 
-def _is_deep(value: Any) -> bool:
-    """Whether values nest in each other too deeply, as those of a list that contains itself do."""
+def _check_value(column: str, value: Any) -> None:
+    """Refuse values that no column holds: too deep, as a list that contains itself is, or decimals without a number."""
     level = [value]
     for _ in range(MOST_NESTED + 1):
+        if any(isinstance(each, Decimal) and not each.is_finite() for each in level):
+            raise errors.InvalidInputError(
+                f"The column `{column}` holds {errors.shown(value)}, and decimals are numbers in every engine.",
+                hint="give None or a float instead.",
+            )
         # Each once: a list that contains itself twice would double with every level.
         held = {id(each): each for each in level if isinstance(each, Mapping | list | tuple | set | frozenset)}
         if not held:
-            return False
+            return
         level = [inner for each in held.values() for inner in (each.values() if isinstance(each, Mapping) else each)]
-    return True
+    raise errors.InvalidInputError(
+        f"The column `{column}` holds a value that is nested more than {MOST_NESTED} levels deep.",
+        hint="write it as a JSON text, or keep only the part that you need.",
+    )
 
 
 def ingest(
@@ -111,7 +121,13 @@ def ingest(
     else:
         typed = [(row.get(type_column), row) for row in rows]
     events = [Event(name, _ts(row.get(time)), row.get(time), row) for name, row in typed if row.get(time) is not None]
-    events.sort(key=lambda event: (event.ts, _tie_key(event, tie), event.type or "", canonical(event.row)))
+    try:
+        events.sort(key=lambda event: (event.ts, _tie_key(event, tie), event.type or "", canonical(event.row)))
+    except Exception as problem:  # whatever the classes of the user's values do
+        raise errors.InvalidInputError(
+            f"The rows cannot be put in order, by their tie columns and then their values: {errors.fault(problem)}.",
+            hint="rows of one column must hold plain values of one type.",
+        ) from None
     found: list[Event] = []
     instant, before = -1, None
     for position, event in enumerate(events):
@@ -127,7 +143,7 @@ def _ts(time: Any) -> int:
     if isinstance(time, int) and not isinstance(time, bool):
         return time
     raise errors.TimeTypeError(
-        f"An event's time is {time!r}: neither a timestamp nor an integer of microseconds.",
+        f"An event's time is {errors.shown(time)}: neither a timestamp nor an integer of microseconds.",
         hint="give datetime objects or integers in the time column.",
     )
 
@@ -181,7 +197,14 @@ def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:
         if any(event.row.get(name) is None for name in partition.same):
             continue
         key = tuple(group_key(event.value((name,))) for name in partition.attributes)
-        groups.setdefault(key, []).append(event)
+        try:
+            groups.setdefault(key, []).append(event)
+        except TypeError as problem:
+            raise errors.TypeMismatchError(
+                f"Values of {', '.join(f'`{name}`' for name in partition.attributes)} cannot be keys: "
+                f"{errors.fault(problem)}.",
+                hint="partition by plain values: numbers, texts, times.",
+            ) from None
     return [[replace(event, local=local) for local, event in enumerate(group)] for group in groups.values()]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -92,7 +91,8 @@ def order(left: Any, right: Any) -> int | None:
         return int(left > right) - int(left < right)
     except TypeError:
         raise errors.TypeMismatchError(
-            f"{left!r} and {right!r} cannot be compared.", hint="rows of one attribute must hold values of one type."
+            f"{errors.shown(left)} and {errors.shown(right)} cannot be compared.",
+            hint="rows of one attribute must hold values of one type.",
         ) from None
 
 
@@ -213,16 +213,18 @@ def like(text: str | None, pattern: str) -> bool | None:
     """
     if text is None:
         return None
-    parts, escaped = [], False
+    places, escaped = {0}, False  # the places of the text that the pattern so far may lead to
     for character in pattern:
         if escaped or character not in "\\%_":
-            parts.append(re.escape(character))
+            places = {place + 1 for place in places if text[place : place + 1] == character}
             escaped = False
         elif character == "\\":
             escaped = True
+        elif character == "_":
+            places = {place + 1 for place in places if place < len(text)}
         else:
-            parts.append(".*" if character == "%" else ".")
-    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+            places = set(range(min(places, default=len(text) + 1), len(text) + 1))
+    return len(text) in places
 
 
 # --- functions ------------------------------------------------------------------------------------

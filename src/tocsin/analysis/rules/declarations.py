@@ -106,7 +106,26 @@ def _with_modules(
 
 
 def _of_module(use: ast.Use, load: Loader, problems: errors.Problems, max_text: int) -> tuple[ast.Declaration, ...]:
-    text = load(use.module)
+    try:
+        text = load(use.module)
+    except errors.TocsinError:
+        raise
+    except Exception as problem:  # of the user's function
+        problems.add(
+            errors.UnknownModuleError,
+            f"The module `{use.module}` cannot be loaded: {errors.fault(problem)}.",
+            where=use.where,
+            hint="`modules=` takes the name of a module, and returns its text or None.",
+        )
+        return ()
+    if text is not None and not isinstance(text, str):
+        problems.add(
+            errors.UnknownModuleError,
+            f"The module `{use.module}` is a {type(text).__name__}, not a text.",
+            where=use.where,
+            hint="`modules=` holds or returns texts of programs.",
+        )
+        return ()
     if text is None:
         problems.add(
             errors.UnknownModuleError,

@@ -7,10 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tocsin.errors import QuerySyntaxError, nearest
+from tocsin.errors import QuerySyntaxError, named, nearest, shown
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
-from tocsin.language.builder.operands import Value, text_or_tree
+from tocsin.language.builder.operands import MOST_WRITTEN, Value, checked_names, checked_text, text_or_tree
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import SKIPS as POLICIES
 from tocsin.language.sase.printer import print_query
@@ -84,7 +84,7 @@ class Draft:
 
     def partition_by(self, *attributes: str) -> Draft:
         """Each value of these attributes is a stream of its own."""
-        keys = tuple(ast.Key(attribute, where=caller()) for attribute in attributes)
+        keys = tuple(ast.Key(attribute, where=caller()) for attribute in checked_names(attributes, "partition_by"))
         return self._with(partition_by=keys)
 
     def semantics(self, selection: str | ast.Selection) -> Draft:
@@ -113,7 +113,9 @@ class Draft:
         PATTERN SEQ(A a, B b)
         AFTER MATCH SKIP TO FIRST b
         """
-        words = " ".join(policy.lower().split()).removesuffix(" event").removesuffix(" row")
+        words = (
+            " ".join(checked_text(policy, "after_match").lower().split()).removesuffix(" event").removesuffix(" row")
+        )
         skip = _choice(words, SKIPS, ast.Skip, "after-match policy")
         if (variable is not None) != (skip in {ast.Skip.TO_FIRST, ast.Skip.TO_LAST}):
             raise QuerySyntaxError(
@@ -121,7 +123,8 @@ class Draft:
                 where=caller(),
                 hint='write after_match("skip to first", "b") or after_match("skip past last").',
             )
-        return self._with(after_match=ast.AfterMatch(skip, variable, where=caller()))
+        name = None if variable is None else checked_text(variable, "after_match")
+        return self._with(after_match=ast.AfterMatch(skip, name, where=caller()))
 
     def output(self, which: str | ast.Output) -> Draft:
         """Which matches come out: `all`, `first per start`, `last per end`, `longest`, `count`."""
@@ -179,6 +182,13 @@ class Element(Draft):
         return self._query.pattern
 
     def _repeated(self, least: int, most: int | None) -> Element:
+        for number in (least,) if most is None else (least, most):
+            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MOST_WRITTEN:
+                raise QuerySyntaxError(
+                    f"A number of repetitions is an integer, not {shown(number)}.",
+                    where=caller(),
+                    hint="write .times(3), .times(2, 5) or .at_least(2).",
+                )
         element = self.element
         if isinstance(element, ast.Negation):
             raise QuerySyntaxError("An absence is not repeated.", where=caller(), hint="remove the quantifier.")
@@ -225,7 +235,7 @@ def event(type: str, name: str | None = None) -> Element:
     for given in (type,) if name is None else (type, name):
         if not isinstance(given, str) or not given:
             raise QuerySyntaxError(
-                f"`event` takes names, not {given!r}.", where=caller(), hint='write `event("Login", "a")`.'
+                f"`event` takes names, not {shown(given)}.", where=caller(), hint='write `event("Login", "a")`.'
             )
     return Element(ast.Event(type, name, where=caller()))
 
@@ -276,7 +286,7 @@ def _element(part: Element, function: str) -> ast.Element:
     if isinstance(part, Draft):
         problem, hint = "a query with clauses", "add the clauses to the outermost pattern"
     else:
-        problem, hint = repr(part), 'write event("A", "a")'
+        problem, hint = shown(part), 'write event("A", "a")'
     raise QuerySyntaxError(f"{function} takes patterns, not {problem}.", where=caller(), hint=f"{hint}.")
 
 
@@ -286,7 +296,7 @@ def _joined(before: ex.Expression | None, conditions: tuple[Value | str, ...], c
     for condition in conditions:
         if not isinstance(condition, Value | str):
             raise QuerySyntaxError(
-                f"{clause} takes conditions, not {condition!r}.",
+                f"{clause} takes conditions, not {shown(condition)}.",
                 where=caller(),
                 hint='write col("a.x") == 5 or "a.x = 5"; comparing plain Python values makes no condition.',
             )
@@ -310,7 +320,7 @@ def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> i
         return duration // dt.timedelta(microseconds=1)
     if duration is not None:
         site = caller()
-        interval = parse_expression(duration, site.describe() if site else "<duration>")
+        interval = parse_expression(checked_text(duration, "A window"), site.describe() if site else "<duration>")
         if not isinstance(interval, ex.Interval):
             raise QuerySyntaxError(f"`{duration}` is not a duration.", where=interval.where, hint="write `15 minutes`.")
         return interval.microseconds
@@ -323,6 +333,12 @@ def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> i
                 where=caller(),
                 hint=f"did you mean {near.lower()}?" if near else "write within(minutes=15).",
             )
+        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < MOST_WRITTEN:
+            raise QuerySyntaxError(
+                f"`{unit}={shown(number)}` is not a number of {unit}.",
+                where=caller(),
+                hint="write within(minutes=15).",
+            )
         # The shortest decimal that is this float is what was written.
         total += Fraction(repr(number)) * durations.MICROSECONDS[unit.upper()]
     if total.denominator != 1:
@@ -333,12 +349,12 @@ def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> i
 def _choice(value: Any, known: dict[str, Any], kind: type, what: str) -> Any:
     if isinstance(value, kind):
         return value
-    words = " ".join(str(value).lower().split())
+    words = " ".join(named(value).lower().split())
     if words in known:
         return known[words]
     near = nearest(words, known)
     raise QuerySyntaxError(
-        f"There is no {what} `{value}`.",
+        f"There is no {what} `{named(value)}`.",
         where=caller(),
         hint=(f"did you mean {near}? " if near else "") + f"Known are: {', '.join(known)}.",
     )

@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tocsin.errors import QuerySyntaxError
+from tocsin.errors import QuerySyntaxError, named, shown
 from tocsin.language import expressions as ex
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import print_expression
 from tocsin.language.tree_builders import whole_variable
 from tocsin.source import caller
+
+MOST_WRITTEN = 10**38 - 1  # texts have numbers of 38 digits
 
 
 def _compares(op: str) -> Callable[[Value, Any], Value]:
@@ -55,7 +57,7 @@ class Value:
 
     def alias(self, name: str) -> Value:
         """Name the value as a RETURN column."""
-        return Value(self._expression, name)
+        return Value(self._expression, checked_text(name, "alias"))
 
     def __repr__(self) -> str:
         """The text of the expression."""
@@ -91,11 +93,11 @@ class Value:
 
     def like(self, pattern: str) -> Value:
         """`x LIKE 'abc%'`."""
-        return Value(ex.Like(self._expression, pattern, where=caller()))
+        return Value(ex.Like(self._expression, _like(pattern), where=caller()))
 
     def not_like(self, pattern: str) -> Value:
         """`x NOT LIKE 'abc%'`."""
-        return Value(ex.Like(self._expression, pattern, True, where=caller()))
+        return Value(ex.Like(self._expression, _like(pattern), True, where=caller()))
 
     def is_null(self) -> Value:
         """`x IS NULL`."""
@@ -182,7 +184,7 @@ def col(reference: str) -> Value:
     expression = text_or_tree(reference)
     if not isinstance(expression, ex.Attribute | ex.Name | ex.Variable):
         raise QuerySyntaxError(
-            f"`{reference}` is not a reference.",
+            f"`{named(reference)}` is not a reference.",
             where=expression.where,
             hint="col takes one reference, such as a.x or b[i-1].x; expr takes any expression.",
         )
@@ -214,7 +216,7 @@ def lit(value: Any) -> Value:
 
 def same(*attributes: str) -> Value:
     """`[user, device]`: all variables agree on these attributes, and the query is partitioned by them."""
-    return Value(ex.SameValue(_checked_names(attributes, "same"), where=caller()))
+    return Value(ex.SameValue(checked_names(attributes, "same"), where=caller()))
 
 
 def when(condition: Value | str, value: Any) -> CaseValue:
@@ -239,7 +241,9 @@ def call(function: str, *arguments: Any) -> Value:
     >>> call("round", col("a.x") / col("b.x"), 2)
     Value(ROUND(a.x / b.x, 2))
     """
-    return Value(ex.Call(function.lower(), tuple(tree(argument) for argument in arguments), where=caller()))
+    return Value(
+        ex.Call(checked_text(function, "call").lower(), tuple(tree(argument) for argument in arguments), where=caller())
+    )
 
 
 def _aggregate(function: str, argument: Value | str, distinct: bool = False) -> Value:
@@ -320,6 +324,8 @@ def tree(value: Any) -> ex.Expression:
             return value.expression
         case float() if math.isnan(value):
             problem, hint = "NaN is not a constant.", "ask for a missing value with .is_null()."
+        case int() if abs(value) > MOST_WRITTEN:
+            problem, hint = "The number is too long.", "whole numbers have at most 38 digits."
         case None | bool() | int() | float() | str():
             return ex.Literal(value, where=site)
         case dt.datetime():
@@ -330,9 +336,14 @@ def tree(value: Any) -> ex.Expression:
         case dt.timedelta():
             return ex.Interval(value // dt.timedelta(microseconds=1), where=site)
         case _:
-            problem = f"{value!r} is not a value a pattern can hold."
+            problem = f"{shown(value)} is not a value a pattern can hold."
             hint = "constants are None, bool, int, float, str, datetime, date and timedelta."
     raise QuerySyntaxError(problem, where=site, hint=hint)
+
+
+def _like(pattern: Any) -> str:
+    """What LIKE compares with; it may be empty."""
+    return pattern if isinstance(pattern, str) and not pattern else checked_text(pattern, "like")
 
 
 def text_or_tree(value: Value | str) -> ex.Expression:
@@ -351,9 +362,19 @@ def _options(values: tuple[Any, ...]) -> tuple[ex.Expression, ...]:
     return tuple(tree(value) for value in values)
 
 
-def _checked_names(names: tuple[str, ...], function: str) -> tuple[str, ...]:
-    if not names or not all(isinstance(name, str) for name in names):
+def checked_names(names: tuple[str, ...], function: str) -> tuple[str, ...]:
+    """Names of attributes that a function of the builder takes; anything else is refused."""
+    if not names or not all(isinstance(name, str) and name for name in names):
         raise QuerySyntaxError(
             f"{function} takes the names of attributes.", where=caller(), hint=f'write {function}("user").'
         )
     return names
+
+
+def checked_text(value: Any, function: str) -> str:
+    """A text that a function of the builder takes; anything else is refused."""
+    if not isinstance(value, str) or not value:
+        raise QuerySyntaxError(
+            f"{function} takes a text, not {shown(value)}.", where=caller(), hint="write it in quotes."
+        )
+    return value

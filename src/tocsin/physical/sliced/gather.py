@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.errors import TypeMismatchError
+from tocsin.errors import TypeMismatchError, shown
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 from tocsin.physical.sliced.rows import array_of, key_of
 from tocsin.plan.layout import (
@@ -208,10 +208,10 @@ def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: st
     try:
         if wrong is None:  # Arrow would cut off what is behind the point
             return pa.array(values, dtype)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+    except Exception:  # Arrow's own, and whatever the classes of values raise
         wrong = next(value for value in values if not _fits(value, dtype))
     raise TypeMismatchError(
-        f"The value of `{attribute}` is {wrong!r}, which is not of the type {dtype}.",
+        f"The value of `{attribute}` is {shown(wrong)}, which is not of the type {dtype}.",
         hint=hint,
     )
 
@@ -219,6 +219,6 @@ def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: st
 def _fits(value: Any, dtype: pa.DataType) -> bool:
     try:
         pa.array([value], dtype)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+    except Exception:
         return False
     return True

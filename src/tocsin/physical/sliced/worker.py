@@ -158,7 +158,7 @@ class Task:
                 raise
             except Exception as problem:
                 raise errors.MatchFailedError(
-                    f"The search failed: {type(problem).__name__}: {problem}\n  {_described(table, group)}",
+                    f"The search failed: {errors.fault(problem)}\n  {_described(table, group)}",
                     hint="this is a fault of Tocsin's own; please report it with the query.",
                 ) from problem
 
