@@ -17,7 +17,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
-from tocsin.analysis.formatting import counting
+from tocsin.algebra.units import counting
 from tocsin.analysis.front_ends import compiled
 from tocsin.engines import check_options, matched_locally, prepared
 from tocsin.explain.pattern_report import Demands, checked

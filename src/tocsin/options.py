@@ -14,9 +14,8 @@ from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.units import MICROSECONDS, Unit, check_unit
+from tocsin.algebra.units import MICROSECONDS, Unit, check_unit, parse_limit
 from tocsin.analysis.rates import Rate, parse_rates
-from tocsin.analysis.sizes import parse_limit
 from tocsin.language import durations
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics

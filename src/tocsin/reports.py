@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tocsin.analysis.formatting import table
+from tocsin.algebra.tree_text import table
 from tocsin.analysis.keys import Keys
 from tocsin.analysis.lifetimes import Lifetimes
 from tocsin.analysis.sizes import SizeReport

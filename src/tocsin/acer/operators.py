@@ -19,7 +19,7 @@ from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
-from tocsin.analysis.sizes import parse_limit
+from tocsin.algebra.units import parse_limit
 from tocsin.options import microseconds
 
 if TYPE_CHECKING:

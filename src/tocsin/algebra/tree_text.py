@@ -1,4 +1,4 @@
-"""The text form of the algebra: an indented tree, for `explain()` and for people who debug.
+"""Text for people: the algebra as an indented tree, for `explain()` and for debugging, and tables of reports.
 
 Every node is one line: its name, then what it holds in the words of the query language.
 """
@@ -138,3 +138,15 @@ def _clauses(query: alg.Query) -> Iterable[str]:
 def _returned(returned: alg.Returned) -> str:
     text = print_expression(returned.expression)
     return text if text == returned.name else f"{text} AS {returned.name}"
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Columns of text, aligned; the first column to the left, the others too.
+
+    >>> print(table(("variable", "lifetime"), [("a", "10 s")]))
+    variable  lifetime
+    a         10 s
+    """
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]]
+    return "\n".join(line.rstrip() for line in lines)

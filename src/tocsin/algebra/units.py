@@ -1,4 +1,4 @@
-"""The unit of an integer time column (R42): a query whose durations count ticks of that unit.
+"""Units: that of an integer time column (R42), and those in which reports and messages give times and sizes.
 
 Engines compare times as they are and call their unit microseconds; in a query for another unit every duration has been
 converted, so that nothing else has to know of it. Two instants never become one, and `start` and `end` come out in the
@@ -7,8 +7,12 @@ column's unit. An interval counts ticks where it meets an integer; beside a time
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 from tocsin import errors
@@ -209,3 +213,124 @@ def _durations(query: alg.Query) -> Iterator[bool]:
 
 def _has_interval(expression: ex.Expression) -> bool:
     return any(isinstance(part, ex.Interval) for part in expression.walk())
+
+
+# --- lengths of time and sizes for people -----------------------------------------------------------
+
+SECOND_US = 1_000_000
+WHOLE_UNITS = ((86_400 * SECOND_US, "d"), (3_600 * SECOND_US, "h"), (60 * SECOND_US, "min"), (SECOND_US, "s"))
+
+_tick: ContextVar[Fraction] = ContextVar("_tick", default=Fraction(1))
+
+
+@contextmanager
+def counting(tick: Fraction) -> Iterator[None]:
+    """Lengths of time are given in ticks of so many microseconds (R42)."""
+    token = _tick.set(tick)
+    try:
+        yield
+    finally:
+        _tick.reset(token)
+
+
+def format_us(microseconds: int) -> str:
+    """A length of time in the largest unit that gives it exactly, or in seconds with decimals.
+
+    >>> format_us(600_000_000), format_us(9_999_999), format_us(2_000), format_us(-1), format_us(0)
+    ('10 min', '9.999999 s', '2 ms', '-1 µs', '0 s')
+    """
+    if microseconds < 0:
+        return f"-{format_us(-microseconds)}"
+    length = microseconds * _tick.get()
+    if length.denominator != 1:
+        return f"{int(length * 1000)} ns"
+    microseconds = length.numerator
+    if microseconds == 0:
+        return "0 s"
+    for unit, name in WHOLE_UNITS:
+        if microseconds % unit == 0:
+            return f"{microseconds // unit} {name}"
+    if microseconds < SECOND_US:
+        return f"{microseconds // 1_000} ms" if microseconds % 1_000 == 0 else f"{microseconds} µs"
+    seconds, rest = divmod(microseconds, SECOND_US)
+    return f"{seconds}.{rest:06d}".rstrip("0") + " s"
+
+
+def format_bound(microseconds: int | None) -> str:
+    """A length of time, or the word for none.
+
+    >>> format_bound(None), format_bound(1_000_000)
+    ('unbounded', '1 s')
+    """
+    return "unbounded" if microseconds is None else format_us(microseconds)
+
+
+def format_count(number: int | None) -> str:
+    """A number of events for people.
+
+    >>> format_count(91_000), format_count(262_290_837_313), format_count(None)
+    ('91 000', '2.62e+11', 'unknown')
+    """
+    if number is None:
+        return "unknown"
+    return f"{number:,}".replace(",", " ") if number < 10**10 else f"{Decimal(number):.2e}"
+
+
+def format_bytes(number: int | None) -> str:
+    """A size for people.
+
+    >>> format_bytes(1_500), format_bytes(2_300_000), format_bytes(None)
+    ('1.5 kB', '2.3 MB', 'unknown')
+    """
+    if number is None:
+        return "unknown"
+    for size, unit in ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if number >= size:
+            return f"{number / size:.3g} {unit}" if number < 10**18 else f"{Decimal(number) / size:.2e} {unit}"
+    return f"{number} B"
+
+
+# --- limits in bytes --------------------------------------------------------------------------------
+
+UNITS = {
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", 1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", 1)},
+}
+MOST_BYTES, LONGEST_TEXT = 10**30, 200
+_LIMIT = re.compile(
+    r"(?P<number>\d+(_\d+)*(\.\d+)?)\s*(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?", re.IGNORECASE | re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number of bytes, of all that is kept or of each key."""
+
+    bytes: int
+    is_per_key: bool = False
+
+    def __str__(self) -> str:
+        """As it may be written."""
+        return format_bytes(self.bytes) + " per key" * self.is_per_key
+
+
+def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
+    """A limit; a number is bytes. `option` is the name that messages have for it.
+
+    >>> parse_limit("4GB").bytes, parse_limit("1.5 KiB per key")
+    (4000000000, Limit(bytes=1536, is_per_key=True))
+    """
+    if isinstance(limit, Limit):
+        return limit
+    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= MOST_BYTES:
+        return Limit(limit)
+    found = _LIMIT.fullmatch(limit.strip()) if isinstance(limit, str) and len(limit) <= LONGEST_TEXT else None
+    unit = UNITS.get(found["unit"].lower()) if found is not None else None
+    size = None if found is None or unit is None else int(Fraction(found["number"]) * unit)
+    if found is None or size is None or size > MOST_BYTES:
+        raise errors.InvalidOptionError(
+            f"`{option}={errors.shown(limit)}` is not a number of bytes.",
+            hint="write a number and a unit, as in `4GB`, `512 MiB` or `64 kB per key`.",
+        )
+    return Limit(size, found["key"] is not None)

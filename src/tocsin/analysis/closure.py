@@ -32,7 +32,7 @@ from functools import cached_property
 
 from tocsin import errors
 from tocsin.algebra.alternatives import Alternative
-from tocsin.analysis.formatting import format_us
+from tocsin.algebra.units import format_us
 from tocsin.source import Where
 
 

@@ -22,8 +22,8 @@ from itertools import combinations, product
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import NoAlternativesError, alternatives
 from tocsin.algebra.programs import Program, Rule
+from tocsin.algebra.tree_text import table
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.formatting import table
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection

@@ -45,9 +45,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.tree_text import table
+from tocsin.algebra.units import format_bound
 from tocsin.analysis.bounds import AbsentDistances
 from tocsin.analysis.closure import largest, plus
-from tocsin.analysis.formatting import format_bound, table
 from tocsin.analysis.temporal import Closure, Network
 from tocsin.language.ast import Skip
 

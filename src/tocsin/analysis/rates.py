@@ -25,8 +25,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from tocsin import errors
-from tocsin.algebra.units import Unit
-from tocsin.analysis.formatting import format_us
+from tocsin.algebra.units import Unit, format_us
 from tocsin.language.durations import MICROSECONDS
 
 

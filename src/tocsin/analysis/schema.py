@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -69,7 +69,7 @@ def bind(query: alg.Query, schemas: Schemas, *, time: str | Mapping[str, str] = 
 def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list[DataType]:
     """The exact types of values that are computed for each match of a bound query."""
     binder = _Binder.of(bound)
-    inference = binder._inference()
+    inference = binder.inference()
     found = [binder._returned(expression, inference) for expression in expressions]
     errors.raise_all(binder.problems.in_order())
     return found
@@ -131,12 +131,13 @@ class _Binder:
 
     # --- attributes ---
 
-    def _environment(self, absence: alg.Around | None = None) -> Environment:
-        """The meaning of names in a condition; in that of an absence, of its negated variable too."""
+    def inference(self, absence: alg.Around | None = None) -> Inference:
+        """The types of expressions; in the condition of an absence its negated variable has a meaning, too."""
         held = dict(self.held)
         if absence is not None:
             held[absence.variable] = tuple(schema for schema in self.schemas.values() if schema.type == absence.type)
-        return Environment(lambda reference: self.binder.attribute(reference, held), self._event)
+        environment = Environment(lambda reference: self.binder.attribute(reference, held), self._event)
+        return Inference(environment, self.problems)
 
     def _event(self, name: str) -> DataType:
         """A whole variable: a struct with the attributes of all its types; an array when it is iterated."""
@@ -208,20 +209,17 @@ class _Binder:
     def _node(self, node: alg.Node) -> None:
         match node:
             case alg.Event(condition=ex.Expression() as condition):
-                self._inference().condition(condition)
+                self.inference().condition(condition)
             case alg.Around(condition=ex.Expression() as condition):
-                self._inference(node).condition(condition)
+                self.inference(node).condition(condition)
             case alg.Emit():
                 for expression in (node.at, *(value for _, value in node.values)):
-                    self._inference().type_of(expression)
+                    self.inference().type_of(expression)
             case _:
                 pass  # without expressions, or checked by `held`
 
-    def _inference(self, absence: alg.Around | None = None) -> Inference:
-        return Inference(self._environment(absence), self.problems)
-
     def _columns(self) -> tuple[tuple[str, DataType], ...]:
-        inference = self._inference()
+        inference = self.inference()
         columns = tuple((each.name, self._returned(each.expression, inference)) for each in self.query.returns)
         for key in self.query.group_by:
             found = inference.type_of(key.expression)
@@ -233,8 +231,7 @@ class _Binder:
                     hint="group by single values that can be compared.",
                 )
         if self.query.having is not None:
-            environment = self._environment()
-            named = Environment(environment.attribute, environment.variable, dict(columns))
+            named = replace(inference.environment, columns=dict(columns))
             Inference(named, self.problems).condition(self.query.having)
         return columns or tuple((name, self._event(name)) for name in self.variables)
 

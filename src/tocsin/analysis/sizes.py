@@ -11,23 +11,21 @@ long as they do: every type that has a rate has a store then, whether or not the
 
 The bytes of an event are those of its attributes (`DataType.width_bytes`) and 16 for time stamp and identity.
 
-`parse_limit` reads a limit to what a query may keep, `"4GB"`, `"64 KiB per key"`, checked before it starts.
+`require_within` refuses a query that may keep more than a limit, before it starts.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.algebra.tree_text import table
+from tocsin.algebra.units import Limit, format_bound, format_bytes, format_count, format_us
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.closure import largest
-from tocsin.analysis.formatting import format_bound, format_us, table
 from tocsin.analysis.lifetimes import Lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float
 from tocsin.language.ast import Selection
@@ -243,76 +241,9 @@ def total(parts: Iterable[int | None]) -> int | None:
     return sum(present) if len(present) == len(known) else None
 
 
-def format_count(number: int | None) -> str:
-    """A number of events for people.
-
-    >>> format_count(91_000), format_count(262_290_837_313), format_count(None)
-    ('91 000', '2.62e+11', 'unknown')
-    """
-    if number is None:
-        return "unknown"
-    return f"{number:,}".replace(",", " ") if number < 10**10 else f"{Decimal(number):.2e}"
-
-
-def format_bytes(number: int | None) -> str:
-    """A size for people.
-
-    >>> format_bytes(1_500), format_bytes(2_300_000), format_bytes(None)
-    ('1.5 kB', '2.3 MB', 'unknown')
-    """
-    if number is None:
-        return "unknown"
-    for size, unit in ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if number >= size:
-            return f"{number / size:.3g} {unit}" if number < 10**18 else f"{Decimal(number) / size:.2e} {unit}"
-    return f"{number} B"
-
-
 # --- limits ---------------------------------------------------------------------------------------
 
-UNITS = {
-    "b": 1,
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", 1)},
-    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", 1)},
-}
-_LIMIT = re.compile(
-    r"(?P<number>\d+(_\d+)*(\.\d+)?)\s*(?P<unit>[a-z]+)(?P<key>\s+per\s+key)?", re.IGNORECASE | re.ASCII
-)
 SHOWN = 3
-MOST_BYTES, LONGEST_TEXT = 10**30, 200
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A number of bytes, of all that is kept or of each key."""
-
-    bytes: int
-    is_per_key: bool = False
-
-    def __str__(self) -> str:
-        """As it may be written."""
-        return format_bytes(self.bytes) + " per key" * self.is_per_key
-
-
-def parse_limit(limit: str | int | Limit, option: str = "max_state") -> Limit:
-    """A limit; a number is bytes. `option` is the name that messages have for it.
-
-    >>> parse_limit("4GB").bytes, parse_limit("1.5 KiB per key")
-    (4000000000, Limit(bytes=1536, is_per_key=True))
-    """
-    if isinstance(limit, Limit):
-        return limit
-    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= MOST_BYTES:
-        return Limit(limit)
-    found = _LIMIT.fullmatch(limit.strip()) if isinstance(limit, str) and len(limit) <= LONGEST_TEXT else None
-    unit = UNITS.get(found["unit"].lower()) if found is not None else None
-    size = None if found is None or unit is None else int(Fraction(found["number"]) * unit)
-    if found is None or size is None or size > MOST_BYTES:
-        raise errors.InvalidOptionError(
-            f"`{option}={errors.shown(limit)}` is not a number of bytes.",
-            hint="write a number and a unit, as in `4GB`, `512 MiB` or `64 kB per key`.",
-        )
-    return Limit(size, found["key"] is not None)
 
 
 def require_within(limit: Limit, stores: Iterable[Store], advice: str, emitted: Collection[str] = ()) -> None:

@@ -22,6 +22,8 @@ from itertools import islice
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, NoAlternativesError, alternatives, is_formula
+from tocsin.algebra.tree_text import table
+from tocsin.algebra.units import format_bound
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.bounds import (
     AbsentDistances,
@@ -45,7 +47,6 @@ from tocsin.analysis.closure import (
     plus,
     without_implied,
 )
-from tocsin.analysis.formatting import format_bound, table
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 

@@ -13,9 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.algebra.units import MICROSECONDS, Unit
+from tocsin.algebra.units import MICROSECONDS, Unit, format_bytes
 from tocsin.analysis.rates import parse_rates
-from tocsin.analysis.sizes import format_bytes
 from tocsin.cli import terminal
 from tocsin.cli.terminal import several
 from tocsin.feasibility import feasibility

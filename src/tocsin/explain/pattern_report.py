@@ -11,7 +11,7 @@ from typing import Any
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
-from tocsin.algebra.units import check_unit
+from tocsin.algebra.units import check_unit, parse_limit
 from tocsin.analysis.attributes import Schema, differing
 from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.keys import keys
@@ -20,7 +20,7 @@ from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.rates import parse_rates
 from tocsin.analysis.result_types import common_type
 from tocsin.analysis.schema import check_clock
-from tocsin.analysis.sizes import parse_limit, require_within, size_report
+from tocsin.analysis.sizes import require_within, size_report
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.options import Options, check_live_keys, check_rates, microseconds
 from tocsin.physical.wording import missing, unordered

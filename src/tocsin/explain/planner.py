@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.formatting import format_us, table
+from tocsin.algebra.tree_text import table
+from tocsin.algebra.units import format_us
 from tocsin.analysis.rules.declarations import schema_of
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.reach import reach_of, width_us

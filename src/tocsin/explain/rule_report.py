@@ -11,9 +11,8 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.programs import Program, Rule, sources
-from tocsin.algebra.tree_text import to_text
-from tocsin.algebra.units import check_unit
-from tocsin.analysis.formatting import format_us, table
+from tocsin.algebra.tree_text import table, to_text
+from tocsin.algebra.units import check_unit, format_us, parse_limit
 from tocsin.analysis.keys import Keys, keys, sharding
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float, parse_rates
@@ -22,7 +21,7 @@ from tocsin.analysis.rules.declarations import attribute_type, schema_of
 from tocsin.analysis.rules.emits import is_assignable
 from tocsin.analysis.rules.program_state import ProgramState, program_state, rule_sizes
 from tocsin.analysis.schema import TIME_KINDS, check_clock
-from tocsin.analysis.sizes import SizeReport, parse_limit, require_within
+from tocsin.analysis.sizes import SizeReport, require_within
 from tocsin.analysis.temporal import Network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.pattern_report import schemas_of, tie_problems

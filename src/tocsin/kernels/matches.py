@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.analysis.sizes import format_bytes
+from tocsin.algebra.units import format_bytes
 from tocsin.errors import TooManyMatchesError, TooMuchMemoryError, TooMuchSearchError
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, Ranges, Rows, sums_before
 from tocsin.language.ast import Selection

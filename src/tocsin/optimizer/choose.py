@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.formatting import format_us
+from tocsin.algebra.units import format_us
 from tocsin.analysis.temporal import Network
 from tocsin.optimizer.cost import (
     Cost,

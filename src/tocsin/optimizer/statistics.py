@@ -25,7 +25,8 @@ from numbers import Real
 from typing import Any
 
 from tocsin import errors
-from tocsin.analysis.formatting import format_us, table
+from tocsin.algebra.tree_text import table
+from tocsin.algebra.units import format_us
 from tocsin.analysis.rates import Rate, parse_rates
 
 DAY_US = 86_400_000_000

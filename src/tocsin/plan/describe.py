@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.formatting import format_bound, format_us
+from tocsin.algebra.units import format_bound, format_us
 from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.reach import Reach, iteration_of, longest_us, reach_of, walks_links, width_us, windows_of

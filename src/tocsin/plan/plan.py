@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
+from tocsin.algebra.units import counting
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.formatting import counting
 from tocsin.analysis.schema import BoundQuery, unit_of
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import Choice, choose

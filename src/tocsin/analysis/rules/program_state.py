@@ -33,8 +33,9 @@ from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
+from tocsin.algebra.tree_text import table
+from tocsin.algebra.units import format_bound, format_bytes, format_count
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.formatting import format_bound, table
 from tocsin.analysis.keys import common_keys, keys
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float
@@ -47,7 +48,7 @@ from tocsin.analysis.rules.arrivals import (
     shortest_window_us,
     with_derived,
 )
-from tocsin.analysis.sizes import SizeReport, Store, format_bytes, format_count, shared, size_report, total
+from tocsin.analysis.sizes import SizeReport, Store, shared, size_report, total
 from tocsin.analysis.temporal import Network, network
 
 INBOX = 3

@@ -17,9 +17,8 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import compares_ties, ordered_by_ties
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule, Template, emitted_column, emitting
-from tocsin.algebra.units import MICROSECONDS, Unit
+from tocsin.algebra.units import MICROSECONDS, Unit, counting
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.formatting import counting
 from tocsin.analysis.result_types import common_type
 from tocsin.analysis.schema import Schemas, unit_of, value_types
 from tocsin.analysis.types import INTEGER, NULL, DataType, Kind

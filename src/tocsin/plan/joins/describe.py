@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.formatting import format_us
+from tocsin.algebra.units import format_us
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Nearness, Plan, Scan, Way

@@ -7,7 +7,7 @@ from collections import defaultdict
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import MOST_ALTERNATIVES, TooManyAlternativesError
 from tocsin.algebra.nodes import compares_ties
-from tocsin.analysis.formatting import format_us
+from tocsin.algebra.units import format_us
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Output, Selection, Skip
