@@ -33,7 +33,8 @@ from tocsin.kernels.search.program import program
 from tocsin.kernels.trends.machine import NotAPathError, machine
 from tocsin.kernels.trends.request import as_paths
 from tocsin.language import expressions as ex
-from tocsin.language.acel.printer import print_condition
+from tocsin.language.acel import ast as acel
+from tocsin.language.acel.printer import print_formula
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.estimate import Estimate
 from tocsin.optimizer.query_parts import map_nodes
@@ -110,7 +111,7 @@ NODES: dict[str, Callable[[], Any]] = {
 
 EXPRESSIONS: dict[str, Callable[[], Any]] = {
     "printer": lambda: print_expression(SQUARE),
-    "printer of ACEL": lambda: print_condition(SQUARE),
+    "printer of ACEL": lambda: print_formula(acel.Filter(acel.Event("A"), SQUARE)),
     "text form": lambda: to_text(alg.Filter(A, SQUARE)),
     "conditions of ACEL": lambda: Conditions({}, []).checked(SQUARE),
     "types": lambda: Inference(Environment(lambda _: INTEGER)).type_of(SQUARE),

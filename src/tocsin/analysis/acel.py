@@ -25,8 +25,8 @@ from tocsin.analysis.names import (
 from tocsin.analysis.sase import Translation, finished, null_warnings, window_problems
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
-from tocsin.language.acel.printer import print_condition
 from tocsin.language.functions import AGGREGATES
+from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
 
 BAG_PREDICATES = frozenset(order.value for order in ex.BagOrder)
@@ -76,7 +76,7 @@ class Conditions:
             variable, name = atom.variable, conjunct.name
             self.problems.add(
                 errors.AmbiguousReferenceError,
-                f"`{print_condition(replace(atom, condition=conjunct))}` does not say what must hold of `{name}`.",
+                f"`{print_expression(replace(atom, condition=conjunct))}` does not say what must hold of `{name}`.",
                 where=conjunct.where,
                 hint=f"if all events of `{variable}` have one value, write `{variable}[same({name})]`; "
                 f"if it is a truth value, `{variable}[{name} = TRUE]`.",

@@ -6,17 +6,9 @@
 from __future__ import annotations
 
 from tocsin import errors
-from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
-from tocsin.language.sase.printer import bare, print_clauses, print_expression
-from tocsin.language.sase.words import any_of, quoted
-
-# No event type and no variable is called so without backquotes.
-RESERVED = (
-    *("AGG", "AND", "AS", "EVERY", "FILTER", "GROUP", "HAVING", "NOT", "OR"),
-    *("PARTITION", "PATTERN", "PROJECT", "RETURN", "WITHIN"),
-)
-AS_VARIABLE = any_of(RESERVED)
+from tocsin.language.sase.printer import print_clauses, print_expression
+from tocsin.language.sase.words import IN_FORMULA, quoted
 
 # How tightly a formula binds, from the loosest: grammar.lark, section 2.
 FILTER, OR, AND, CHAIN, REPEATED = range(5)
@@ -52,7 +44,7 @@ def _write(formula: ast.Formula, at_least: int = FILTER) -> str:
 def _text(formula: ast.Formula) -> tuple[str, int]:
     match formula:
         case ast.Filter(part, condition):
-            return f"{_write(part)} FILTER {print_condition(condition)}", FILTER
+            return f"{_write(part)} FILTER {print_expression(condition)}", FILTER
         case ast.Any(parts):
             return " OR ".join(_write(part, AND) for part in parts), OR
         case ast.Both(parts):
@@ -81,7 +73,7 @@ def _text(formula: ast.Formula) -> tuple[str, int]:
 
 
 def _name(name: str) -> str:
-    return quoted(name, AS_VARIABLE)
+    return quoted(name, IN_FORMULA)
 
 
 def _kept(kept: ast.Kept) -> str:
@@ -93,29 +85,3 @@ def _fold(fold: ast.Fold) -> str:
     path = "".join("." + quoted(member) for member in fold.path)
     distinct = "DISTINCT " if fold.distinct else ""
     return f"{quoted(fold.name)} <- {fold.function}({distinct}{_name(fold.variable)}{path})"
-
-
-# --- conditions -----------------------------------------------------------------------------------
-
-
-def print_condition(condition: ex.Expression) -> str:
-    """The condition of a FILTER as text.
-
-    >>> cheap = ex.Every("s", ex.Comparison("<", ex.Attribute("s", ("price",)), ex.Literal(5)))
-    >>> print_condition(ex.Or((cheap, ex.BagPredicate(ex.BagOrder.SAME, "b", ("name",)))))
-    's[price < 5] OR b[same(name)]'
-    """
-    match condition:
-        case ex.Or(operands):
-            return " OR ".join(map(print_condition, operands))
-        case ex.And(operands):
-            return " AND ".join(
-                f"({print_condition(each)})" if isinstance(each, ex.Or) else print_condition(each) for each in operands
-            )
-        case ex.Every(variable, predicate):
-            return f"{_name(variable)}[{print_expression(bare(variable, predicate))}]"
-        case ex.BagPredicate(order, variable, (first, *rest)):
-            inner = ex.Attribute(first, tuple(rest)) if rest else ex.Name(first)
-            return f"{_name(variable)}[{order.value}({print_expression(inner)})]"
-        case _:
-            raise errors.unknown_node(condition, "The printer of ACEL's FILTER")

@@ -13,7 +13,7 @@ from tocsin import errors
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.language.sase.words import AS_TYPE, AS_VARIABLE, IN_CONDITION, quoted
+from tocsin.language.sase.words import AS_TYPE, AS_VARIABLE, IN_CONDITION, IN_FORMULA, quoted
 
 WIDTH = 100
 
@@ -215,9 +215,10 @@ def _primary(expression: ex.Expression) -> str:
         case ex.SameValue(attributes):
             return f"[{', '.join(quoted(attribute) for attribute in attributes)}]"
         case ex.Every(variable, condition):
-            return f"{quoted(variable)}[{_write(bare(variable, condition))}]"
-        case ex.BagPredicate(order, variable, path):
-            return f"{quoted(variable)}[{order.value}({'.'.join(map(quoted, path))})]"
+            return f"{quoted(variable, IN_FORMULA)}[{print_expression(bare(variable, condition))}]"
+        case ex.BagPredicate(order, variable, (first, *rest)):
+            inner = ".".join([quoted(first, IN_CONDITION), *map(quoted, rest)])
+            return f"{quoted(variable, IN_FORMULA)}[{order.value}({inner})]"
         case _:
             return _of_rules(expression)
 

@@ -26,6 +26,12 @@ RESERVED_IN_CONDITIONS = (
     "NULL", "TRUE", "FALSE", "DISTINCT",
 )  # fmt: skip
 
+# No event type and no variable of a formula of ACEL is called so without backquotes.
+RESERVED_IN_FORMULAS = (
+    "AGG", "AND", "AS", "EVERY", "FILTER", "GROUP", "HAVING", "NOT", "OR", "PARTITION", "PATTERN", "PROJECT", "RETURN",
+    "WITHIN",
+)  # fmt: skip
+
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -38,6 +44,7 @@ def any_of(words: tuple[str, ...]) -> re.Pattern[str]:
 AS_TYPE = any_of(RESERVED_TYPES)
 AS_VARIABLE = any_of(CLAUSES)
 IN_CONDITION = any_of(RESERVED_IN_CONDITIONS)
+IN_FORMULA = any_of(RESERVED_IN_FORMULAS)
 
 
 def quoted(name: str, reserved: re.Pattern[str] | None = None) -> str:
