@@ -219,6 +219,7 @@ def test_conditions_are_tried_up_to_the_first_match_where_no_other_can_be_kept(
     assert tried["all"] <= 12 * number
 
 
+@pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::tocsin.errors.TocsinWarning")
 @pytest.mark.parametrize("text", [text for text in PATTERNS if "PAST" in text and "A d" not in text])
 def test_a_thousand_events_are_searched(text: str) -> None:

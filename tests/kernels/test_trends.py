@@ -180,6 +180,7 @@ LOOPED = ["A+ a", "SEQ(A a, B+ b, C c)", "SEQ(A+ b, B* d, C c)", "SEQ(A? a, B{2,
 LOOPED += ["OR(SEQ(A a, B b), SEQ(A a, C+ c))", "SEQ(OR(A a, B b), C+ c)", "SEQ(A a, B? b)+", "OR(A a, B b)+"]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("text", LOOPED)
 def test_residues_and_64_bits_count_what_integers_of_python_count(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outputs, measures = asked("b" if " b" in text else "a")

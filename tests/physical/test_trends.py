@@ -146,6 +146,7 @@ def test_compared_neighbours_are_counted_as_the_reference_counts_them(
         assert_same_rows(near(found), near(reference.evaluate(made, by_type(rows))))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("where", ["b[i].x > b[i-1].x", "b[i].x > b[i-1].x + 1"])
 def test_compared_neighbours_are_compiled(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     choose = random.Random(1)
