@@ -29,8 +29,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # For every JVM that tests start, also in processes of their own. They are gone before the second compiler has paid off,
-# which takes half of the time of two cores, and so does a collector with many threads.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# which takes half of the time of two cores, and so does a collector with many threads. Hadoop starts `chmod` for each
+# file that it writes; where a JVM can, it does that without a helper process in between.
+LAUNCH = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC{LAUNCH}")
+# Spark's usual manager of checkpoints starts `readlink` whenever it renames a file: 150 processes for a stream of three
+# micro-batches. This one starts none for that; `make test-slow` has the usual one.
+CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
 
 
 @cache
@@ -66,6 +75,7 @@ def session() -> SparkSession:
         .config("spark.shuffle.compress", "false")
         .config("spark.shuffle.spill.compress", "false")
         .config("spark.broadcast.compress", "false")
+        .config(map={} if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else CHECKPOINTS)
         .getOrCreate()
     )
 
