@@ -47,12 +47,7 @@ class Expression(Written):
         changed = {}
         for slot in _slots(type(self)):
             old = getattr(self, slot)
-            if isinstance(old, Expression):
-                new: Any = change(old)
-            elif isinstance(old, tuple):
-                new = _map_expressions(old, change)
-            else:
-                continue
+            new = _map_expressions(old, change)
             if new is not old:
                 changed[slot] = new
         return replace(self, **changed) if changed else self
@@ -62,11 +57,10 @@ class Expression(Written):
         return change(self.map_children(lambda child: child.transform(change)))
 
 
-_SLOTS: dict[type, tuple[str, ...]] = {}
+_SLOTS: dict[type, tuple[str, ...]] = {}  # the fields that may hold operands
 
 
 def _slots(kind: type[Expression]) -> tuple[str, ...]:
-    """The fields that may hold operands."""
     if kind not in _SLOTS:
         _SLOTS[kind] = tuple(slot.name for slot in fields(kind) if slot.name != "where")
     return _SLOTS[kind]
@@ -94,18 +88,16 @@ def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> 
 
 @dataclass(frozen=True)
 class Literal(Expression):
-    """A constant: None, bool, int, float or str."""
+    """A constant: None, bool, int, float or str; `1`, `1.0` and `TRUE` are three different ones."""
 
     value: bool | int | float | str | None
 
     def __eq__(self, other: object) -> bool:
-        """Equal in type too: `1`, `1.0` and `TRUE` are three literals."""
         if not isinstance(other, Literal):
             return NotImplemented
         return type(self.value) is type(other.value) and self.value == other.value
 
     def __hash__(self) -> int:
-        """Consistent with equality."""
         return hash((type(self.value), self.value))
 
 
@@ -386,13 +378,9 @@ def renamed(expression: Expression, name_of: Callable[[str], str]) -> Expression
     """The expression with another name for each variable."""
 
     def change(node: Expression) -> Expression:
-        match node:
-            case Attribute():
-                return replace(node, variable=name_of(node.variable))
-            case Variable():
-                return replace(node, name=name_of(node.name))
-            case _:
-                return node
+        if isinstance(node, Attribute):
+            return replace(node, variable=name_of(node.variable))
+        return replace(node, name=name_of(node.name)) if isinstance(node, Variable) else node
 
     return expression.transform(change)
 

@@ -175,13 +175,7 @@ Monoids = Mapping[str, Monoid]
 
 
 def registered(aggregates: Mapping[str, Monoid] | None) -> dict[str, Monoid]:
-    """A user's aggregates by name in lower case, as texts are read; names ignore case there.
-
-    Raises
-    ------
-    InvalidOptionError
-        When a name is taken or no plain word, or what it names is no Monoid.
-    """
+    """A user's aggregates by name in lower case, as texts are read; refuses bad names, and what is no Monoid."""
     if aggregates is not None and not isinstance(aggregates, Mapping):
         raise errors.InvalidOptionError(
             f"`aggregates=` is a {type(aggregates).__name__}, not a mapping from names to Monoids.",
@@ -302,13 +296,7 @@ class Table:
 
 
 def functions_of(given: Mapping[str, Function] | None) -> dict[str, Function]:
-    """A user's functions by name.
-
-    Raises
-    ------
-    InvalidOptionError
-        When a name is taken or no plain word, or what it names was not made by `tocsin.function`.
-    """
+    """A user's functions by name; refuses bad names, and what `tocsin.function` has not made."""
     _require_names("functions", given, "tocsin.function(…, gives='boolean', pure=True)")
     for name, each in (given or {}).items():
         check_name(name, "function")
@@ -388,13 +376,7 @@ def _row(row: Any, columns: tuple[str, ...] | None) -> tuple[Any, ...] | None:
 
 
 def check_name(name: Any, what: str, known: Collection[str] = ()) -> None:
-    """Refuse a name that a text could not call, or that a function or one of `known` has.
-
-    Raises
-    ------
-    InvalidOptionError
-        With the reason.
-    """
+    """Refuse a name that a text could not call, or that a function or one of `known` has."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise errors.InvalidOptionError(
             f"A{'n' * (what == 'aggregate')} {what} cannot be called {errors.shown(name)}.",
