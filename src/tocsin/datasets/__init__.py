@@ -33,8 +33,6 @@ NUMBERS: dict[tuple[str, str], Callable[[str], Any]] = {
 def path(name: str) -> Path:
     """The CSV file of a bundled stream, to be read by Spark.
 
-    Examples
-    --------
     >>> path("bank").name
     'bank.csv'
     """
@@ -48,8 +46,6 @@ def path(name: str) -> Path:
 def pattern_path(name: str) -> Path:
     """The query, or the program of rules, that goes with a bundled stream.
 
-    Examples
-    --------
     >>> pattern_path("bank").name, pattern_path("fraud").name
     ('bank.sase', 'fraud.parte')
     """
@@ -59,8 +55,6 @@ def pattern_path(name: str) -> Path:
 def load(name: str) -> list[dict[str, Any]]:
     """The events of a bundled stream as plain rows, one list with a type column; what is empty is None.
 
-    Examples
-    --------
     >>> sorted({event["type"] for event in load("bank")})
     ['Alert', 'Login', 'PasswordChange', 'Transfer']
     """
@@ -78,8 +72,6 @@ def load(name: str) -> list[dict[str, Any]]:
 def known_routes() -> list[tuple[str, str]]:
     """The table `known_route` of the stream `fraud`: between whom money usually goes.
 
-    Examples
-    --------
     >>> ("E", "F") in known_routes()
     True
     """

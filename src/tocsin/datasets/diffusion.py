@@ -51,8 +51,6 @@ class Trace:
 def is_common_route(originator: int, destination: int) -> bool:
     """Whether money usually goes this way: by the number of an account, alike for all accounts of a group.
 
-    Examples
-    --------
     >>> is_common_route(2, 4), is_common_route(3, 5)
     (False, True)
     """
@@ -115,8 +113,6 @@ def trace(groups: int, unrelated: int, *, seed: int, amounts: tuple[int, int] = 
 def one_after_another(traces: Sequence[Trace]) -> Trace:
     """Several workloads as one: each has its own time, ids and accounts, so that nothing of two of them can match.
 
-    Examples
-    --------
     >>> both = one_after_another([trace(10, 0, seed=seed) for seed in (1, 2)])
     >>> len(both.transfers["id"]), len(both.cases)
     (80, 12)

@@ -19,8 +19,6 @@ TIME = "ts"
 class Columns(dict[str, Integers]):
     """Arrays of equal length, by name; `ts` is in microseconds since 1970, UTC.
 
-    Examples
-    --------
     >>> Columns(ts=np.array([5]), id=np.array([7])).rows()
     [{'ts': 5, 'id': 7}]
     """

@@ -53,8 +53,6 @@ class Draft:
     def where(self, *conditions: Value | str) -> Draft:
         """Conditions that must all hold, beside those of earlier calls.
 
-        Examples
-        --------
         >>> from tocsin.language.builder import col, event
         >>> print(event("A", "a").where(col("a.x") > 5).where("a.y < 3"))
         PATTERN A a
@@ -72,8 +70,6 @@ class Draft:
     ) -> Draft:
         """The window: a timedelta, text such as `"15 minutes"`, or units as keywords.
 
-        Examples
-        --------
         >>> from tocsin.language.builder import event
         >>> print(event("A", "a").within(hours=1, minutes=30))
         PATTERN A a
@@ -106,8 +102,6 @@ class Draft:
     def after_match(self, policy: str, variable: str | None = None) -> Draft:
         """Where to go on: `reuse`, `skip past last`, `skip to next`, `skip to first` or `last` of a variable.
 
-        Examples
-        --------
         >>> from tocsin.language.builder import event, seq
         >>> print(seq(event("A", "a"), event("B", "b")).after_match("skip to first", "b"))
         PATTERN SEQ(A a, B b)
@@ -133,8 +127,6 @@ class Draft:
     def returns(self, *columns: Value | str, **named: Value | str) -> Draft:
         """The columns of the result; a keyword is the name of its column.
 
-        Examples
-        --------
         >>> from tocsin.language.builder import event, seq, sum_
         >>> print(seq(event("A", "a"), event("B", "b").plus()).returns("a.user", total=sum_("b.x")))
         PATTERN SEQ(A a, B+ b)
@@ -155,8 +147,6 @@ class Draft:
     def every(self, duration: dt.timedelta | str | None = None, **units: float) -> Draft:
         """Aggregate over the matches that start in each window of this length.
 
-        Examples
-        --------
         >>> from tocsin.language.builder import count, event
         >>> print(event("A", "a").returns(n=count()).every("1 minute"))
         PATTERN A a
@@ -227,8 +217,6 @@ class Element(Draft):
 def event(type: str, name: str | None = None) -> Element:
     """One event of a type, bound to a variable; without a name the type's name is the variable.
 
-    Examples
-    --------
     >>> print(event("Transfer", "b").times(2, 5))
     PATTERN Transfer{2,5} b
     """
@@ -258,8 +246,6 @@ def any_of(*parts: Element) -> Element:
 def absent(part: Element) -> Element:
     """`NOT T v`: no such event here; also written `~event(…)`.
 
-    Examples
-    --------
     >>> print(seq(event("A", "a"), ~event("B", "b"), event("C", "c")))
     PATTERN SEQ(A a, NOT B b, C c)
     """

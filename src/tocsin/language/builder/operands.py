@@ -35,8 +35,6 @@ class Value:
     `==`, `!=`, `<`, `<=`, `>`, `>=`, `+`, `-`, `*`, `/`, `%`; `&` for AND, `|` for OR, `~` for NOT. As in
     Spark, comparisons beside `&` and `|` need parentheses.
 
-    Examples
-    --------
     >>> (col("a.x") + 1 > col("b.x")) & ~col("a.k").is_null()
     Value(a.x + 1 > b.x AND NOT a.k IS NULL)
     """
@@ -176,8 +174,6 @@ class CaseValue(Value):
 def col(reference: str) -> Value:
     """A reference as text writes it: `a.x`, `b[i].x`, `b[i-1].x`, `b[last].x`, `NEXT(b).x`, or a bare name.
 
-    Examples
-    --------
     >>> col("b[i].amount") > col("b[i-1].amount")
     Value(b[i].amount > b[i-1].amount)
     """
@@ -194,8 +190,6 @@ def col(reference: str) -> Value:
 def expr(text: str) -> Value:
     """Any condition or value, as text writes it.
 
-    Examples
-    --------
     >>> expr("a.x > 5 OR a.y IS NULL") & (col("b.x") == 1)
     Value((a.x > 5 OR a.y IS NULL) AND b.x = 1)
     """
@@ -205,8 +199,6 @@ def expr(text: str) -> Value:
 def lit(value: Any) -> Value:
     """A constant: None, bool, int, float, str, datetime (UTC unless it has a zone), date or timedelta.
 
-    Examples
-    --------
     >>> import datetime as dt
     >>> col("b.ts") - col("a.ts") < lit(dt.timedelta(minutes=5))
     Value(b.ts - a.ts < 5 MINUTES)
@@ -222,8 +214,6 @@ def same(*attributes: str) -> Value:
 def when(condition: Value | str, value: Any) -> CaseValue:
     """`CASE WHEN … THEN … END`.
 
-    Examples
-    --------
     >>> when(col("a.x") > 5, "high").when("a.x > 1", "middle").otherwise("low")
     Value(CASE WHEN a.x > 5 THEN 'high' WHEN a.x > 1 THEN 'middle' ELSE 'low' END)
     """
@@ -236,8 +226,6 @@ def when(condition: Value | str, value: Any) -> CaseValue:
 def call(function: str, *arguments: Any) -> Value:
     """A scalar function by name.
 
-    Examples
-    --------
     >>> call("round", col("a.x") / col("b.x"), 2)
     Value(ROUND(a.x / b.x, 2))
     """
@@ -253,8 +241,6 @@ def _aggregate(function: str, argument: Value | str, distinct: bool = False) -> 
 def count(argument: Value | str | None = None) -> Value:
     """`COUNT(b)` or `COUNT(b.x)`; without an argument `COUNT(*)`, the number of matches.
 
-    Examples
-    --------
     >>> count("b"), count()
     (Value(COUNT(b)), Value(COUNT(*)))
     """
