@@ -141,7 +141,13 @@ def test_stacks_grow_with_the_longest_match(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("text", "types"),
-    [("A+ a", "A"), ("SEQ(A+ a, B b)", "A"), ("SEQ(C? c, A+ a)", "A"), ("AND(A+ a, C c)", "AC"), ("SEQ(A a)+", "A")],
+    [
+        ("A+ a", "A"),
+        ("SEQ(A+ a, B b) WHERE b.x < a[first].x", "AB"),
+        ("SEQ(C? c, A+ a)", "A"),
+        ("AND(A+ a, C c)", "AC"),
+        ("SEQ(A a)+", "A"),
+    ],
 )
 def test_a_search_without_end_gives_up_soon(text: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many matches, or where there is none too many steps."""

@@ -6,6 +6,8 @@ earliest time at which k more events can follow candidate i, each a neighbour of
 accept. A walk that takes i only where enough of them end within the window has no dead ends left that neighbours
 decide. The table costs a look at every pair of candidates in one window, so that it is made for a group only once the
 walk has made more choices there than an easy one would.
+
+Where a sequence goes on behind an iteration, no copy is taken that leaves no time for what must follow: `Tail`.
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: Sta
     is_many = cx.kinds[variable].iterated
     what: Held = Many(bag, "0", number) if is_many else One(_single(cx, variable), is_sure=False)
     chains = _chains(cx, node, variable, state)
+    tail = Tail.of(cx, state)
     with levels(cx, number, cursors):
         inner = level_state(cx, state, number, name, bag)
+        latest = tail.latest(inner, number)
+        limit = latest if tail.is_limited else "MOST"
         with writer.block(f"if {cursors}[{number}] < 0:"):
             if chains is not None:
                 chains.make_when_hard()
@@ -48,12 +53,12 @@ def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: Sta
         writer.line(f"{index} = {cursors}[{number}]", f"{chosen} = -1")
         with writer.block(f"while {index} < z_{name}:"):
             writer.line(f"{time} = ts_{name}[{index}]")
-            _stop_copies(cx, node.least, inner, time, index, name, number, is_outermost)
+            _stop_copies(cx, node.least, inner, limit, time, index, name, number, is_outermost)
             count_step(cx)
             tests = [
                 *cx.kind_test(variable, event.type, index),
                 *owned_at_first(cx, state, time, number),
-                *([chains.goes_on(index, number, inner.latest)] if chains is not None else []),
+                *([chains.goes_on(index, number, latest)] if chains is not None else []),
                 *_next_tests(cx, inner, what, variable, index, number),
             ]
             with writer.condition(*tests):
@@ -70,6 +75,7 @@ def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: Sta
                     cx.follow(f"ts_{name}[{chosen}]", name, chosen)
             elif not state.is_bound:
                 cx.count_anew(f"{inner.high} == LEAST")
+            tail.begin(f"ts_{name}[{chosen}]", number)
             writer.line(f"{bag}[{number}] = {chosen}")
             _note_floor(cx, variable, inner.floor, number)
             descend(cx, number, cursors)
@@ -77,6 +83,59 @@ def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: Sta
             writer.line(f"{number} -= 1")
     if not is_many:
         writer.line(f"{_single(cx, variable)} = -1")
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The latest time of a copy that leaves time for what must follow the iteration, as far as candidates are there.
+
+    It is computed when the first event of the match is known; only conditions can make dead ends then.
+    """
+
+    cx: Context
+    state: State
+    name: str  # of the time in the code; empty when nothing must follow
+
+    @classmethod
+    def of(cls, cx: Context, state: State) -> Tail:
+        """Write the lines before the walk. Policies keep what fits first, and an AND has other events still to come."""
+        is_needed = state.behind and cx.setting.selection is Selection.ANY and not cx.is_around
+        tail = cls(cx, state, cx.checks.fresh("tail") if is_needed else "")
+        if is_needed and state.is_bound:
+            tail._write(state.latest)
+        elif is_needed:
+            cx.writer.line(f"{tail.name} = MOST")
+        return tail
+
+    def begin(self, time: str, number: str) -> None:
+        """At the first copy, which may be the first event of the match."""
+        window = self.cx.setting.window_us
+        if self.name and not self.state.is_bound:
+            with self.cx.writer.block(f"if {number} == 0:"):
+                latest = self.state.latest
+                self._write(latest if window is None else f"min({latest}, plus({time}, {window - 1}))")
+
+    def latest(self, inner: State, number: str) -> str:
+        """The code of the latest time of the next copy."""
+        if not self.name:
+            return inner.latest
+        latest = self.cx.checks.fresh("last")
+        is_known = "True" if self.state.is_bound else f"{number} > 0"
+        self.cx.writer.line(f"{latest} = min({inner.latest}, {self.name}) if {is_known} else {inner.latest}")
+        return latest
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether any time is too late for a copy."""
+        return bool(self.name) or self.cx.setting.window_us is not None
+
+    def _write(self, latest: str) -> None:
+        writer, tail = self.cx.writer, self.name
+        writer.line(f"{tail} = {latest}")
+        for name, least in reversed(self.state.behind):
+            k = self.cx.checks.fresh("k")
+            writer.line(f"{k} = first_after(ts_{name}, {tail}, p_{name}, z_{name}) - {least}")
+            writer.line(f"{tail} = ts_{name}[{k}] - 1 if {k} >= p_{name} else LEAST")
 
 
 def _chains(cx: Context, node: alg.Repeat, variable: str, state: State) -> Chains | None:
@@ -93,17 +152,25 @@ def _chains(cx: Context, node: alg.Repeat, variable: str, state: State) -> Chain
 
 
 def _stop_copies(
-    cx: Context, least: int, inner: State, time: str, index: str, name: str, number: str, is_outermost: bool
+    cx: Context,
+    least: int,
+    inner: State,
+    latest: str,
+    time: str,
+    index: str,
+    name: str,
+    number: str,
+    is_outermost: bool,
 ) -> None:
     writer = cx.writer
     if least > 1:
         # As many candidates as are still missing must lie in the window: with fewer, no choice is long enough.
         far = cx.checks.fresh("far")
         writer.line(f"{far} = {index} + max({least - 1} - {number}, 0)")
-        in_time = f" or ts_{name}[{far}] > {inner.latest}" if cx.setting.window_us is not None else ""
+        in_time = f" or ts_{name}[{far}] > {latest}" if latest != "MOST" else ""
         writer.when(f"{far} >= z_{name}{in_time}", f"{index} = z_{name}", "break")
-    elif cx.setting.window_us is not None:
-        writer.when(f"{time} > {inner.latest}", f"{index} = z_{name}", "break")
+    elif latest != "MOST":
+        writer.when(f"{time} > {latest}", f"{index} = z_{name}", "break")
     if cx.is_contiguous():
         is_bound = "True" if not is_outermost else f"{number} > 0"
         pos = cx.parameter(f"pos_{name}")

@@ -125,7 +125,18 @@ def _sequence(cx: Context, parts: tuple[alg.Node, ...], state: State, then: Then
     if not parts:
         then(state)
         return
-    emit(cx, parts[0], state, lambda reached: _sequence(cx, parts[1:], reached, then))
+    begun = replace(state, behind=_behind(cx, parts[1:]))
+    emit(cx, parts[0], begun, lambda reached: _sequence(cx, parts[1:], reached, then))
+
+
+def _behind(cx: Context, parts: tuple[alg.Node, ...]) -> tuple[tuple[str, int], ...]:
+    """The lists that the events or rows of parts stand in, and how many of them there must be."""
+    found = []
+    for part in parts:
+        one, least = (part.part, part.least) if isinstance(part, alg.Repeat) else (part, 1)
+        if least > 0 and isinstance(one, alg.Event | Pick):
+            found.append((f"t{one.table}" if isinstance(one, Pick) else cx.setting.numbers[one.variable], least))
+    return tuple(found)
 
 
 def _product(cx: Context, parts: tuple[alg.Node, ...], state: State, then: Then) -> None:

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.search.context import Context
-from tocsin.kernels.search.copies import arrive, descend, level_state, levels, new_stack, next_start, owned_at_first
+from tocsin.kernels.search.copies import (
+    Tail,
+    arrive,
+    descend,
+    level_state,
+    levels,
+    new_stack,
+    next_start,
+    owned_at_first,
+)
 from tocsin.kernels.search.guards import proceed
 from tocsin.kernels.search.loops import count_step, first_candidate, stop_beyond
 from tocsin.kernels.search.program import Pick, Table
@@ -43,8 +52,10 @@ def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then
     is_outermost = cx.is_outermost(state)
     number, cursors, rows = new_stack(cx)
     bags = _Bags(cx, pick, table, number, is_many=node.most != 1)
+    tail = Tail.of(cx, state)
     with levels(cx, number, cursors):
         inner = level_state(cx, state, number, name, rows, is_table=True)
+        latest = tail.latest(inner, number)
         with writer.block(f"if {cursors}[{number}] < 0:"):
             guards = _brought(cx, pick, table, rows, number, is_many=node.most != 1)
             known = replace(inner, guards=(*inner.guards, *guards))
@@ -54,11 +65,12 @@ def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then
         index, chosen = cx.checks.fresh("i"), cx.checks.fresh("chosen")
         writer.line(f"{index} = {cursors}[{number}]", f"{chosen} = -1")
         with writer.block(f"while {index} < z_{name}:"):
-            if cx.setting.window_us is not None:
-                writer.when(f"ts_{name}[{index}] > {inner.latest}", f"{index} = z_{name}", "break")
+            if tail.is_limited:
+                writer.when(f"ts_{name}[{index}] > {latest}", f"{index} = z_{name}", "break")
             count_step(cx)
             fits = cx.fits(inner, f"ts_{name}[{index}]", f"{cx.parameter(f'end_{name}')}[{index}]")
             owned = owned_at_first(cx, state, f"ts_{name}[{index}]", number)
+            fits += [f"end_{name}[{index}] <= {latest}"] if tail.name else []
             with writer.condition(*owned, *fits):
                 writer.line(f"{chosen} = {index}", "break")
             writer.line(f"{index} += 1")
@@ -67,6 +79,7 @@ def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then
             if is_outermost:
                 with writer.block(f"if {number} == 0:"):
                     cx.follow(f"ts_{name}[{chosen}]", name, chosen)
+            tail.begin(f"ts_{name}[{chosen}]", number)
             writer.line(f"{rows}[{number}] = {chosen}")
             bags.add(chosen, inner.floor)
             descend(cx, number, cursors)

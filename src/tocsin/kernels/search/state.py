@@ -88,6 +88,8 @@ class State:
     tests: tuple[Test, ...] = ()
     guards: tuple[Guard, ...] = ()
     gatherings: tuple[alg.Gather, ...] = ()  # what is gathered when all else is bound, in this order
+    # What has to come after the part that is emitted: a list of candidates, and how many of them.
+    behind: tuple[tuple[str, int], ...] = ()
 
     def knowing(self, more: dict[str, Held]) -> State:
         """With more variables decided."""
