@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.candidates import TooManyCandidatesError, few_candidates
 from tests.solving import TIME, Typed, solved
 
 from tocsin import errors, reference
@@ -30,6 +31,8 @@ MOST_TRIES = 24
 MOST_TRIES_OF_RULES = 10
 MOST_CORE_EVENTS = 6
 MOST_EMITTED = 12
+# How many pairs of candidates the reference may join for a stream: it takes some hundredths of a second.
+MOST_PAIRS = 30_000
 
 
 def drawn_for(
@@ -121,7 +124,9 @@ def seeded(
     if isinstance(query, alg.Query) and _endless(query.pattern) > 1:
         max_events = min(max_events, 6)  # exponentially many matches, and ways to find each
     if choose.random() < 1 / 8:
-        return spread(types, max_events, seed)
+        rows = spread(types, max_events, seed)
+        if _is_small(query, rows, tie):
+            return rows
     if isinstance(query, Program):
         core, queries = _core_of_rule(query, choose, types, tie), [rule.query for rule in query.rules]
     else:
@@ -132,16 +137,39 @@ def seeded(
     others = choose.randint(0, max(0, others // 2 if strict else others))
     read = [name for each in queries for name in alg.event_types(each.pattern) if name in types]
     rows = _by_type([*core, *_noise(core, others, read or types, types, choose)], types)
-    return rows if not isinstance(query, Program) or _emits_few(query, rows, tie) else _by_type(core, types)
+    return rows if _is_small(query, rows, tie) else _by_type(core, types)
+
+
+def _is_small(query: alg.Query | Program, rows: Streams, tie: str | None) -> bool:
+    """Whether the reference can evaluate a query on a stream in a test's time."""
+    if isinstance(query, Program):
+        return _emits_few(query, rows, tie)
+    repeats = [each for each in query.pattern.walk() if isinstance(each, (alg.Repeat, alg.RepeatAdjacent))]
+    if _endless(query.pattern) <= 1 and all(isinstance(each.part, alg.Event) for each in repeats):
+        return True  # as nearly always; no need to try
+    return _has_match_soon(query, rows, tie) is not None
+
+
+def _has_match_soon(query: alg.Query, rows: Streams, tie: str | None) -> bool | None:
+    """Whether there is a match; None if the reference would join too many pairs of candidates to find out."""
+    try:
+        with few_candidates(MOST_PAIRS):
+            return has_match(query, rows, tie=tie)
+    except TooManyCandidatesError:
+        return None
 
 
 def _core(query: alg.Query, choose: random.Random, tie: str | None) -> list[Typed]:
     core: list[Typed] = []
+    most = MOST_CORE_EVENTS
     for _ in range(MOST_TRIES):
-        kinds = _bound(query.pattern, choose)[:MOST_CORE_EVENTS]
+        kinds = _bound(query.pattern, choose)[:most]
         core = list(zip(kinds, _rows(len(kinds), choose), strict=True))
-        if has_match(query, _by_type(core, TYPES), tie=tie):
+        matches = _has_match_soon(query, _by_type(core, TYPES), tie)
+        if matches:
             break
+        if matches is None:
+            most = max(1, len(core) - 1)
     return core
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
+from tests.candidates import TooManyCandidatesError, few_candidates
 from tests.fitting import drawn_for
 from tests.optimizer.queries import SCHEMAS, Streams, chained_queries, constant_queries, keyed_queries
-from tests.physical.support import TooManyCandidatesError, few_candidates
 
 import tocsin
 from tocsin import errors, reference

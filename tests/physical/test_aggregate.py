@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.candidates import TooManyCandidatesError, few_candidates
 from tests.fitting import drawn_for, queries_with_streams
-from tests.physical.support import TooManyCandidatesError, few_candidates, light_settings
+from tests.physical.support import light_settings
 from tests.physical.test_acel import acel, assert_equal, tables_of, texts
 from tests.physical.test_equals_reference import (
     LAYOUTS,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.candidates import TooManyCandidatesError, few_candidates
 from tests.fitting import drawn_for, meaning, queries_with_streams
-from tests.physical.support import TooManyCandidatesError, few_candidates
 from tests.physical.test_acel import acel, tables_of
 from tests.physical.test_equals_reference import compiled
 
