@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import FrameType
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.steps import lines_run
 
 import tocsin
 from tocsin.algebra import nodes as alg
@@ -27,28 +25,6 @@ S = 1_000_000
 THIRD_AND_WHOLE = pytest.mark.parametrize("part", [3, pytest.param(1, marks=pytest.mark.slow)])
 MOST = 2.4  # quadratic work comes near 4
 MOST_OF_PAIRS = 4.2  # cubic work comes near 8
-
-
-def lines_run(action: Callable[[], Any]) -> int:
-    """How many lines of Tocsin an action runs; each turn of a loop and each item of a comprehension is one."""
-    count = 0
-
-    def line(_frame: FrameType, event: str, _argument: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return line
-
-    def call(frame: FrameType, _event: str, _argument: Any) -> Any:
-        return line if "tocsin" in frame.f_code.co_filename or frame.f_code.co_filename == "<string>" else None
-
-    gc.collect()
-    before = sys.gettrace()
-    sys.settrace(call)
-    try:
-        action()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def growth(action: Callable[[Any], Any], once: Any, twice: Any) -> float:
