@@ -87,7 +87,7 @@ def test_equal_matches_are_numbered_whatever_the_cut(
     found, digests = drawn
     # A match that holds no row with a twin comes once; the drawn ones may repeat, so that every row gets a twin.
     twice = (np.concatenate([digests[0]] * 2), np.concatenate([digests[1]] * 2))
-    numbering = hashes.Numbering(twice)
+    numbering = hashes.Identity(twice)
     numbers: list[int] = []
     pairs: list[tuple[int, int]] = []
     for part in (_part(found, 0, min(cut, len(found))), _part(found, min(cut, len(found)), len(found))):
@@ -127,8 +127,8 @@ def test_only_rows_that_can_meet_are_twins() -> None:
     rows = array([0, 1, 2, 0])
     found = Matches(array([1] * 4), array([1] * 4), {"a": rows})
     first, second = hashes.match_hashes(found, digests)
-    assert hashes.Numbering(digests).ordinals(found, first, second).tolist() == [0, 1, 0, 2]
-    assert hashes.Numbering(digests, array([1, 2, 2]), None).ordinals(found, first, second).tolist() == [0, 0, 0, 0]
+    assert hashes.Identity(digests).ordinals(found, first, second).tolist() == [0, 1, 0, 2]
+    assert hashes.Identity(digests, array([1, 2, 2]), None).ordinals(found, first, second).tolist() == [0, 0, 0, 0]
 
 
 def test_matches_that_come_in_parts_get_the_ids_of_those_that_come_at_once() -> None:

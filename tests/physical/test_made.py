@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import TypeMismatchError
-from tocsin.kernels.hashes import Numbering, chain, match_hashes
+from tocsin.kernels.hashes import Identity, chain, match_hashes
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Bag, Made, Matches, Template
 from tocsin.physical.sliced.digests import MadeDigests, derived_digests, digest
@@ -117,9 +117,9 @@ def test_matches_that_were_made_of_equal_rows_or_begin_with_them_are_numbered() 
     first, second = array(7, 7), array(8, 8)
     equal = (array(1, 1, 3), array(4, 4, 6))
     of_made = Matches(array(0, 0), array(5, 5), {"one": array(3, 4)}, made=replace(made(1, 1), rows=array(0, 1)))
-    assert Numbering(equal).ordinals(of_made, first, second).tolist() == [0, 1]
+    assert Identity(equal).ordinals(of_made, first, second).tolist() == [0, 1]
     hiding = Matches(array(0, 0), array(5, 5), {"one": array(2, 2)}, edges=(array(0, 1), array(2, 2)))
-    assert Numbering(equal).ordinals(hiding, first, second).tolist() == [0, 1]
+    assert Identity(equal).ordinals(hiding, first, second).tolist() == [0, 1]
     assert match_hashes(hiding, (array(1, 2, 3), array(4, 5, 6)))[0].tolist() != first.tolist()
 
 

@@ -8,9 +8,9 @@ an event yet is mostly known from the state, and the guard that asks becomes one
 in a state when some run from there reads it before it is set again; an update that only keeps a dead register going
 reads nothing, so that whole chains of them go at once.
 
-States that cannot be told apart are one, seen from either side. `merge_states` looks ahead: steps out of two states
+States that cannot be told apart are one, seen from either side. Looking ahead, steps out of two states
 agree when guard, updates and outputs are the same and they lead to states of one class; then what runs may do from
-either is equal word by word, registers included. `merge_twins` looks back in the same way at the steps into two states;
+either is equal word by word, registers included. Looking back, it is the same for steps into two states;
 then the same runs lead to both, so that one state may do what either did. It is what makes `B+ ; C` wait in one state
 for another B or the C, instead of guessing which comes next. Both find the coarsest partition that all steps respect.
 START and END stay alone, which keeps the normal form.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import partial
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.draft import END, START, Conjunction, Draft, Step, reached
@@ -141,17 +142,8 @@ def _needed(step: Step, afterwards: frozenset[str]) -> frozenset[str]:
 # --- states --------------------------------------------------------------------------------------
 
 
-def merge_states(draft: Draft) -> Draft:
-    """One state for those from which the same can happen."""
-    return _merged(draft, looks_ahead=True)
-
-
-def merge_twins(draft: Draft) -> Draft:
-    """One state for those to which the same runs lead."""
-    return _merged(draft, looks_ahead=False)
-
-
 def _merged(draft: Draft, *, looks_ahead: bool) -> Draft:
+    """One state for those from which the same can happen, or for those to which the same runs lead."""
     states = sorted({state for step in draft.steps for state in (step.source, step.target)} | {START, END})
     class_of: dict[int, int] = {state: min(state, END + 1) for state in states}
     number_of_classes = 0
@@ -182,9 +174,9 @@ RULES: tuple[Callable[[Draft], Draft], ...] = (
     drop_useless,
     merge_steps,
     replace_known,
-    merge_twins,
+    partial(_merged, looks_ahead=False),
     drop_unread,
-    merge_states,
+    partial(_merged, looks_ahead=True),
 )
 
 

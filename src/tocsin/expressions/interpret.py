@@ -191,12 +191,6 @@ def _compiled(node: ex.Expression) -> Evaluate:
             return _every(node)
         case ex.BagPredicate():
             return _bag_predicate(node)
-        case _:
-            return _of_rules(node)
-
-
-def _of_rules(node: ex.Expression) -> Evaluate:
-    match node:
         case rx.Apply():
             return _strict(node.function.call, *node.arguments)
         case rx.InTable() if node.table.rows is not None:

@@ -192,36 +192,6 @@ def halves(first: Integers, second: Integers, ordinals: Integers) -> tuple[Integ
 # --- equal matches --------------------------------------------------------------------------------
 
 
-class Numbering:
-    """Numbers equal matches 0, 1, … over all the matches of a task, however many at a time.
-
-    Equal matches are made of equal rows, which are in the same task, so that only matches of a row with a twin need
-    looking at.
-    """
-
-    def __init__(self, digests: Digests, *groups: Integers | None) -> None:
-        """The digests of the task's rows; `groups` (slice, partition) tell apart rows that never meet."""
-        self._has_twin = twins([column for column in (*digests, *groups) if column is not None])
-        self._seen: Counter[tuple[int, int]] = Counter()
-
-    @property
-    def may_find_equals(self) -> bool:
-        """Whether there can be equal matches; otherwise every number is 0."""
-        return self._has_twin is not None
-
-    def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
-        """The number of each match among the equal ones so far."""
-        numbers = np.zeros(len(matches), np.int64)
-        if self._has_twin is not None:
-            chosen = np.flatnonzero(holds_any(matches, self._has_twin))
-            first, second = first[chosen], second[chosen]
-            pairs = list(zip(first.tolist(), second.tolist(), strict=True))
-            before = np.array([self._seen[pair] for pair in pairs], np.int64)
-            numbers[chosen] = ordinals(first, second) + before
-            self._seen.update(pairs)
-        return numbers
-
-
 def ordinals(first: Integers, second: Integers) -> Integers:
     """Numbers 0, 1, … for the entries that are equal in both columns.
 
@@ -263,10 +233,11 @@ def holds_any(matches: Matches, marked: Mask) -> Mask:
 
 
 class Identity:
-    """Computes the two halves of `match_id`, and numbers equal matches over all that it is given.
+    """Computes the two halves of `match_id`, and numbers equal matches 0, 1, … over all that it is given.
 
-    `groups` are columns (slice, partition) that tell apart rows which never meet. With `has_id`, a column identifies
-    events, and equal matches share an id. `made` computes the digests of the values of events that were made.
+    Equal matches are made of equal rows, which are in the same task, so that only matches of a row with a twin need
+    looking at. `groups` are columns (slice, partition) that tell apart rows which never meet. With `has_id`, a column
+    identifies events, and equal matches share an id. `made` computes the digests of the values of made events.
     """
 
     def __init__(
@@ -277,18 +248,29 @@ class Identity:
         made: Callable[[Made], Digests] | None = None,
     ) -> None:
         self.digests, self.made = digests, made
-        self.numbering = None if has_id else Numbering(digests, *groups)
+        columns = [column for column in (*digests, *groups) if column is not None]
+        self._has_twin = None if has_id else twins(columns)
+        self._seen: Counter[tuple[int, int]] = Counter()
 
     @property
     def may_find_equals(self) -> bool:
         """Whether the number of a match can be another than 0."""
-        return self.numbering is not None and self.numbering.may_find_equals
+        return self._has_twin is not None
 
     def __call__(self, matches: Matches) -> tuple[Integers, Integers]:
         """The halves of the ids of matches."""
         made = None if self.made is None or matches.made is None else self.made(matches.made)
         first, second = match_hashes(matches, self.digests, made)
+        return halves(first, second, self.ordinals(matches, first, second))
+
+    def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
+        """The number of each match among the equal ones so far."""
         numbers = np.zeros(len(matches), np.int64)
-        if self.numbering is not None:
-            numbers = self.numbering.ordinals(matches, first, second)
-        return halves(first, second, numbers)
+        if self._has_twin is not None:
+            chosen = np.flatnonzero(holds_any(matches, self._has_twin))
+            first, second = first[chosen], second[chosen]
+            pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+            before = np.array([self._seen[pair] for pair in pairs], np.int64)
+            numbers[chosen] = ordinals(first, second) + before
+            self._seen.update(pairs)
+        return numbers

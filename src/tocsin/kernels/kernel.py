@@ -175,18 +175,16 @@ class Kernel(Search):
 
     def setting(self, rows: Rows) -> Setting:
         """The settings of functions for these rows."""
-        numbers = {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
-        kinds = self.query.variables
+        numbers, kinds = self.numbers, self.query.variables
         gatherings = [
             each for each in alg.gatherings_in(self.query.core) if each not in self.conditions.residual_around
         ]
         singles = frozenset(name for name, kind in kinds.items() if not kind.iterated and not kind.optional)
         looks = looks_of(gatherings, self.conditions, self.sources, singles, rows)
         prefixes = {(name, column): one for name, look in looks.items() for column, one in look.prefixes.items()}
-        nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
         return Setting(
             numbers=numbers,
-            columns=Columns(numbers, self.conditions.places, nullable, prefixes),
+            columns=Columns(numbers, self.conditions.places, rows.nullable, prefixes),
             around_tests={**self.conditions.around_tests, **{name: look.tests for name, look in looks.items()}},
             looks=looks,
             asked=tuple(self.conditions.asked.values()),

@@ -137,6 +137,11 @@ class Rows:
     # attributes it `wants`.
     event: Callable[[int], Mapping[str, Any]] | None = None
 
+    @property
+    def nullable(self) -> frozenset[int]:
+        """The numbers of the columns with NULLs."""
+        return frozenset(number for number, (_, nulls) in enumerate(self.columns) if nulls is not None)
+
 
 def reader(rows: Rows) -> Callable[[int], Mapping[str, Any]]:
     """A function that returns the attributes of a row as Python values, made once for each."""

@@ -47,6 +47,11 @@ class Search(Reach, ABC):
     # --- rows -------------------------------------------------------------------------------------
 
     @property
+    def numbers(self) -> dict[str, str]:
+        """The short names of its sources in generated code."""
+        return {source.variable: f"v{number}" for number, source in enumerate(self.sources)}
+
+    @property
     def needs_kinds(self) -> bool:
         """Whether `Rows.kinds` is needed."""
         return any(len(source.types) > 1 for source in self.sources)

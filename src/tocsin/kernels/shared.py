@@ -141,16 +141,12 @@ class SharedLoops:
         """The rows of a prefix, with the names that another member has for its variables."""
         first, own = self.kernels[prefix.members[0]], self.kernels[number]
         pairs = zip(first_variables(first.query, prefix.size), first_variables(own.query, prefix.size), strict=True)
-        new = {_short(first, one): _short(own, other) for one, other in pairs}
+        new = {first.numbers[one]: own.numbers[other] for one, other in pairs}
         found: Arrays = {}
         for name, array in table.items():
             head, _, short = name.rpartition("_")
             found[f"{head}_{new[short]}" if short in new and head.startswith("t0") else name] = array
         return found
-
-
-def _short(kernel: Kernel, variable: str) -> str:
-    return f"v{[source.variable for source in kernel.sources].index(variable)}"
 
 
 class _Views:
@@ -184,7 +180,7 @@ class _Views:
         kernel, known = self.together.kernels[number], self.lists.arrays
         found = Lists(self.lists.groups, self.lists.bases, {name: known[name] for name in OWN}, {})
         for source in kernel.sources:
-            name, short = self.names[number][source.variable], _short(kernel, source.variable)
+            name, short = self.names[number][source.variable], kernel.numbers[source.variable]
             found.rows[source.variable] = self.lists.rows[name]
             for what in ("ts", "row", "from", "to", "kind", "pos"):
                 if f"{what}_{name}" in known:

@@ -123,9 +123,7 @@ class Trend:
         return found
 
     def _conditions(self, rows: Rows, chosen: Integers) -> Conditions:
-        numbers = {source.variable: f"v{number}" for number, source in enumerate(self.kernel.sources)}
-        nullable = frozenset(number for number, (_, nulls) in enumerate(rows.columns) if nulls is not None)
-        return Conditions(self.tests, Columns(numbers, self.places, nullable), rows, chosen)
+        return Conditions(self.tests, Columns(self.kernel.numbers, self.places, rows.nullable), rows, chosen)
 
 
 @dataclass(frozen=True)
