@@ -26,7 +26,7 @@ from tocsin.expressions import interpret
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
 from tocsin.kernels.interchange import interchangeable
-from tocsin.kernels.kernel import kernel
+from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.reach import may_be_empty, without
 from tocsin.kernels.search.function import emit  # alone: `program` refuses before
 from tocsin.kernels.search.program import program

@@ -20,8 +20,8 @@ from typing import Any
 
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition
 from tocsin.expressions.interpret import Bags
-from tocsin.kernels.runs import objects
-from tocsin.kernels.runs.objects import Evaluate, bags_of, compiled, identity
+from tocsin.kernels.runs import object_registers
+from tocsin.kernels.runs.object_registers import Evaluate, bags_of, compiled, identity
 from tocsin.language.user_defined import Monoids
 
 
@@ -198,7 +198,7 @@ def run(
 
 
 def _now(event: Reading, is_later: bool, registers: Mapping[str, Any]) -> Bags:
-    return bags_of(objects.Reading(event.type or "", event.ts, event.row), is_later, registers)
+    return bags_of(object_registers.Reading(event.type or "", event.ts, event.row), is_later, registers)
 
 
 def _matches(one: _Configuration, position: int) -> Iterator[ComplexEvent]:

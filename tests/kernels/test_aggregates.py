@@ -22,13 +22,13 @@ import tocsin
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
-from tocsin.kernels.kernel import Kernel, kernel
-from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.model import Bag, Integers, Matches, Rows
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.kernels.reach import Windows, before_us, longest_us, windows_of
 from tocsin.kernels.runs import functions
-from tocsin.kernels.runs import kernel as runs_kernel
-from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.runs import register_automaton as runs_kernel
+from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.language import ast
 from tocsin.physical.arrow_scan import ship
 from tocsin.physical.arrow_types import types_in

@@ -9,7 +9,7 @@ from tests.kernels.test_find import compiled, expected, found, kernel_of
 from tests.steps import lines_run
 
 from tocsin import reference
-from tocsin.kernels.search import copies
+from tocsin.kernels.search import iterations
 from tocsin.testing.strategies import Streams
 
 RISING = {
@@ -39,7 +39,7 @@ def events(number: int, seed: int, seconds: int) -> Streams:
 @pytest.mark.long
 @pytest.mark.parametrize("text", RISING.values(), ids=RISING.keys())
 def test_a_look_ahead_changes_no_match(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "EASY", 0)
+    monkeypatch.setattr(iterations, "EASY", 0)
     text = f"PATTERN {text} WITHIN 4 SECONDS"
     pattern, made = compiled(text), kernel_of(text)
     total = 0
@@ -48,7 +48,7 @@ def test_a_look_ahead_changes_no_match(text: str, monkeypatch: pytest.MonkeyPatc
         wanted = expected(pattern.query, reference.evaluate(pattern, rows))
         total += wanted.total()
         for ahead in (2, 16):
-            monkeypatch.setattr(copies, "MOST_AHEAD", ahead)
+            monkeypatch.setattr(iterations, "MOST_AHEAD", ahead)
             for width in (None, 4_000_000):
                 assert found(made, rows, width) == wanted
     assert total > 0
@@ -57,7 +57,7 @@ def test_a_look_ahead_changes_no_match(text: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("selection", ["next", "contiguous"])
 def test_policies_keep_the_first_that_fits(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under `next` an event that fits is taken even where nothing can follow it: there is no match then."""
-    monkeypatch.setattr(copies, "EASY", 0)
+    monkeypatch.setattr(iterations, "EASY", 0)
     text = f"PATTERN A{{3}} a WHERE a[i].x > a[i-1].x WITHIN 9 SECONDS SEMANTICS {selection}"
     pattern, made = compiled(text), kernel_of(text)
     for seed in range(12):

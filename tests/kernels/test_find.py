@@ -19,8 +19,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
 from tocsin.expressions.interpret import holds
 from tocsin.kernels.expressions.slots import slot_values
-from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Held, Rows
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.language import ast
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.reference.stream import ingest

@@ -17,8 +17,8 @@ from tests.rules.support import compiled
 
 from tocsin.analysis.schema import bind
 from tocsin.kernels.expressions.prefixes import rounded_limbs, to_limbs
-from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Bag, Rows
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.language import expressions as ex
 from tocsin.plan.prepare import bounded
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.kernels.layout import _order, _small
+from tocsin.kernels.lists import _order, _small
 from tocsin.kernels.search.helpers import LEAST, MOST
 
 WIDTHS = st.sampled_from([1, 3, 20, 40, 61, 63])

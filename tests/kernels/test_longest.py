@@ -14,7 +14,7 @@ from tests.physical.test_equals_reference import compiled
 
 import tocsin
 from tocsin import reference
-from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.nested_loops import Kernel
 from tocsin.options import Options
 from tocsin.physical import local
 from tocsin.testing.streams import Streams

@@ -22,12 +22,12 @@ from tocsin.expressions import interpret
 from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.model import Bag, Carried, Held, Matches, Rows
 from tocsin.kernels.runs import functions
-from tocsin.kernels.runs.code import ReplayCode, SearchCode
-from tocsin.kernels.runs.compact import ways
+from tocsin.kernels.runs.automaton_tables import tables
 from tocsin.kernels.runs.functions import replay_of, search_of
-from tocsin.kernels.runs.kernel import RunKernel, run_kernel
-from tocsin.kernels.runs.objects import Objects
-from tocsin.kernels.runs.tables import tables
+from tocsin.kernels.runs.object_registers import Objects
+from tocsin.kernels.runs.packed import ways
+from tocsin.kernels.runs.register_automaton import RunKernel, run_kernel
+from tocsin.kernels.runs.writers import ReplayCode, SearchCode
 from tocsin.language import expressions as ex
 from tocsin.reference.stream import Event
 

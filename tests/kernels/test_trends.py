@@ -16,14 +16,14 @@ from tests.kernels.test_find import compiled, kernel_of, rows_of
 
 import tocsin
 from tocsin import reference
-from tocsin.kernels.layout import merged
+from tocsin.kernels.lists import merged
 from tocsin.kernels.model import Carried, Held
 from tocsin.kernels.trends import semirings, task
 from tocsin.kernels.trends.machine import machine
 from tocsin.kernels.trends.request import refusal
 from tocsin.kernels.trends.task import log_matches
 from tocsin.kernels.trends.totals import Totals, together
-from tocsin.kernels.trends.trend import Measure, Trend
+from tocsin.kernels.trends.trend_count import Measure, Trend
 from tocsin.language import expressions as ex
 from tocsin.testing.strategies import Streams
 

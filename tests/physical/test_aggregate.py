@@ -27,7 +27,7 @@ from tests.physical.test_equals_reference import (
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical import local

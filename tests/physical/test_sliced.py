@@ -21,7 +21,7 @@ import tocsin
 from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
-from tocsin.kernels.kernel import kernel
+from tocsin.kernels.nested_loops import kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.physical.inputs import resolve

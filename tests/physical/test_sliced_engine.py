@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tocsin
 from tocsin import errors
 from tocsin.analysis.schema import bind
-from tocsin.kernels.kernel import kernel
+from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.reach import MOST_WIDTH_US, walks_links, width_us
 from tocsin.options import Options
 from tocsin.physical.engine import prepare

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tocsin
 from tocsin import errors, reference
 from tocsin.kernels import compile
-from tocsin.kernels.trends import task, trend
+from tocsin.kernels.trends import task, trend_count
 from tocsin.options import Options
 from tocsin.physical.engine import prepare
 from tocsin.plan.strategies import TREND, weighed
@@ -118,7 +118,7 @@ def test_compared_neighbours_are_counted_as_the_reference_counts_them(
 ) -> None:
     """The text that is compiled, over arrays: by doubles, 64-bit integers and residues."""
     monkeypatch.setattr(compile, "fast", lambda text, library="": compile.plain(library + text))
-    monkeypatch.setattr(trend, "FEW_EVENTS", 0)
+    monkeypatch.setattr(trend_count, "FEW_EVENTS", 0)
     monkeypatch.setattr(task, "MANY_NEIGHBOURS", -1 if trees else 2**60)
     outputs = (
         "COUNT(*) AS n, MIN(b.x) AS low",
@@ -158,7 +158,7 @@ def test_compared_neighbours_are_compiled(where: str, monkeypatch: pytest.Monkey
         f"PATTERN SEQ(A a, B+ b, C c) WHERE {where} WITHIN 400 MILLISECONDS RETURN COUNT(*) AS n, SUM(b.x) AS s"
     )
     wanted = pattern.match(by_type(rows), engine="local").to_pylist()
-    monkeypatch.setattr(trend, "FEW_EVENTS", 0)
+    monkeypatch.setattr(trend_count, "FEW_EVENTS", 0)
     monkeypatch.setattr(task, "MANY_NEIGHBOURS", 20)
     assert pattern.match(by_type(rows), engine="local").to_pylist() == wanted
 

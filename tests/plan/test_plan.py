@@ -17,7 +17,7 @@ from tocsin import options, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import OptionRefusedError, TocsinWarning, UnsupportedError
-from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.plan import strategies

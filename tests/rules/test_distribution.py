@@ -22,9 +22,9 @@ from tests.rules.test_engines import plain
 from tests.rules.test_sharing import LISTING_5_1, by_rule, drawn_program, timed
 
 from tocsin.analysis.schema import bind
-from tocsin.kernels.kernel import kernel
-from tocsin.kernels.layout import lists
+from tocsin.kernels.lists import lists
 from tocsin.kernels.model import Rows
+from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.run import Runner
 from tocsin.kernels.search.program import program as searches
 

@@ -20,8 +20,8 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
 from tocsin.kernels import run
-from tocsin.kernels.kernel import kernel
 from tocsin.kernels.model import Rows
+from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.shared import SharedLoops, common
 from tocsin.optimizer.shared_prefixes import Prefix, prefixes
 from tocsin.plan.prepare import bounded

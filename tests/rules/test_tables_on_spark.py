@@ -20,7 +20,7 @@ from tests.rules.test_on_spark import counted, found, frames
 import tocsin
 from tocsin import errors
 from tocsin.analysis.schema import bind
-from tocsin.kernels.kernel import kernel
+from tocsin.kernels.nested_loops import kernel
 from tocsin.language.rule_expressions import CALENDAR
 from tocsin.reference import evaluate
 

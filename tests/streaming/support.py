@@ -16,11 +16,11 @@ from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
-from tocsin.kernels.kernel import kernel
-from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.nested_loops import kernel
+from tocsin.kernels.runs.register_automaton import run_kernel
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.request import keys_of, needs_of
-from tocsin.kernels.trends.trend import trend
+from tocsin.kernels.trends.trend_count import trend
 from tocsin.optimizer.rules import Facts, optimize
 from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.arrow_types import types_in

@@ -18,7 +18,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent, Update
-from tocsin.expressions.aggregates import BUILT_IN, distinct
+from tocsin.expressions.monoids import BUILT_IN, distinct
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoid
 from tocsin.source import Where

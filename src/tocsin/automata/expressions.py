@@ -8,7 +8,7 @@ code                theory (003 §6)
 attribute(path)     **a**, an attribute of the event read
 Register            **a**, an attribute of the configuration's ν
 Zero, Lift,         the identity, f′, ⊕ and g of an aggregate f = g ∘ (⊕-fold) ∘ f′ (§4, Lemma 5); which monoid is
-Combine, Finish     meant is said by its name, see `tocsin.expressions.aggregates`
+Combine, Finish     meant is said by its name, see `tocsin.expressions.monoids`
 """
 
 from __future__ import annotations

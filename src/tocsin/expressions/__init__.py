@@ -1,10 +1,10 @@
 """Expressions on Python values: what numbers cannot decide, and what decides it alike in automata, kernels and engines.
 
-module       what it holds
-------       -------------
-interpret    expressions as closures over the events of a match
-objects      order, arithmetic and functions of Python values
-aggregates   aggregates of bags of them, and as monoids
-of_rules     what only rules compute
-numeric      arithmetic and order of 64-bit integers and doubles, which numba compiles too
+module           what it holds
+------           -------------
+interpret        expressions as closures over the events of a match
+objects          order, arithmetic and functions of Python values
+monoids          aggregates of bags of them, and value by value
+rule_functions   what only rules compute
+numeric          arithmetic and order of 64-bit integers and doubles, which numba compiles too
 """

@@ -18,8 +18,8 @@ from itertools import pairwise, product
 from typing import Any, assert_never
 
 from tocsin import errors
-from tocsin.expressions import objects, of_rules
-from tocsin.expressions.aggregates import fold
+from tocsin.expressions import objects, rule_functions
+from tocsin.expressions.monoids import fold
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
@@ -194,11 +194,11 @@ def _compiled(node: ex.Expression) -> Evaluate:
         case rx.Apply():
             return _strict(node.function.call, *node.arguments)
         case rx.InTable() if node.table.rows is not None:
-            return _strict(of_rules.asked(node.table.rows), *node.arguments)
+            return _strict(rule_functions.asked(node.table.rows), *node.arguments)
         case rx.CalendarField():
-            return _strict(of_rules.calendar(node.field, node.zone), node.operand)
+            return _strict(rule_functions.calendar(node.field, node.zone), node.operand)
         case rx.Mean():
-            return _strict(of_rules.mean, *node.operands)
+            return _strict(rule_functions.mean, *node.operands)
         case rx.ListOf():
             items = [_compiled(item) for item in node.items]
             return lambda bags, choice: [item(bags, choice) for item in items]

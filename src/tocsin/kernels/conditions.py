@@ -18,7 +18,7 @@ from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
 from tocsin.errors import TypeMismatchError
-from tocsin.expressions.of_rules import alone
+from tocsin.expressions.rule_functions import alone
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf, Test
 from tocsin.kernels.expressions.prefixes import RANGED, SUMMED
 from tocsin.kernels.expressions.slots import Families, prepare

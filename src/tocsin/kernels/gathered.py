@@ -23,7 +23,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import SlotRef, Test
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, to_limbs
-from tocsin.kernels.layout import Lists
+from tocsin.kernels.lists import Lists
 from tocsin.kernels.model import Held, Integers, Rows, Source, is_flagged, sums_before
 from tocsin.language import expressions as ex
 

@@ -21,7 +21,7 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
-from tocsin.kernels.layout import Merged
+from tocsin.kernels.lists import Merged
 from tocsin.kernels.model import Integers, Mask, Matches, Rows, differs
 from tocsin.kernels.policies.flat import groups_of
 from tocsin.kernels.search.helpers import LEAST

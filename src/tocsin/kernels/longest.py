@@ -25,7 +25,7 @@ from tocsin.errors import NumberTooLargeError
 from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import Fold
 from tocsin.kernels.expressions.prefixes import rounded_limbs, to_limbs
-from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.model import Bag, Held, Integers, Mask, Matches, Ranges, Rows, Source, differs
 from tocsin.kernels.policies import chained
 from tocsin.kernels.reach import iteration_of

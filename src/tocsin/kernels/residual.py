@@ -10,7 +10,7 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.expressions.interpret import Event, holds
-from tocsin.expressions.of_rules import alone
+from tocsin.expressions.rule_functions import alone
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Matches, Rows, Source, is_flagged, reader, sums_before
 from tocsin.kernels.policies.flat import groups_of

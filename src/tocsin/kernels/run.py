@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels import compile
-from tocsin.kernels.layout import Lists, bounds
+from tocsin.kernels.lists import Lists, bounds
 from tocsin.kernels.matches import COPIES, check_memory, picked, too_many_matches, too_many_steps
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, sums_before
 from tocsin.kernels.search.context import Context, Setting

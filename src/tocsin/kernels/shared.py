@@ -12,9 +12,9 @@ from functools import cached_property
 
 from tocsin.errors import TooManyMatchesError, TooMuchMemoryError
 from tocsin.kernels.conditions import anonymous
-from tocsin.kernels.kernel import Kernel
-from tocsin.kernels.layout import Lists, lists
+from tocsin.kernels.lists import Lists, lists
 from tocsin.kernels.model import Matches, Rows, Source
+from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.run import Arrays, Runner
 from tocsin.kernels.search.program import Program, beginning, begun_program, program
 from tocsin.language import expressions as ex

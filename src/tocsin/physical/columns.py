@@ -18,7 +18,7 @@ from operator import and_, or_
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.expressions.of_rules import constant_integer
+from tocsin.expressions.rule_functions import constant_integer
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.physical import tables

@@ -13,8 +13,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit
 from tocsin.analysis.schema import BoundQuery
 from tocsin.expressions import interpret
-from tocsin.kernels.runs.compact import Graph, matches_in, of_another_pattern, unpacked
-from tocsin.kernels.runs.kernel import run_kernel, tables_of
+from tocsin.kernels.runs.packed import Graph, matches_in, of_another_pattern, unpacked
+from tocsin.kernels.runs.register_automaton import run_kernel, tables_of
 from tocsin.language import expressions as ex
 from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.sliced.summaries import COUNT, GRAPH, STARTS, Compacting

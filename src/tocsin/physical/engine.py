@@ -14,7 +14,7 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.sizes import size_report
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.reach import windows_of
-from tocsin.kernels.runs.kernel import run_kernel
+from tocsin.kernels.runs.register_automaton import run_kernel
 from tocsin.options import Options
 from tocsin.physical import overall
 from tocsin.physical.compacted import refused_compact

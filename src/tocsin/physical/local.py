@@ -17,11 +17,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
-from tocsin.kernels.kernel import kernel
 from tocsin.kernels.matches import check_memory
+from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.shared import common
 from tocsin.kernels.trends.request import keys_of, needs_of
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.trends.trend_count import Trend
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.options import Options
 from tocsin.physical.arrow_scan import Events, ship

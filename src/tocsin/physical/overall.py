@@ -22,7 +22,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import too_large
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.trends.trend_count import Trend
 from tocsin.language import expressions as ex
 from tocsin.options import Options
 from tocsin.physical.bags import Bag, Binding, Values, decimal_sum

@@ -21,7 +21,7 @@ from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import Totals, too_large
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.trends.trend_count import Trend
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.arrow_scan import place_of

@@ -18,11 +18,11 @@ from tocsin.optimizer.query_parts import own_conditions
 from tocsin.plan.strategy import CONTIGUOUS, counts_other_types
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
-    from tocsin.kernels.kernel import Kernel
     from tocsin.kernels.model import Source
-    from tocsin.kernels.runs.kernel import RunKernel
+    from tocsin.kernels.nested_loops import Kernel
+    from tocsin.kernels.runs.register_automaton import RunKernel
     from tocsin.kernels.searches import Search
-    from tocsin.kernels.trends.trend import Trend
+    from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.due import Due
 
 MOST_LINES = 40

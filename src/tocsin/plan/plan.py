@@ -32,10 +32,10 @@ from tocsin.plan.strategies.trend import ADDS_OTHERS, cannot_count
 from tocsin.plan.strategy import ON_SPARK, Form
 
 if TYPE_CHECKING:
-    from tocsin.kernels.kernel import Kernel
-    from tocsin.kernels.runs.kernel import RunKernel
+    from tocsin.kernels.nested_loops import Kernel
+    from tocsin.kernels.runs.register_automaton import RunKernel
     from tocsin.kernels.searches import Search
-    from tocsin.kernels.trends.trend import Trend
+    from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.joins.model import Plan as JoinPlan
 
 
@@ -137,7 +137,7 @@ class Plan:
     @cached_property
     def trend(self) -> Trend | None:
         """The query compiled for counting without building matches; None when it cannot be."""
-        from tocsin.kernels.trends.trend import trend
+        from tocsin.kernels.trends.trend_count import trend
 
         return None if TREND.refuses(self.query) is not None else trend(self.rule.bound)
 
@@ -158,7 +158,7 @@ class Plan:
     @property
     def loops(self) -> Kernel:
         """The search, where it is nested loops."""
-        from tocsin.kernels.kernel import Kernel
+        from tocsin.kernels.nested_loops import Kernel
 
         assert isinstance(self.search, Kernel)
         return self.search
@@ -166,7 +166,7 @@ class Plan:
     @property
     def automaton(self) -> RunKernel:
         """The search, where it is an automaton."""
-        from tocsin.kernels.runs.kernel import RunKernel
+        from tocsin.kernels.runs.register_automaton import RunKernel
 
         assert isinstance(self.search, RunKernel)
         return self.search

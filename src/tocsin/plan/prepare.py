@@ -21,7 +21,7 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Facts, Network, network
 from tocsin.analysis.types import DataType
-from tocsin.expressions.of_rules import is_pythons
+from tocsin.expressions.rule_functions import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression

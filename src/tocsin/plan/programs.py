@@ -8,7 +8,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.analysis.attributes import Schema
 from tocsin.errors import UnsupportedError
-from tocsin.expressions.of_rules import is_pythons
+from tocsin.expressions.rule_functions import is_pythons
 from tocsin.gaps import Gaps
 from tocsin.kernels.reach import reach_of, width_us
 from tocsin.language import expressions as ex

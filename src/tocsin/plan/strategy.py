@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import InternalError, UnsupportedError
-from tocsin.expressions.of_rules import OF_RULES, alone, is_pythons
+from tocsin.expressions.rule_functions import OF_RULES, alone, is_pythons
 from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx

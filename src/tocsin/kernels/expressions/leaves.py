@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tocsin.analysis.types import Kind
 from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.expressions.objects import microseconds
-from tocsin.expressions.of_rules import constant_integer
+from tocsin.expressions.rule_functions import constant_integer
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 

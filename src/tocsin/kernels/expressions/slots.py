@@ -12,7 +12,7 @@ from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.types import Kind
 from tocsin.expressions import interpret, objects
 from tocsin.expressions.numeric import GREATEST, LEAST
-from tocsin.expressions.of_rules import OF_RULES, only_in_python
+from tocsin.expressions.rule_functions import OF_RULES, only_in_python
 from tocsin.kernels.expressions.code import ranks_that_meet
 from tocsin.kernels.expressions.leaves import RANKED, Fold, NotNumbers, RowOf, SlotRef, Test
 from tocsin.kernels.model import Held, Slot

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from tocsin.algebra import nodes as alg
 from tocsin.errors import TocsinError
 from tocsin.kernels import compile
-from tocsin.kernels.layout import Merged, merged
 from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
 from tocsin.kernels.links.tested import TestedWalk
+from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.matches import check_memory, take, too_many_matches, too_many_steps
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, differs, is_flagged, sums_before
 from tocsin.kernels.reach import Reach

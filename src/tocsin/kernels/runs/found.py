@@ -16,8 +16,8 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Bag, Integers, Made, Matches, Rows, Template
-from tocsin.kernels.runs.objects import identity
-from tocsin.kernels.runs.tables import WHOLE, Tables
+from tocsin.kernels.runs.automaton_tables import WHOLE, Tables
+from tocsin.kernels.runs.object_registers import identity
 from tocsin.kernels.runs.texts import LEAF, UNION
 from tocsin.optimizer.choose import MOST_MEMORY
 

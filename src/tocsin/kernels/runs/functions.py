@@ -17,13 +17,13 @@ from tocsin.errors import TooManyMatchesError, TooMuchSearchError
 from tocsin.kernels import compile
 from tocsin.kernels.expressions.code import require_shallow
 from tocsin.kernels.expressions.folds import BOOLEAN, DOUBLE, INTEGER, KEY, OBJECT
-from tocsin.kernels.layout import Merged
+from tocsin.kernels.lists import Merged
 from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Integers, Mask
-from tocsin.kernels.runs.code import ReplayCode, SearchCode
 from tocsin.kernels.runs.found import Graphs, Paths
-from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects
+from tocsin.kernels.runs.object_registers import EVALUATOR, Evaluator, Objects
 from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, INPUTS, LIVE, POOL
+from tocsin.kernels.runs.writers import ReplayCode, SearchCode
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, GROW, TOO_MANY, WIDE
 from tocsin.optimizer.choose import MOST_MEMORY
 

@@ -17,7 +17,7 @@ from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, nul
 from tocsin.kernels.expressions.leaves import NotNumbers, Value
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
-from tocsin.kernels.runs.tables import Step
+from tocsin.kernels.runs.automaton_tables import Step
 from tocsin.language import expressions as ex
 
 EVENT = "#e"  # what carried expressions call the event

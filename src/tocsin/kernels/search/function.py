@@ -22,8 +22,8 @@ from tocsin.analysis.types import Kind
 from tocsin.errors import unknown_node
 from tocsin.kernels.reach import may_be_empty
 from tocsin.kernels.search.context import Context, Setting
-from tocsin.kernels.search.copies import copies_of_events
 from tocsin.kernels.search.guards import gathered, may_settle, settle, spoken_of, window
+from tocsin.kernels.search.iterations import copies_of_events
 from tocsin.kernels.search.loops import event, line
 from tocsin.kernels.search.picks import copies_of_rows, pick
 from tocsin.kernels.search.program import Line, Pick, Search, Table

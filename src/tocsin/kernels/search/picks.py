@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.search.context import Context
-from tocsin.kernels.search.copies import (
+from tocsin.kernels.search.guards import proceed
+from tocsin.kernels.search.iterations import (
     Tail,
     arrive,
     descend,
@@ -16,7 +17,6 @@ from tocsin.kernels.search.copies import (
     next_start,
     owned_at_first,
 )
-from tocsin.kernels.search.guards import proceed
 from tocsin.kernels.search.loops import count_step, first_candidate, stop_beyond
 from tocsin.kernels.search.program import Pick, Table
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.kernels import compile
-from tocsin.kernels.layout import Merged
+from tocsin.kernels.lists import Merged
 from tocsin.kernels.model import Integers
 from tocsin.kernels.trends import blocks, chains, semirings
 from tocsin.kernels.trends.blocks import Stages

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, emitting
-from tocsin.kernels.kernel import Kernel, kernel
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
 from tocsin.physical.compat import schema_of

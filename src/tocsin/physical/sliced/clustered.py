@@ -39,7 +39,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.options import Options
 from tocsin.physical.inputs import Inputs

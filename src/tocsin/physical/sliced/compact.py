@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.options import Options
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.sliced import scan

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra.programs import Rule
-from tocsin.kernels.kernel import Kernel
+from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common
 from tocsin.language import expressions as ex

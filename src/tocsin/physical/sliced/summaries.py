@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.kernels.model import Integers, Rows
-from tocsin.kernels.runs.compact import fingerprint, packed, packed_unit
 from tocsin.kernels.runs.found import Graphs
-from tocsin.kernels.runs.kernel import RunKernel
+from tocsin.kernels.runs.packed import fingerprint, packed, packed_unit
+from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.kernels.runs.texts import LEAF, UNION
 from tocsin.kernels.trends.totals import Totals, nothing, together
-from tocsin.kernels.trends.trend import Trend
+from tocsin.kernels.trends.trend_count import Trend
 from tocsin.physical.sliced.rows import array_of, codes, integers, key_of
 from tocsin.physical.sliced.worker import Member
 from tocsin.plan.layout import END, KEY, START, Layout, member, variable

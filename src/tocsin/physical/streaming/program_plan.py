@@ -15,8 +15,8 @@ from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.rules.arrivals import Delay, delays
 from tocsin.analysis.types import DataType
-from tocsin.kernels.kernel import Kernel, kernel
 from tocsin.kernels.model import Source
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.kernels.searches import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression

@@ -16,7 +16,7 @@ from tocsin.plan.strategy import ANY_TYPE, CONTIGUOUS, HINT, ON_SPARK, Strategy,
 
 if TYPE_CHECKING:
     from tocsin.analysis.schema import BoundQuery
-    from tocsin.kernels.runs.kernel import RunKernel
+    from tocsin.kernels.runs.register_automaton import RunKernel
     from tocsin.plan.plan import Plan
 
 
@@ -54,7 +54,7 @@ class Automaton(Strategy):
 
     def search(self, bound: BoundQuery) -> RunKernel:
         """The automaton."""
-        from tocsin.kernels.runs.kernel import run_kernel
+        from tocsin.kernels.runs.register_automaton import run_kernel
 
         return run_kernel(bound)
 

@@ -13,7 +13,7 @@ from tocsin.plan.strategy import ANY_TYPE, ON_SPARK, Strategy, foreign_expressio
 
 if TYPE_CHECKING:
     from tocsin.analysis.schema import BoundQuery
-    from tocsin.kernels.kernel import Kernel
+    from tocsin.kernels.nested_loops import Kernel
     from tocsin.plan.plan import Plan
 
 # The operators that only ACEL writes, in its words.
@@ -56,7 +56,7 @@ class NestedLoops(Strategy):
 
     def search(self, bound: BoundQuery) -> Kernel:
         """Nested loops."""
-        from tocsin.kernels.kernel import kernel
+        from tocsin.kernels.nested_loops import kernel
 
         return kernel(bound)
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent
 from tocsin.expressions import interpret, objects
-from tocsin.expressions.aggregates import TAKE_NULLS
+from tocsin.expressions.monoids import TAKE_NULLS
 from tocsin.kernels.expressions.folds import KEY, OBJECT
+from tocsin.kernels.runs.automaton_tables import Step, Tables
 from tocsin.kernels.runs.registers import Lines
-from tocsin.kernels.runs.tables import Step, Tables
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rule_ex
 from tocsin.language.user_defined import Function, Monoids

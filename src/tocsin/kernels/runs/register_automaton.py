@@ -21,18 +21,18 @@ from tocsin.automata.model import Automaton, DerivedEvent
 from tocsin.kernels import searches
 from tocsin.kernels.expressions.leaves import NotNumbers
 from tocsin.kernels.instants import apart
-from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Source, Template, has_any
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.run import UNLIMITED
-from tocsin.kernels.runs.code import ReplayCode, SearchCode
+from tocsin.kernels.runs.automaton_tables import Letter, Tables, folded, tables
 from tocsin.kernels.runs.found import Derive, Graphs, bound, distinct, exact, matches_of, whole_ends
 from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, replay_of, search_of, too_many_matches
-from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects, Reading
+from tocsin.kernels.runs.object_registers import EVALUATOR, Evaluator, Objects, Reading
 from tocsin.kernels.runs.registers import Attributes, Registers
-from tocsin.kernels.runs.tables import Letter, Tables, folded, tables
 from tocsin.kernels.runs.texts import UNION
+from tocsin.kernels.runs.writers import ReplayCode, SearchCode
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY

@@ -15,9 +15,9 @@ from tocsin.automata.model import START, DerivedEvent
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.folds import DOUBLE, KEY, OBJECT, storage
 from tocsin.kernels.expressions.leaves import NotNumbers
-from tocsin.kernels.runs.objects import Objects
+from tocsin.kernels.runs.automaton_tables import ALWAYS, LATER, Step, Tables
+from tocsin.kernels.runs.object_registers import Objects
 from tocsin.kernels.runs.registers import Lines, Registers
-from tocsin.kernels.runs.tables import ALWAYS, LATER, Step, Tables
 from tocsin.kernels.runs.texts import (
     ARENA,
     AT,

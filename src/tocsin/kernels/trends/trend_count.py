@@ -19,9 +19,9 @@ from tocsin.kernels import compile
 from tocsin.kernels.conditions import columns_of, environment_of
 from tocsin.kernels.expressions.slots import HELD, Test
 from tocsin.kernels.instants import apart
-from tocsin.kernels.kernel import Kernel, kernel
-from tocsin.kernels.layout import Merged, merged
+from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.model import Held, Integers, Rows, Slot, is_flagged
+from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.kernels.search.conditions import Columns
 from tocsin.kernels.trends.blocks import Stages
 from tocsin.kernels.trends.chains import Conditions

@@ -13,8 +13,8 @@ from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
 from tocsin.kernels.gathered import arranged, looks_of
 from tocsin.kernels.instants import Stretch, stretched
-from tocsin.kernels.layout import Lists, lists
 from tocsin.kernels.links.run import Walker
+from tocsin.kernels.lists import Lists, lists
 from tocsin.kernels.longest import is_ranged, longest
 from tocsin.kernels.matches import Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source

@@ -24,12 +24,12 @@ from tocsin.automata.format import to_text
 from tocsin.automata.model import DerivedEvent, TheEvent
 from tocsin.errors import InvalidInputError
 from tocsin.kernels.model import Integers
-from tocsin.kernels.runs.code import ReplayCode
+from tocsin.kernels.runs.automaton_tables import WHOLE, Tables
 from tocsin.kernels.runs.found import Paths
 from tocsin.kernels.runs.functions import replay_of
-from tocsin.kernels.runs.objects import EVALUATOR, Evaluator, Objects, Reading
-from tocsin.kernels.runs.tables import WHOLE, Tables
+from tocsin.kernels.runs.object_registers import EVALUATOR, Evaluator, Objects, Reading
 from tocsin.kernels.runs.texts import LEAF, UNION
+from tocsin.kernels.runs.writers import ReplayCode
 
 MAGIC = b"TCG2"
 HEADER = struct.Struct("<4s8siii")

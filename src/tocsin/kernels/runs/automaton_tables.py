@@ -16,7 +16,7 @@ from functools import cached_property
 from tocsin.automata import expressions as rx
 from tocsin.automata.draft import reached
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
-from tocsin.expressions.of_rules import only_in_python
+from tocsin.expressions.rule_functions import only_in_python
 from tocsin.kernels.model import Template
 from tocsin.language import expressions as ex
 
