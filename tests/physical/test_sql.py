@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import reduce
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as settings_of_properties
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as spark_functions
@@ -118,14 +119,23 @@ def test_nan_is_a_literal(one_row: DataFrame) -> None:
     assert math.isnan(value_of(one_row, F.lit(math.nan)))
 
 
-@given(st.floats(allow_nan=False))
-def test_a_double_is_read_back_exactly(light: SparkSession, number: float) -> None:
-    assert repr(value_of(light.range(1), F.lit(number))) == repr(number)
+# One job reads many literals.
+@settings_of_properties(max_examples=3)
+@given(st.lists(st.floats(allow_nan=False), min_size=20, max_size=30))
+def test_a_double_is_read_back_exactly(light: SparkSession, numbers: list[float]) -> None:
+    assert list(map(repr, read_back(light, numbers))) == list(map(repr, numbers))
 
 
-@given(st.text(st.characters(codec="utf-8")))
-def test_a_string_is_read_back_exactly(light: SparkSession, text: str) -> None:
-    assert value_of(light.range(1), F.lit(text)) == text
+@settings_of_properties(max_examples=3)
+@given(st.lists(st.text(st.characters(codec="utf-8")), min_size=20, max_size=30))
+def test_a_string_is_read_back_exactly(light: SparkSession, texts: list[str]) -> None:
+    assert read_back(light, texts) == texts
+
+
+def read_back(session: SparkSession, values: Sequence[Plain]) -> list[Any]:
+    """The values of literals, in one row."""
+    literals = (F.lit(value).alias(f"c{number}") for number, value in enumerate(values))
+    return list(select(session.range(1), *literals).collect()[0])
 
 
 @pytest.mark.parametrize("number", [0, -7, 2**31, 2**63 - 1, -(2**63)])
