@@ -66,6 +66,11 @@ QUERIES: dict[str, tuple[Callable[[int], str], str, int]] = {
         "sase",
         100,
     ),
+    "extremes": (
+        lambda size: f"PATTERN SEQ(A a, B b) WHERE GREATEST({listed('a.x + b.x + {0}', size)}) > 1 WITHIN 1 HOUR",
+        "sase",
+        300,
+    ),
     "atoms": (lambda size: f"(A ; B) FILTER {listed('A[x != {0}]', size, ' AND ')} WITHIN 1 HOUR", "acel", 100),
     "formulas": (lambda size: f"({listed('(T{0} AS v{0})', size, ' OR ')}) WITHIN 1 HOUR", "acel", 100),
 }
@@ -103,6 +108,7 @@ def _quiet():
         ("filters", "explain"),
         ("filters", "match"),
         ("conjuncts", "explain"),
+        ("extremes", "match"),
         ("atoms", "check"),
         ("atoms", "explain"),
         ("atoms", "match"),

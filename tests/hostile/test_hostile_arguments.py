@@ -19,7 +19,7 @@ import pytest
 
 import tocsin
 from tocsin import builder, reference
-from tocsin.errors import TocsinError
+from tocsin.errors import TocsinError, UserFunctionError
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::tocsin.TocsinWarning")]
 
@@ -244,7 +244,7 @@ def test_an_aggregate_may_give_anything(kind: str) -> None:
     rows = {"A": [{"ts": at, "x": at} for at in range(3)]}
     raw = {}
     for place in ("zero", "combine", "lift", "finish"):
-        for gives in (None, "bigint", "string", "array<double>", "timestamp"):
+        for gives in (None, "bigint", "string", "array<double>", "timestamp", "decimal(10,2)", "struct<x:int>"):
             functions = {"combine": lambda one, other: one, place: value if place == "zero" else lambda *_: value}
             monoid = tocsin.Monoid(**{"zero": 0, "gives": gives, **functions})
             pattern = tocsin.pattern("PATTERN A{2} a WITHIN 1 SECOND RETURN own(a.x) AS n", aggregates={"own": monoid})
@@ -252,6 +252,53 @@ def test_an_aggregate_may_give_anything(kind: str) -> None:
             if found is not None:
                 raw[f"{place}, {gives}"] = found
     assert raw == {}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_function_of_rules_may_give_anything(kind: str) -> None:
+    """In a condition and in the value of an emitted event; a truth is a truth, and a number a number."""
+    value, rows = HOSTILE[kind], {"A": [{"ts": at, "x": at} for at in range(3)]}
+    raw, taken = {}, []
+    for gives, slot, condition in (
+        ("boolean", "Boolean", "f(a.x)"),
+        ("bigint", "Integer", "f(a.x) > 0"),
+        ("string", "String", "f(a.x) = 'x'"),
+        ("double", "Double", "f(a.x) > 0.5"),
+    ):
+        program = tocsin.rules(
+            f"template A {{ x : Integer }} template E {{ y : {slot} }} rule R where a : A {{ {condition} }}"
+            " rule S where a : A then emit E at a.timestamp with { y = f(a.x) }",
+            functions={"f": tocsin.function(lambda _: value, gives=gives, pure=True)},
+        )
+        asked: dict[str, Callable[[tocsin.Rules], Any]] = {
+            "condition": lambda program: program.matches("R", rows, engine="local", time_unit="us"),
+            "event": lambda program: program.events("E", rows, engine="local", time_unit="us"),
+        }
+        for place, call in asked.items():
+            run = functools.partial(call, program)
+            found = raw_error(lambda run=run, gives=gives: taken.append((gives, run())))  # type: ignore[misc]
+            if found is not None:
+                raw[f"{place}, {gives}"] = found
+    assert raw == {}
+    fitting = {bool: "boolean", np.bool_: "boolean", str: "string"}.get(type(value))
+    assert all(gives == fitting or (fitting is None and gives in ("bigint", "double")) for gives, _ in taken)
+
+
+def test_a_function_of_rules_that_fails_is_named() -> None:
+    def fail(_value: Any) -> Any:
+        raise MuteError
+
+    rows = {"A": [{"ts": 1, "x": 1}]}
+    program = tocsin.rules(
+        "template A { x : Integer } rule R where a : A { f(a.x) }",
+        functions={"f": tocsin.function(fail, gives="boolean", pure=True)},
+    )
+    for call in (
+        lambda: program.match(rows, engine="local", time_unit="us"),
+        lambda: reference.evaluate(program, rows),
+    ):
+        with pytest.raises(UserFunctionError, match="The function `f` failed for 1: MuteError"):
+            call()
 
 
 def test_a_function_may_fail_with_anything() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.hostile.child import Text, compiled
 
+import tocsin
+
 pytestmark = pytest.mark.long
 HUGE = "99999999999999999999"
 TEMPLATE = "template A { x : Integer }\n"
@@ -67,6 +69,23 @@ def test_what_no_engine_could_hold_is_refused_by_name():
 def test_what_is_just_small_enough_is_accepted():
     outcomes = compiled([Text(language_of(text), text) for text in ACCEPTED], seconds=10)
     assert [outcome for outcome in outcomes if outcome.result != "ok"] == []
+
+
+@pytest.mark.parametrize("number", [8, 9, 100])
+@pytest.mark.parametrize("form", ["SEQ(A a, {}, B b)", "SEQ({}, A a, B b)", "SEQ(A a, B b, {})"])
+def test_as_many_absences_as_may_be_run(form, number):
+    """Each was a condition inside the one before, and Python parses 100 levels."""
+    absences = ", ".join(f"NOT C c{i}" for i in range(number))
+    conditions = " AND ".join(f"c{i}.x = a.x + {i}" for i in range(number))
+    pattern = tocsin.pattern(f"PATTERN {form.format(absences)} WHERE {conditions} WITHIN 30 us")
+    rows = {
+        "A": [{"ts": 11, "x": 1}, {"ts": 13, "x": 2}],
+        "B": [{"ts": 19, "x": 1}, {"ts": 30, "x": 2}],
+        "C": [{"ts": 1, "x": number + 1}, {"ts": 15, "x": number}, {"ts": 25, "x": number + 50}],
+    }
+    found = pattern.match(rows, engine="local", time_unit="us").select(["start", "end"]).to_pylist()
+    expected = [{"start": one["start"], "end": one["end"]} for one in tocsin.reference.evaluate(pattern, rows)]
+    assert sorted(map(str, found)) == sorted(map(str, expected))
 
 
 @pytest.mark.parametrize("policy", ["SKIP PAST LAST", "SKIP TO NEXT ROW", "SKIP TO FIRST a", "REUSE"])

@@ -13,7 +13,9 @@ import pickle
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 from tocsin import errors
@@ -121,6 +123,7 @@ class _Guard:
     call: Callable[..., Any]
     name: str
     keeps_arguments: bool = False
+    gives: str = ""  # the type that its results are said to have
 
     def __call__(self, *arguments: Any) -> Any:
         before = self._before(arguments) if self.keeps_arguments else None
@@ -130,6 +133,12 @@ class _Guard:
             raise
         except Exception as problem:
             raise self._failed(arguments, problem) from problem
+        if not _may_be(result, self.gives):
+            raise errors.TypeMismatchError(
+                f"{self.name} gave {errors.shown(result)} for {_cut(arguments)}, "
+                f"which is not of the type {self.gives}.",
+                hint='declare the type of its result: `tocsin.function(…, gives="double", pure=True)`.',
+            )
         if before is not None and not _is_same(before, arguments):
             raise errors.UserFunctionError(
                 f"{self.name} changed its arguments {_cut(before)} in place; they are now {_cut(arguments)}.",
@@ -154,6 +163,27 @@ class _Guard:
             f"{self.name} failed for {_cut(arguments)}: {errors.fault(problem)}{at}",
             hint="call it with these arguments in plain Python to see why.",
         )
+
+
+INTEGERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
+DOUBLES = ("float", "real", "double")
+
+
+def _may_be(value: Any, gives: str) -> bool:
+    """Whether a value may be of a type, by its class: a text is no truth. Types with parts are read elsewhere."""
+    wanted = gives.strip().lower()
+    if value is None:
+        return True
+    is_truth = type(value).__name__ in ("bool", "bool_")  # Python's and NumPy's
+    if wanted == "boolean":
+        return is_truth
+    if wanted == "string":
+        return isinstance(value, str)
+    if wanted in INTEGERS:
+        return isinstance(value, Integral) and not is_truth
+    if wanted in DOUBLES:
+        return isinstance(value, Real | Decimal) and not is_truth
+    return True
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -305,7 +335,10 @@ def functions_of(given: Mapping[str, Function] | None) -> dict[str, Function]:
                 f"The function `{name}` is a {type(each).__name__} without a declared type.",
                 hint=f"write `functions={{'{name}': tocsin.function(…, gives='boolean', pure=True)}}`.",
             )
-    return dict(given or {})
+    return {
+        name: replace(each, call=_Guard(each.call, f"The function `{name}`", gives=each.gives))
+        for name, each in (given or {}).items()
+    }
 
 
 def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:

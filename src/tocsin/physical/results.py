@@ -16,7 +16,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
-from tocsin.errors import NumberTooLargeError
+from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
@@ -26,7 +26,7 @@ from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.physical.arrow_scan import place_of
 from tocsin.physical.arrow_types import ARROW
-from tocsin.physical.sliced.gather import as_array
+from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
 from tocsin.physical.sliced.summaries import TOTALS, WINDOW, added_up
 from tocsin.plan import layout as names
 
@@ -180,7 +180,15 @@ def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.T
 
 def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expression) -> pa.Array:
     """Computed values; without a type Arrow infers one."""
-    return pa.array(values) if dtype is None else as_array(values, dtype, print_expression(expression))
+    if dtype is not None:
+        return as_array(values, dtype, print_expression(expression))
+    try:
+        return pa.array(values)
+    except Exception as problem:  # Arrow's own, and whatever the classes of values raise
+        raise TypeMismatchError(
+            f"The values of `{print_expression(expression)}` are of no type: {message_of(problem)}.",
+            hint=OF_MONOIDS,
+        ) from None
 
 
 def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:

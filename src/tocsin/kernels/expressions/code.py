@@ -234,6 +234,8 @@ class _Writer:
         return Value(text, null, kind, last.ranks)
 
     def _call(self, node: ex.Call) -> Value:
+        if len(node.arguments) > MOST_NESTED + 1:  # each stands in brackets of its own inside the next
+            raise NotNumbers
         arguments = [self.value(argument) for argument in node.arguments]
         match node.function:
             case "coalesce":

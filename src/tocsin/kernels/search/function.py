@@ -22,7 +22,7 @@ from tocsin.analysis.types import Kind
 from tocsin.errors import unknown_node
 from tocsin.kernels.reach import may_be_empty
 from tocsin.kernels.search.context import Context, Setting
-from tocsin.kernels.search.guards import gathered, may_settle, settle, spoken_of, window
+from tocsin.kernels.search.guards import gathered, may_settle, nested, settle, spoken_of, window
 from tocsin.kernels.search.iterations import copies_of_events
 from tocsin.kernels.search.loops import event, line
 from tocsin.kernels.search.picks import copies_of_rows, pick
@@ -189,14 +189,9 @@ def _whole(cx: Context, state: State) -> None:
 
 def _settled(cx: Context, guards: Sequence[Guard], state: State) -> list[Guard]:
     """Decide absences; what follows is inside. Those that a table only brings along are given back."""
-    left = []
-    for guard in guards:
-        if may_settle(cx, guard):
-            cx.writer.line(f"if {settle(cx, guard, state)}:")
-            cx.writer.depth += 1
-        else:
-            left.append(guard)
-    return left
+    ours = [guard for guard in guards if may_settle(cx, guard)]
+    nested(cx, [partial(settle, cx, guard, state) for guard in ours])
+    return [guard for guard in guards if guard not in ours]
 
 
 def _owned_at_last(cx: Context, state: State) -> list[str]:

@@ -6,8 +6,9 @@ alike. A bound whose anchor binds no event bounds nothing (R1, R13).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.expressions.slots import Test
@@ -17,6 +18,8 @@ from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Stretch, Then
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
+
+MOST_NESTED = 8  # conditions inside each other
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,27 @@ def guarded(cx: Context, state: State, then: Then) -> None:
     ready = [guard for guard in state.guards if may_settle(cx, guard) and is_ready(guard, state)]
     rest = replace(state, guards=tuple(guard for guard in state.guards if guard not in ready))
     depth = cx.writer.depth
-    for guard in ready:
-        cx.writer.line(f"if {settle(cx, guard, state)}:")
-        cx.writer.depth += 1
+    nested(cx, [partial(settle, cx, guard, state) for guard in ready])
     then(rest)
     cx.writer.depth = depth
+
+
+def nested(cx: Context, conditions: Sequence[Callable[[], str]]) -> None:
+    """Go one step deeper for each condition, which is prepared by lines before it; many are gathered in one name.
+
+    Python parses no more than 100 steps.
+    """
+    writer = cx.writer
+    if len(conditions) > MOST_NESTED:
+        holds = cx.checks.fresh("holds")
+        writer.line(f"{holds} = True")
+        for condition in conditions:
+            with writer.block(f"if {holds}:"):
+                writer.line(f"{holds} = {condition()}")
+        conditions = [lambda: holds]
+    for condition in conditions:
+        writer.line(f"if {condition()}:")
+        writer.depth += 1
 
 
 def may_settle(cx: Context, guard: Guard) -> bool:

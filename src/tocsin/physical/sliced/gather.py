@@ -203,7 +203,7 @@ def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: st
     if isinstance(values, np.ndarray) and values.dtype != np.object_:
         return pa.array(values).cast(dtype)
     if pa.types.is_floating(dtype):
-        values = [float(value) if isinstance(value, Decimal) else value for value in values]
+        values = [float(value) if isinstance(value, Decimal) and not value.is_snan() else value for value in values]
     wrong = next((value for value in values if isinstance(value, float) and pa.types.is_integer(dtype)), None)
     try:
         if wrong is None:  # Arrow would cut off what is behind the point
