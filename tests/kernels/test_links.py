@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -85,10 +86,17 @@ GROUPS = (
     "SEQ(OR(A a, B b), OR(A c, B d)){3}",
     "SEQ(SEQ(A+ a)+, B b)",
 )
+# Under a contiguous policy nothing lies between neighbours, so that these absences hold.
+GAPS = (
+    "SEQ(A a, NOT C n, B b){3}",
+    "SEQ(OR(SEQ(A a, NOT C n, B b), A d)+, NOT B m, C c)",
+    "SEQ(A a, SEQ(B b, NOT A n, A d)+, C c)",
+)
 AFTER = ("AFTER MATCH SKIP PAST LAST", "AFTER MATCH SKIP TO NEXT")
 # From each start `next` has a match for every number of copies.
 PATTERNS = [
     *(f"PATTERN {group} WITHIN 1 DAY SEMANTICS contiguous {after}" for group in GROUPS for after in ("", *AFTER)),
+    *(f"PATTERN {group} WITHIN 1 DAY SEMANTICS partition-contiguous" for group in GAPS),
     *(f"PATTERN {group} WITHIN 20 SECONDS SEMANTICS next" for group in GROUPS),
     *(f"PATTERN {group} WITHIN 1 DAY SEMANTICS next {after}" for group in GROUPS for after in AFTER),
 ]
@@ -136,6 +144,40 @@ def test_every_strategy_that_runs_a_query_of_groups_gives_the_reference(case: tu
             assert strategy == "automaton"
             continue
         assert sorted(row["match_id"] for row in matches.to_pylist()) == wanted
+
+
+@given(
+    st.text(st.sampled_from("AAABBBC"), max_size=9),
+    st.sampled_from(
+        [
+            "SEQ(SEQ(A a, NOT C n, B b)+, C c)",
+            "SEQ(SEQ(A a, NOT A n, B+ b){1,2}, NOT B m, C? c)",
+            "SEQ(B? b, NOT A n, A a, NOT C m, B c)",
+            "OR(SEQ(A a, NOT B n, B b), SEQ(B b, NOT C m, A+ a))",
+            "AND(SEQ(A a, NOT C n, B b), C c)",
+            "SEQ(AND(A a, B b), NOT C n, B+ c)",
+        ]
+    ),
+    st.sampled_from(["", "WHERE n.x > a.x", "WHERE n.x > 0 AND a.x <= b.x"]),
+    st.sampled_from(["contiguous", "partition-contiguous"]),
+    st.randoms(use_true_random=False),
+)
+@settings(deadline=None, max_examples=120)
+def test_absences_between_neighbours_change_nothing(
+    events: str, pattern: str, where: str, policy: str, choose: random.Random
+) -> None:
+    rows: Streams = {name: [] for name in "ABC"}
+    for kind in events:
+        row = {
+            "ts": choose.randrange(9) * SECOND,
+            "k": choose.choice("ppq"),
+            "x": choose.choice([None, 0, 1, 2]),
+            "v": 0.5,
+        }
+        rows[kind].append(row)
+    clauses = f"{where} {choose.choice(['', 'PARTITION BY k'])} WITHIN 6 SECONDS SEMANTICS {policy}"
+    query = compiled(f"PATTERN {pattern} {clauses}")
+    assert found(kernel_of(query.text), rows) == expected(query.query, reference.evaluate(query, rows))
 
 
 @pytest.mark.slow

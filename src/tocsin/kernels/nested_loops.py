@@ -20,7 +20,7 @@ from tocsin.kernels.matches import Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.policies import apply, distinct, one_of_each_set
 from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, is_final
-from tocsin.kernels.reach import is_plain_sequence, reach_of, without, words_of
+from tocsin.kernels.reach import is_plain_sequence, reach_of, without, without_closed_gaps, words_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
 from tocsin.kernels.search.conditions import Columns, is_testable_next
@@ -201,7 +201,8 @@ class Kernel(Search):
 
 def kernel(bound: BoundQuery) -> Kernel:
     """Compile a query for kernels."""
-    query = bound.query
+    query = without_closed_gaps(bound.query)
+    bound = replace(bound, query=query)
     core = query.core
     found = conditions(bound, core)
     program(without(core, found.residual_around), found.tests)  # what it refuses is refused before anything runs

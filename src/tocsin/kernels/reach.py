@@ -12,7 +12,7 @@ that owns the start. δ is a microsecond.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import compares_ties
@@ -176,6 +176,34 @@ def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
             return node
         case _:
             raise unknown_node(node, "The search by loops")
+
+
+def without_closed_gaps(query: alg.Query) -> alg.Query:
+    """The query without absences between neighbours: under a contiguous policy nothing lies there.
+
+    Only in an AND may other events of the match lie in a gap. A gap that the window may close instead of an event
+    reaches beyond the match.
+    """
+    if query.selection not in (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS):
+        return query
+    return replace(query, pattern=_without_closed_gaps(query.pattern))
+
+
+def _without_closed_gaps(node: alg.Node) -> alg.Node:
+    if isinstance(node, alg.Absent) and _is_closed(node):
+        return _without_closed_gaps(node.part)
+    return node.rebuilt(_without_closed_gaps) if node.children() and not isinstance(node, alg.All) else node
+
+
+def _is_closed(absence: alg.Absent) -> bool:
+    """Whether events of the match begin and end a gap, both outside it."""
+    kinds = alg.variables_of(absence.part)
+
+    def is_bound(bounds: Sequence[alg.Bound], anchor: type[alg.LastOf | alg.FirstOf]) -> bool:
+        exact = [bound.anchor for bound in bounds if bound.strict and not bound.offset_us]
+        return any(isinstance(one, anchor) and any(not kinds[name].optional for name in one.variables) for one in exact)
+
+    return is_bound(absence.lower, alg.LastOf) and is_bound(absence.upper, alg.FirstOf)
 
 
 def may_be_empty(node: alg.Node) -> bool:
