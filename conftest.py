@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import atexit
 import contextlib
+import gc
 import io
 import os
 import runpy
@@ -84,6 +85,12 @@ def session() -> SparkSession:
 def spark() -> SparkSession:
     """The session; tests that change its settings put them back."""
     return session()
+
+
+def pytest_collection_finish() -> None:
+    """All that is there now stays: later collections of garbage, a quarter of a second each, need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
