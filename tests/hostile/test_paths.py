@@ -76,6 +76,17 @@ def test_an_output_behind_a_dangling_link_is_refused_before_the_job(tmp_path, ou
         files.check_output(str(tmp_path / out), mode, ["events.csv"])
 
 
+@pytest.mark.parametrize("mode", files.MODES)
+@pytest.mark.parametrize("out", ["one", "one/below"])
+def test_an_output_behind_links_in_a_circle_is_refused(tmp_path, out, mode):
+    (tmp_path / "one").symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to(tmp_path / "one")
+    with pytest.raises(OutputNotWritableError):
+        files.check_output(str(tmp_path / out), mode, ["events.csv"])
+    (tmp_path / "circle.parte").symlink_to(tmp_path / "circle.parte")
+    assert module_file("circle", [tmp_path]) is None
+
+
 def test_an_output_through_a_link_replaces_what_it_leads_to(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.mkdir()

@@ -261,9 +261,12 @@ def _writing(path: str) -> Iterator[None]:
     """Report what the file system refuses."""
     try:
         yield
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # of Path.resolve, for links in a circle
+        if isinstance(error, errors.TocsinError):
+            raise
+        why = getattr(error, "strerror", None) or errors.message_of(error)
         raise errors.OutputNotWritableError(
-            f"The result cannot be written to `{path}`: {error.strerror or error}.",
+            f"The result cannot be written to `{path}`: {why}.",
             hint="choose a directory you may write to.",
         ) from error
 

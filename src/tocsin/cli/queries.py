@@ -180,7 +180,7 @@ def module_file(called: str, folders: Sequence[Path]) -> Path | None:
         inside = [place for place in places if any(place.resolve().is_relative_to(folder) for folder in allowed)]
         if inside:
             return next((place for place in inside if place.exists()), None)
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
         return None
     raise errors.InputNotReadableError(
         f"The module `{called}` lies outside the folder of the program.",
