@@ -23,9 +23,9 @@ from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import INTEGER
 from tocsin.expressions import interpret
+from tocsin.kernels.conditions import interchangeable
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.slots import Families, prepare
-from tocsin.kernels.interchange import interchangeable
 from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.reach import may_be_empty, without
 from tocsin.kernels.search.function import emit  # alone: `program` refuses before

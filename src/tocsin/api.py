@@ -19,6 +19,7 @@ from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import counting
 from tocsin.analysis.front_ends import compiled
+from tocsin.analysis.rates import check_rates
 from tocsin.engines import check_options, matched_locally, prepared
 from tocsin.explain.pattern_report import Demands, checked
 from tocsin.explain.planner import network_text, plan_sections
@@ -36,7 +37,6 @@ from tocsin.options import (
     check_flag,
     check_max_text,
     check_name,
-    check_rates,
     names_of,
     options_in,
 )

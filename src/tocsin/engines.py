@@ -5,14 +5,17 @@ Neither Spark nor arrays are needed to read and check a pattern.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import datetime as dt
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program
+from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
     BATCH,
     LOCAL,
@@ -25,13 +28,52 @@ from tocsin.options import (
 )
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from tocsin.physical.engine import Prepared
     from tocsin.physical.programs.run import Run
-    from tocsin.physical.streaming.program_run import LiveRun
 
+P = ParamSpec("P")
+R = TypeVar("R")
 PLACES = {LOCAL: 'with `engine="local"`', BATCH: "on a batch", STREAM: "on a stream", NOTHING: "without `inputs`"}
 # The strategies in which nothing counts the matches of a start.
 UNLIMITED = ("join", "sliding-window", "count", "trend")
+
+
+class MatchOptions(TypedDict, total=False):
+    """The options of `match` as keywords of a method; `Options` has their defaults."""
+
+    time: str | Mapping[str, str]
+    tie: str | Iterable[str] | None
+    type: str
+    id: str | None
+    time_unit: str | None
+    rates: Mapping[str, Any] | None
+    strategy: str
+    lateness: str | dt.timedelta | None
+    statistics: Statistics | None
+    max_matches_per_start: int
+    max_task_memory: int | str
+    engine: str
+    form: str
+    shards: int | None
+    emit: str
+    heartbeats: DataFrame | Mapping[str, DataFrame] | None
+    late: bool | str
+    idle_timeout: str | dt.timedelta | None
+
+
+def with_options(method: Callable[P, R]) -> Callable[P, R]:
+    """Show the options of `match` in the signature of a method that takes them as `**options`."""
+    own = inspect.signature(method)
+    *before, _ = own.parameters.values()
+    defaults = {field.name: field.default for field in fields(Options)}
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind.__forward_arg__)
+        for name, kind in MatchOptions.__annotations__.items()
+    ]
+    method.__signature__ = own.replace(parameters=[*before, *options])  # type: ignore[attr-defined]
+    return method
 
 
 def check_options(given: Mapping[str, Any], inputs: Any, *, of_rules: bool = False) -> Options:
@@ -56,7 +98,7 @@ def check_options(given: Mapping[str, Any], inputs: Any, *, of_rules: bool = Fal
     for name, check in NOT_OF_RULES.items() if of_rules else ():
         with errors.collecting(problems):
             wrong.append(name)
-            check(name, given[name])
+            check(name, given.get(name, OPTIONS[name].default))
             wrong.pop()
     options = Options()
     with errors.collecting(problems):
@@ -130,7 +172,7 @@ def matched_locally(query: alg.Query, inputs: Any, options: Options) -> Any:
 
 
 def program_run(program: Program, inputs: Any, options: Options) -> Run[Any]:
-    """A program and its inputs on an engine, its durations in the unit of integer times."""
+    """A program on an engine, on batches or streams as its inputs are; it counts in the unit of integer times."""
     from tocsin.physical.programs.run import timed_run, times_of
 
     options = replace(options, time=times_of(program, options.time))
@@ -140,18 +182,12 @@ def program_run(program: Program, inputs: Any, options: Options) -> Run[Any]:
         return timed_run(program, Local(inputs, program, options), options)
     with _needing_spark():
         from tocsin.physical.programs.spark_engine import Spark
-    return timed_run(program, Spark(inputs, program.read, options.type), options)
-
-
-def program_asked(program: Program, inputs: Any, options: Options) -> Run[Any] | LiveRun:
-    """A program on batches or on streams, as the inputs are."""
-    run = program_run(program, inputs, options)
+    engine = Spark(inputs, program.read, options.type)
     if place_of(options.engine, inputs) != STREAM:
-        return run
+        return timed_run(program, engine, options)
     from tocsin.physical.streaming.program_run import LiveRun
 
-    options = replace(options, time=run.options.time).counting(run.unit)
-    return LiveRun(run.unit.program(program), inputs, options)
+    return timed_run(program, engine, options, LiveRun)
 
 
 @contextmanager

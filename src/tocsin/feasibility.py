@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.analysis.rates import parse_rate, parse_rates
-from tocsin.options import microseconds
+from tocsin.language.durations import microseconds
 
 if TYPE_CHECKING:
     from tocsin.progress import Progress

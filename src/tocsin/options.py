@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from tocsin import errors
-from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import MICROSECONDS, Unit, check_unit, parse_limit
 from tocsin.analysis.rates import Rate, parse_rates
-from tocsin.language import durations
+from tocsin.language.durations import microseconds
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 
@@ -35,7 +33,6 @@ STRATEGIES: dict[str, frozenset[str]] = {
 }
 STRATEGIES_OF_RULES = ("auto", "aggregate")
 MOST_NUMBER = 2**63 - 1
-LONGEST_US = 2**62  # sums of a time and a length fit into 64 bits
 MOST_TASK_MEMORY = "512MB"
 FAIL = "fail"  # what a stream does with late events, other than to count or to show them
 
@@ -265,33 +262,6 @@ def _not_a(option: str, value: Any, expected: str, example: str) -> errors.Inval
     return errors.InvalidOptionError(f"`{option}={errors.shown(value)}` is not {expected}.", hint=f"write `{example}`.")
 
 
-def check_rates(rates: Any, pattern: alg.Node) -> None:
-    """Refuse what is not a rate, and what looks like a misspelt event type of the pattern.
-
-    One mapping may serve several patterns, so that a rate of another type is no mistake by itself.
-    """
-    if rates is None:
-        return
-    if not isinstance(rates, Mapping):
-        raise errors.InvalidOptionError(
-            f"`rates` is a {type(rates).__name__}, not a mapping from event type to rate.",
-            hint='write `{"Login": "100/s"}`.',
-        )
-    known = alg.event_types(pattern)
-    undeclared = [name for name in known if name not in rates]
-    problems: list[errors.TocsinError] = [
-        errors.InvalidOptionError(
-            f"`rates` names `{errors.named(name)}`, which is no event type of the pattern.",
-            hint=errors.did_you_mean(name, known, "event types"),
-        )
-        for name in rates
-        if name not in known and errors.nearest(errors.named(name), undeclared)
-    ]
-    with errors.collecting(problems):
-        parse_rates(rates)
-    errors.raise_all(problems)
-
-
 def check_max_text(max_text: Any) -> None:
     """Refuse a length of texts that is none."""
     if isinstance(max_text, bool) or not isinstance(max_text, int) or max_text < 1:
@@ -322,31 +292,6 @@ def check_live_keys(live_keys: Any) -> None:
             f"`live_keys={errors.shown(live_keys)}` is not a number of keys.",
             hint="write how many different keys have events while events are kept, as in `live_keys=100_000`.",
         )
-
-
-def microseconds(duration: str | dt.timedelta | None, option: str | None = None) -> int:
-    """A length of time given as an option, which an error names.
-
-    Examples
-    --------
-    >>> microseconds("10 seconds"), microseconds("500ms"), microseconds(None)
-    (10000000, 500000, 0)
-    """
-    if duration is None:
-        return 0
-    if isinstance(duration, dt.timedelta):
-        found: int | None = duration // dt.timedelta(microseconds=1)
-    else:
-        said = duration if isinstance(duration, str) else ""
-        parts = re.fullmatch(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+)\s*", said)
-        known = parts is not None and parts[2].upper() in durations.MICROSECONDS
-        found = durations.to_microseconds(parts[1], parts[2]) if parts is not None and known else None
-    if found is None or not 0 <= found <= LONGEST_US:
-        given = errors.named(duration) if option is None else f"{option}={errors.shown(duration)}"
-        raise errors.InvalidOptionError(
-            f"`{given}` is not a length of time.", hint="write a number and a unit, as in `10 seconds` or `500 ms`."
-        )
-    return found
 
 
 # --- all of them ----------------------------------------------------------------------------------

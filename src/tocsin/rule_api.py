@@ -8,21 +8,21 @@ import re
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.scopes import Registry
 from tocsin.analysis.rules.translate import translate
-from tocsin.engines import check_options, program_asked
+from tocsin.engines import MatchOptions, check_options, program_run, with_options
 from tocsin.explain.rule_report import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.user_defined import Function, functions_of, tables_of
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, expected_explosion
+from tocsin.optimizer.choose import expected_explosion
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
-    MOST_TASK_MEMORY,
+    OPTIONS,
     Options,
     check_columns,
     check_flag,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tocsin.physical.programs.run import Run
-    from tocsin.physical.streaming.program_run import LiveRun
 
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"
@@ -153,29 +152,12 @@ class Rules:
     program: Program
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
+    @with_options
     def matches(
         self,
         rule: str,
         inputs: DataFrame | Mapping[str, DataFrame],
-        *,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        id: str | None = None,
-        time_unit: str | None = None,
-        rates: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
-        lateness: str | dt.timedelta | None = None,
-        statistics: Statistics | None = None,
-        max_matches_per_start: int = MOST_MATCHES_PER_START,
-        max_task_memory: int | str = MOST_TASK_MEMORY,
-        engine: str = "spark",
-        form: str = "matches",
-        shards: int | None = None,
-        emit: str = "auto",
-        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool | str = False,
-        idle_timeout: str | dt.timedelta | None = None,
+        **options: Unpack[MatchOptions],
     ) -> Any:
         """Find every match of one rule, on the inputs and on what other rules emit. Nothing runs until you use it.
 
@@ -213,33 +195,16 @@ class Rules:
         >>> p.matches("R", {"A": [{"ts": 0, "x": 1}, {"ts": 5, "x": 2}]}, engine="local")["a"].to_pylist()
         [{'ts': 5, 'x': 2}]
         """
-        given = options_in(locals())
         self._require([rule])
-        return self._run(inputs, given, [rule]).matches(rule)
+        return self._run(inputs, options, [rule]).matches(rule)
 
+    @with_options
     def match(
         self,
         inputs: DataFrame | Mapping[str, DataFrame],
         *,
         rules: Iterable[str] | None = None,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        id: str | None = None,
-        time_unit: str | None = None,
-        rates: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
-        lateness: str | dt.timedelta | None = None,
-        statistics: Statistics | None = None,
-        max_matches_per_start: int = MOST_MATCHES_PER_START,
-        max_task_memory: int | str = MOST_TASK_MEMORY,
-        engine: str = "spark",
-        form: str = "matches",
-        shards: int | None = None,
-        emit: str = "auto",
-        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool | str = False,
-        idle_timeout: str | dt.timedelta | None = None,
+        **options: Unpack[MatchOptions],
     ) -> Any:
         """Find every match of several rules in one plan, which shares what they have in common. Nothing runs yet.
 
@@ -272,7 +237,6 @@ class Rules:
         >>> found.select(["rule", "start", "Low", "High"]).to_pylist()[1]
         {'rule': 'High', 'start': 5, 'Low': None, 'High': {'b': {'ts': 5, 'x': 2}}}
         """
-        given = options_in(locals())
         if isinstance(rules, str) or not isinstance(rules, Iterable | None):
             raise errors.InvalidOptionError(
                 f"`rules={errors.shown(rules)}` is not a list of names of rules.", hint='write `rules=["R"]`.'
@@ -281,20 +245,23 @@ class Rules:
         if not names:
             raise errors.InvalidOptionError("`rules=` names no rule.", hint="leave it out to match all rules.")
         self._require(names)
-        return self._run(inputs, given, names).together(names)
+        return self._run(inputs, options, names).together(names)
 
-    def _run(self, inputs: Any, given: dict[str, Any], wanted: Iterable[str]) -> Run[Any] | LiveRun:
+    def _run(self, inputs: Any, given: MatchOptions, wanted: Iterable[str]) -> Run[Any]:
         """The program on its inputs; everything that is wrong with the options is raised at once."""
+        unknown = [name for name in given if name not in OPTIONS]
+        if unknown:
+            raise TypeError(f"Rules have no option `{unknown[0]}`.")
         problems: list[errors.TocsinError] = []
         rates: dict[str, Any] = {}
         with errors.collecting(problems):
-            rates = rates_of(self.program, given["rates"])
+            rates = rates_of(self.program, given.get("rates"))
         options = Options()
         with errors.collecting(problems):
-            options = check_options(given, inputs, of_rules=True)
+            options = check_options(options_in(given), inputs, of_rules=True)
         errors.raise_all(problems)
         options = replace(options, rates=rates)
-        run = program_asked(self.program, inputs, options)
+        run = program_run(self.program, inputs, options)
         if options.known is not None:
             self._warn_of_explosions(wanted, options.known, options.max_matches_per_start)
         return run
@@ -320,29 +287,12 @@ class Rules:
             ]
         )
 
+    @with_options
     def events(
         self,
         template: str,
         inputs: DataFrame | Mapping[str, DataFrame],
-        *,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        id: str | None = None,
-        time_unit: str | None = None,
-        rates: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
-        lateness: str | dt.timedelta | None = None,
-        statistics: Statistics | None = None,
-        max_matches_per_start: int = MOST_MATCHES_PER_START,
-        max_task_memory: int | str = MOST_TASK_MEMORY,
-        engine: str = "spark",
-        form: str = "matches",
-        shards: int | None = None,
-        emit: str = "auto",
-        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool | str = False,
-        idle_timeout: str | dt.timedelta | None = None,
+        **options: Unpack[MatchOptions],
     ) -> Any:
         """Find the events of a template that the program emits: one for each match and `emit`, equal or not.
 
@@ -370,14 +320,13 @@ class Rules:
         >>> p.events("B", {"A": [{"ts": 0, "x": 1}]}, engine="local").to_pylist()
         [{'ts': 1000000, 'y': 2}]
         """
-        given = options_in(locals())
         if not isinstance(template, str) or template not in self.program.emitters:
             raise errors.UnknownRuleError(
                 f"No rule emits `{errors.named(template)}`.",
                 hint=errors.did_you_mean(template, self.program.emitted, "emitted templates"),
             )
         emitting = [rule.name for rule in self.program.rules if any(emit.type == template for emit in rule.emits)]
-        return self._run(inputs, given, emitting).events(template)
+        return self._run(inputs, options, emitting).events(template)
 
     def check(
         self,

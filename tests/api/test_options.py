@@ -158,6 +158,18 @@ def test_the_table_has_every_option_with_its_default() -> None:
     assert {name for name, one in explained.items() if one.kind is one.KEYWORD_ONLY} - {"mode"} <= OPTIONS.keys()
 
 
+@pytest.mark.parametrize("method", [tocsin.Rules.match, tocsin.Rules.matches, tocsin.Rules.events])
+def test_rules_show_the_options_of_patterns_and_take_no_others(method: Callable[..., Any]) -> None:
+    known = inspect.signature(tocsin.Pattern.match).parameters
+    own = inspect.signature(method).parameters
+    assert {name: own[name] for name in OPTIONS} == {name: known[name] for name in OPTIONS}
+    first = {"matches": ["R"], "match": [], "events": ["C"]}[method.__name__]
+    emits = "then emit C at a.timestamp with { x = 1 }"
+    program = tocsin.rules(f"template C {{ x : Integer }} {TEMPLATES} {RULE} {emits}")
+    with pytest.raises(TypeError, match="no option `engin`"):
+        method(program, *first, {}, engin="local")
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("face", FACES)
 def test_a_wrong_value_is_refused_by_name_on_every_engine(spark: SparkSession, face: str, place: str) -> None:

@@ -16,8 +16,7 @@ from tocsin.analysis.sase import translate
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import map_nodes
-from tocsin.optimizer.truth import never_null
+from tocsin.optimizer.query_parts import map_nodes, never_null
 from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING
 

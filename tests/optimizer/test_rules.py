@@ -16,6 +16,7 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.query_parts import folded
 from tocsin.optimizer.rules import (
     RULES,
     Facts,
@@ -25,7 +26,6 @@ from tocsin.optimizer.rules import (
     partition_by_keys,
     share_keys,
 )
-from tocsin.optimizer.truth import folded
 from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import EVERYTHING, LANGUAGE, TIMEOUTS
 

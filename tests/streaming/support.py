@@ -17,8 +17,8 @@ from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.kernels.nested_loops import kernel
+from tocsin.kernels.reach import Search
 from tocsin.kernels.runs.register_automaton import run_kernel
-from tocsin.kernels.searches import Search
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend_count import trend
 from tocsin.optimizer.rules import Facts, optimize

@@ -20,7 +20,7 @@ from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
 from tocsin.algebra.units import parse_limit
-from tocsin.options import microseconds
+from tocsin.language.durations import microseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

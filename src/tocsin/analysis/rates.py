@@ -22,9 +22,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from tocsin import errors
+from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit, format_us
 from tocsin.language.durations import MICROSECONDS
 
@@ -224,3 +225,30 @@ def parse_rates(rates: Mapping[str, str | float | Fraction | Rate] | None) -> di
             problems.append(problem)
     errors.raise_all(problems)
     return found
+
+
+def check_rates(rates: Any, pattern: alg.Node) -> None:
+    """Refuse what is not a rate, and what looks like a misspelt event type of the pattern.
+
+    One mapping may serve several patterns, so that a rate of another type is no mistake by itself.
+    """
+    if rates is None:
+        return
+    if not isinstance(rates, Mapping):
+        raise errors.InvalidOptionError(
+            f"`rates` is a {type(rates).__name__}, not a mapping from event type to rate.",
+            hint='write `{"Login": "100/s"}`.',
+        )
+    known = alg.event_types(pattern)
+    undeclared = [name for name in known if name not in rates]
+    problems: list[errors.TocsinError] = [
+        errors.InvalidOptionError(
+            f"`rates` names `{errors.named(name)}`, which is no event type of the pattern.",
+            hint=errors.did_you_mean(name, known, "event types"),
+        )
+        for name in rates
+        if name not in known and errors.nearest(errors.named(name), undeclared)
+    ]
+    with errors.collecting(problems):
+        parse_rates(rates)
+    errors.raise_all(problems)

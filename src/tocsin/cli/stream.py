@@ -23,8 +23,9 @@ from tocsin.cli.check import read_schema
 from tocsin.cli.queries import Query, program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start
 from tocsin.errors import InvalidOptionError, did_you_mean
+from tocsin.language.durations import microseconds
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import MOST_TASK_MEMORY, microseconds
+from tocsin.options import MOST_TASK_MEMORY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

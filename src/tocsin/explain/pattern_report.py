@@ -17,12 +17,13 @@ from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.names import MISSING, STATUS
-from tocsin.analysis.rates import parse_rates
+from tocsin.analysis.rates import check_rates, parse_rates
 from tocsin.analysis.result_types import common_type
 from tocsin.analysis.schema import check_clock
 from tocsin.analysis.sizes import require_within, size_report
 from tocsin.analysis.types import DataType, from_spark_name
-from tocsin.options import Options, check_live_keys, check_rates, microseconds
+from tocsin.language.durations import microseconds
+from tocsin.options import Options, check_live_keys
 from tocsin.physical.wording import missing, unordered
 from tocsin.plan.plan import unbound_plan
 from tocsin.plan.prepare import types_of

@@ -26,7 +26,8 @@ from tocsin.analysis.temporal import Network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.pattern_report import schemas_of, tie_problems
 from tocsin.explain.planner import sharing_text
-from tocsin.options import check_live_keys, microseconds
+from tocsin.language.durations import microseconds
+from tocsin.options import check_live_keys
 from tocsin.plan.prepare import distances_of
 from tocsin.plan.programs import refusals, refused_on_streams
 from tocsin.reports import sections

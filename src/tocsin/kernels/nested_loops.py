@@ -20,13 +20,12 @@ from tocsin.kernels.matches import Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.policies import apply, distinct, one_of_each_set
 from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, is_final
-from tocsin.kernels.reach import is_plain_sequence, reach_of, without, without_closed_gaps, words_of
+from tocsin.kernels.reach import Search, is_plain_sequence, reach_of, without, without_closed_gaps, words_of
 from tocsin.kernels.residual import Residual
 from tocsin.kernels.run import UNLIMITED, Runner
 from tocsin.kernels.search.conditions import Columns, is_testable_next
 from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.program import Program, program
-from tocsin.kernels.searches import Search
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY

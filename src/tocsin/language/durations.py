@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from fractions import Fraction
+
+from tocsin import errors
 
 # The first spelling of each unit is the one that is printed for one, the second for several.
 SPELLINGS: dict[int, tuple[str, ...]] = {
@@ -15,6 +19,7 @@ SPELLINGS: dict[int, tuple[str, ...]] = {
     1: ("MICROSECOND", "MICROSECONDS", "US"),
 }
 
+LONGEST_US = 2**62  # sums of a time and a length fit into 64 bits
 MICROSECONDS: dict[str, int] = {spelling: size for size, spellings in SPELLINGS.items() for spelling in spellings}
 
 
@@ -42,3 +47,28 @@ def describe(microseconds: int, *, weeks: bool = True) -> str:
     count = microseconds // size
     one, several, *_ = SPELLINGS[size]
     return f"{count} {one if abs(count) == 1 else several}"
+
+
+def microseconds(duration: str | dt.timedelta | None, option: str | None = None) -> int:
+    """A length of time given as an option, which an error names.
+
+    Examples
+    --------
+    >>> microseconds("10 seconds"), microseconds("500ms"), microseconds(None)
+    (10000000, 500000, 0)
+    """
+    if duration is None:
+        return 0
+    if isinstance(duration, dt.timedelta):
+        found: int | None = duration // dt.timedelta(microseconds=1)
+    else:
+        said = duration if isinstance(duration, str) else ""
+        parts = re.fullmatch(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+)\s*", said)
+        known = parts is not None and parts[2].upper() in MICROSECONDS
+        found = to_microseconds(parts[1], parts[2]) if parts is not None and known else None
+    if found is None or not 0 <= found <= LONGEST_US:
+        given = errors.named(duration) if option is None else f"{option}={errors.shown(duration)}"
+        raise errors.InvalidOptionError(
+            f"`{given}` is not a length of time.", hint="write a number and a unit, as in `10 seconds` or `500 ms`."
+        )
+    return found

@@ -19,8 +19,17 @@ from tocsin.analysis.temporal import Facts, Network
 from tocsin.analysis.types import Kind
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import is_free, is_plain, map_nodes, plain_equality
-from tocsin.optimizer.truth import FALSE, TRUE, choice_of, folded, is_never_true
+from tocsin.optimizer.query_parts import (
+    FALSE,
+    TRUE,
+    choice_of,
+    folded,
+    is_free,
+    is_never_true,
+    is_plain,
+    map_nodes,
+    plain_equality,
+)
 
 __all__ = ["NO_FACTS", "RULES", "Facts", "Optimized", "Rule", "optimize", "with_window"]
 

@@ -22,7 +22,7 @@ from tocsin.analysis.types import DataType
 from tocsin.expressions import interpret
 from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.model import WORD_BITS, Held, Source
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
 from tocsin.plan import layout as names

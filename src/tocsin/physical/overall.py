@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import too_large
 from tocsin.kernels.trends.trend_count import Trend

@@ -14,7 +14,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import Schema, column_types, types_with, variable_schemas
 from tocsin.analysis.types import INTEGER, STRING, TIMES, DataType, Kind, struct_of
 from tocsin.kernels.model import Carried, Held, Source
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.language import expressions as ex
 from tocsin.plan import layout as names
 from tocsin.plan.layout import Gathered, Layout, Packing

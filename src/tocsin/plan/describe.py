@@ -20,8 +20,8 @@ from tocsin.plan.strategy import CONTIGUOUS, counts_other_types
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.model import Source
     from tocsin.kernels.nested_loops import Kernel
+    from tocsin.kernels.reach import Search
     from tocsin.kernels.runs.register_automaton import RunKernel
-    from tocsin.kernels.searches import Search
     from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.due import Due
 

@@ -35,7 +35,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.lifetimes import lifetimes, span_of_words, span_us, waits_after_end
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.model import WORD_BITS, Bag, Flags, Integers, Mask, Matches, Rows, has_any
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.language.ast import Skip
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1

@@ -18,7 +18,7 @@ from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.analysis.types import NULL, DataType
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import Held, Source
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.language import expressions as ex
 from tocsin.plan.layout import POSITION, Layout, Packing
 

@@ -33,8 +33,8 @@ from tocsin.plan.strategy import ON_SPARK, Form
 
 if TYPE_CHECKING:
     from tocsin.kernels.nested_loops import Kernel
+    from tocsin.kernels.reach import Search
     from tocsin.kernels.runs.register_automaton import RunKernel
-    from tocsin.kernels.searches import Search
     from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.joins.model import Plan as JoinPlan
 

@@ -18,7 +18,7 @@ from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import NULL, DataType
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import Automaton, DerivedEvent
-from tocsin.kernels import searches
+from tocsin.kernels import reach
 from tocsin.kernels.expressions.leaves import NotNumbers
 from tocsin.kernels.instants import apart
 from tocsin.kernels.lists import Merged, merged
@@ -192,7 +192,7 @@ class Bits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunKernel(searches.Search):
+class RunKernel(reach.Search):
     """A query as a register automaton; its sources are conditions on events, under names that are no variables."""
 
     tables: Tables

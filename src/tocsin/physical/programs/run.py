@@ -78,6 +78,7 @@ class Run(Generic[Frame]):
     program: Program
     engine: Engine[Frame]
     options: Options
+    given: Options  # the options of the user, in the unit of the times
     unit: Unit = MICROSECONDS
     known: dict[str, Frame] = field(default_factory=dict)
     found: dict[str, Callable[[tuple[alg.Returned, ...]], Frame]] = field(default_factory=dict)  # by rule, by RETURN
@@ -86,6 +87,7 @@ class Run(Generic[Frame]):
 
     def __post_init__(self) -> None:
         """Bound every rule, order its repetitions by tie columns (R41), and call time as the data does."""
+        self.written = self.program  # whose times are called `timestamp`
         selected = self.options.strategy == "aggregate"
         rules = tuple(
             replace(rule, query=bounded(self._ordered(rule), selected=selected)) for rule in self.program.rules
@@ -97,6 +99,9 @@ class Run(Generic[Frame]):
         rule = self.program.rule(name)
         assert rule is not None
         self.check([rule])
+        return self._matches(rule)
+
+    def _matches(self, rule: Rule) -> Frame:
         return self.matched(rule, rule.query)
 
     def together(self, names: Sequence[str]) -> Frame:
@@ -105,11 +110,18 @@ class Run(Generic[Frame]):
         wanted = [rule for rule in self.program.rules if rule.name in asked]
         self.check(wanted)
         check_columns(wanted)
+        return self._together(wanted)
+
+    def _together(self, wanted: Sequence[Rule]) -> Frame:
         return self.engine.together(self, wanted)
 
     def events(self, template: str) -> Frame:
         """The events of a template that rules emit."""
-        self.check([rule for rule in self.program.rules if any(emit.type == template for emit in rule.emits)])
+        emitting = [rule for rule in self.program.rules if any(emit.type == template for emit in rule.emits)]
+        self.check(emitting)
+        return self._events(template, emitting)
+
+    def _events(self, template: str, emitting: Sequence[Rule]) -> Frame:
         return self.engine.union(template, list(self._emitted(template)))
 
     # --- what comes before ---
@@ -305,13 +317,14 @@ def lacks(template: Template, column: str, known: Iterable[str]) -> errors.Tocsi
     )
 
 
-def timed_run(program: Program, engine: Engine[Frame], options: Options) -> Run[Frame]:
+def timed_run(program: Program, engine: Engine[Frame], options: Options, kind: type[Run[Frame]] = Run) -> Run[Frame]:
     """A program on an engine, its durations converted to the unit of integer times (R42)."""
     unit = _unit(program, engine.schemas, options.times, options.time_unit)
     # The rules count in that unit from here on, and so does what is known of their events.
-    known = options.counting(unit).known
+    given = options.counting(unit)
     with counting(unit.microseconds):
-        return Run(unit.program(program), engine, replace(options, time_unit=None, rates=None, statistics=known), unit)
+        timed = replace(options, time_unit=None, rates=None, statistics=given.known)
+        return kind(unit.program(program), engine, timed, given, unit)
 
 
 def _unit(program: Program, schemas: Schemas, times: Mapping[str, str], time_unit: str | None) -> Unit:

@@ -13,8 +13,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis import types as analysis
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.reach import width_us
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search, width_us
 from tocsin.language import expressions as ex
 from tocsin.options import Options
 from tocsin.physical import identity

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.plan.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
 
 NullableArray = tuple[NDArray[Any], Mask | None]

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from tocsin.analysis.types import DataType
 from tocsin.kernels.conditions import anonymous
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.language import expressions as ex
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.identity import JSON_OPTIONS, text_of

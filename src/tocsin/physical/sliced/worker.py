@@ -26,7 +26,7 @@ from tocsin.algebra.tree_text import to_text
 from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.nested_loops import Kernel
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.kernels.shared import SharedLoops
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests

@@ -29,8 +29,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
+from tocsin.kernels.reach import Search
 from tocsin.kernels.runs.register_automaton import RunKernel
-from tocsin.kernels.searches import Search
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical import identity
 from tocsin.physical.compat import has_python_state, is_dataframe, is_streaming, schema_of

@@ -17,7 +17,7 @@ from tocsin.analysis.rules.arrivals import Delay, delays
 from tocsin.analysis.types import DataType
 from tocsin.kernels.model import Source
 from tocsin.kernels.nested_loops import Kernel, kernel
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +11,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.algebra.programs import Program, Rule
+from tocsin.algebra.programs import Rule
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import Sharding, sharding
 from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.program_state import most_events
-from tocsin.options import Options
 from tocsin.physical.compat import make_ready_for_python
 from tocsin.physical.engine import stream_settings
 from tocsin.physical.inputs import Inputs, Part, common_kind, part_of, parts_of, resolve
-from tocsin.physical.programs.run import RESULT, Run, check_columns
+from tocsin.physical.programs.run import RESULT, Run
 from tocsin.physical.programs.spark_engine import Spark
 from tocsin.physical.programs.strata import in_types, mixed_whole
 from tocsin.physical.sliced.joint import Searched, shown
@@ -50,63 +49,37 @@ from tocsin.plan.manifest import Manifest, Reader, attributes_by_variable
 from tocsin.plan.programs import refused_on_streams
 
 
-@dataclass(frozen=True)
-class LiveRun:
-    """One program on streams: the same questions as `tocsin.physical.programs.run.Run` answers."""
+class LiveRun(Run[DataFrame]):
+    """One program on streams."""
 
-    # program, inputs: the program and the user's DataFrames
-    program: Program
-    inputs: Any
-    options: Options  # the options, in the unit of the times
-
-    def matches(self, name: str) -> DataFrame:
-        """The matches of a rule."""
-        (rule,) = self._named([name])
-        self._check([rule])
+    def _matches(self, rule: Rule) -> DataFrame:
         found = self._live([rule]).matches()
-        late = [F.col(LATE.name)] if self.options.with_late else []
-        variables = (F.col(name).getField(variable).alias(variable) for variable in rule.query.variables)
+        late = [F.col(LATE.name)] if self.given.with_late else []
+        variables = (F.col(rule.name).getField(variable).alias(variable) for variable in rule.query.variables)
         shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
-        return frames.require_one_late(shown, self.options.with_late)
+        return frames.require_one_late(shown, self.given.with_late)
 
-    def together(self, names: Sequence[str]) -> DataFrame:
-        """The matches of several rules in one frame."""
-        wanted = self._named(names)
-        self._check(wanted)
-        check_columns(wanted)
-        return frames.require_one_late(self._live(wanted).matches(), self.options.with_late)
+    def _together(self, wanted: Sequence[Rule]) -> DataFrame:
+        return frames.require_one_late(self._live(wanted).matches(), self.given.with_late)
 
-    def events(self, template: str) -> DataFrame:
-        """The events of a template that rules emit."""
-        emitting = [rule for rule in self.batch.program.rules if any(emit.type == template for emit in rule.emits)]
-        self._check(emitting)
-        return frames.require_one_late(self._live(emitting, template).events(), self.options.with_late)
+    def _events(self, template: str, emitting: Sequence[Rule]) -> DataFrame:
+        return frames.require_one_late(self._live(emitting, template).events(), self.given.with_late)
 
-    @cached_property
-    def batch(self) -> Run[DataFrame]:
-        """The program as batches run it: bounded rules, checks, and the types of emitted events."""
-        engine = Spark(self.inputs, self.program.read, self.options.type)
-        return Run(self.program, engine, replace(self.options, time_unit=None, rates=None, statistics=None))
-
-    def _named(self, names: Sequence[str]) -> list[Rule]:
-        return [rule for rule in self.batch.program.rules if rule.name in names]
-
-    def _check(self, wanted: Sequence[Rule]) -> None:
-        self.batch.check(wanted)
-        needed = self.batch.needed(wanted)
+    def check(self, wanted: Sequence[Rule]) -> None:
+        """Refuse what does not run, on streams in particular."""
+        super().check(wanted)
+        emitted = self.program.emitted
         errors.raise_all(
-            [reason for rule in needed if (reason := refused_on_streams(rule, self.program.emitted)) is not None]
+            [reason for rule in self.needed(wanted) if (reason := refused_on_streams(rule, emitted)) is not None]
         )
 
     def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
         # In the order of the text, so that a plan has one name whatever was asked first.
-        needed = self.batch.needed(wanted)
-        rules = tuple(rule for rule in self.batch.program.rules if rule in needed)
+        needed, given = self.needed(wanted), self.given
+        rules = tuple(rule for rule in self.program.rules if rule in needed)
         names_of = () if template is not None else tuple(rule.name for rule in wanted)
-        options = self.options
-        asked = Asked(
-            self.program, self.batch.program, rules, names_of, template, options.times, options.id, options.strategy
-        )
+        times = self.options.times
+        asked = Asked(self.written, self.program, rules, names_of, template, times, given.id, given.strategy)
         return _Live(self, asked, wanted)
 
 
@@ -115,20 +88,19 @@ class _Live:
 
     def __init__(self, run: LiveRun, asked: Asked, wanted: Sequence[Rule]) -> None:
         self.run, self.asked, self.wanted = run, asked, wanted
-        self.engine = Spark(run.inputs, run.program.read, run.options.type)
+        assert isinstance(run.engine, Spark)
+        self.engine = run.engine
         self.outside = self._outside()
         self.asked_of_streams = self._asked_of_streams()
-        self.derived = {
-            name: self.engine.derived(run.batch, name) for name in asked.reads if name in asked.timed.emitters
-        }
+        self.derived = {name: self.engine.derived(run, name) for name in asked.reads if name in asked.timed.emitters}
         streams = {**self.outside.streams, **self.derived}
         known = {name: streams[name] for name in asked.reads}
-        self.streams = Inputs(known, common_kind(known), True, run.options.id, run.options.ties)
+        self.streams = Inputs(known, common_kind(known), True, run.given.id, run.given.ties)
         self.plan = Plan(asked, {name: types_in(stream.schema) for name, stream in known.items()})
         self.single, self.mixed = self._parts()
 
     def _asked_of_streams(self) -> frames.StreamSettings:
-        found, rates = stream_settings(self.run.options, self.outside), self.run.options.declared
+        found, rates = stream_settings(self.run.given, self.outside), self.run.given.declared
         if not rates:
             return found
         late_us = max(found.lateness_us.values())
@@ -146,17 +118,17 @@ class _Live:
 
     def _outside(self) -> Inputs:
         """What comes from outside, events of types that rules emit too included."""
-        asked, emitted = self.run.options, self.asked.timed.emitted
+        asked, emitted = self.run.given, self.asked.timed.emitted
         primitive = [name for name in self.asked.reads if name not in emitted]
         options: dict[str, Any] = {"time": asked.times, "type": asked.type}
         needs_id = any(self.asked.id_of(rule) is not None for rule in self.asked.rules)
-        found = resolve(self.run.inputs, primitive, **options, tie=asked.ties, id=asked.id if needs_id else None)
+        found = resolve(self.engine.inputs, primitive, **options, tie=asked.ties, id=asked.id if needs_id else None)
         if self.engine.whole is not None:
             return found
-        given = [name for name in self.asked.reads if name in emitted and name in self.run.inputs]
+        given = [name for name in self.asked.reads if name in emitted and name in self.engine.inputs]
         if not given:
             return found
-        others = resolve(self.run.inputs, given, **options)
+        others = resolve(self.engine.inputs, given, **options)
         return replace(found, streams={**found.streams, **others.streams})
 
     def _parts(self) -> tuple[list[Part], list[Mixed]]:
@@ -168,11 +140,11 @@ class _Live:
             if not self.derived:
                 return parts, []
             whole = mixed_whole(
-                self.engine.whole, parts, [*self.derived.values()], self.run.options.type, self.streams.time_kind
+                self.engine.whole, parts, [*self.derived.values()], self.run.given.type, self.streams.time_kind
             )
             return [], [whole]
         for name in (name for name in self.outside.streams if name in emitted):
-            given = self.engine.given_events(self.run.program.templates[name], self.run.options.times[name])
+            given = self.engine.given_events(self.run.written.templates[name], self.run.given.times[name])
             assert given is not None
             stream = self.derived[name]
             parts.append(part_of(replace(stream, frame=in_types(given, stream.schema))))
@@ -194,7 +166,7 @@ class _Live:
         readers = []
         for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
             needs = self.plan.needs(number, attributes_by_variable(kernel.query, events.schemas))
-            ties = () if self.run.batch.reads_derived(rule) else self.run.options.ties
+            ties = () if self.run.reads_derived(rule) else self.run.given.ties
             readers.append(Reader(kernel, needs, self.asked.id_of(rule), ties))
         keys = self._sharding().key
         return manifest_of(readers, events, made_type, sources=self.plan.sources, packs_key=False, keys=keys)
@@ -226,7 +198,7 @@ class _Live:
             memory=options.max_task_memory,
         )
         queries = [rule.query for rule in self.asked.rules]
-        identified = (*frames.identified_by(self.run.options.id), *frames.hashed_by(queries))
+        identified = (*frames.identified_by(self.run.given.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), [*manifest.layouts], frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
         return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
@@ -281,7 +253,7 @@ class _Live:
     def events(self) -> DataFrame:
         """The events of the template that is asked for."""
         assert self.asked.template is not None
-        types = self.run.batch.emitted_types(self.asked.template)
+        types = self.run.emitted_types(self.asked.template)
         schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in types.items()])
         found = self._found(schema, T.StructType(list(schema.fields)))
         others = frames.output_columns(self.asked_of_streams)

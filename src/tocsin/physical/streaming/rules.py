@@ -20,7 +20,7 @@ from tocsin.kernels.matches import take
 from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.kernels.policies import after_match, chosen, frontiers, reported
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.language.ast import AfterMatch, Output, Skip
 from tocsin.physical.arrow_scan import Events, scan
 from tocsin.physical.results import Result

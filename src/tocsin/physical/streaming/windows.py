@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.temporal import Network
-from tocsin.kernels.searches import Search
+from tocsin.kernels.reach import Search
 from tocsin.kernels.trends.trend_count import Trend
 from tocsin.physical.inputs import Inputs
 from tocsin.physical.overall import ship, window_of

@@ -26,7 +26,7 @@ from tocsin.source import Where
 
 if TYPE_CHECKING:
     from tocsin.analysis.schema import BoundQuery
-    from tocsin.kernels.searches import Search
+    from tocsin.kernels.reach import Search
     from tocsin.plan.plan import Plan
 
 
