@@ -33,6 +33,8 @@ MOST_CORE_EVENTS = 6
 MOST_EMITTED = 12
 # How many pairs of candidates the reference may join for a stream: it takes some hundredths of a second.
 MOST_PAIRS = 30_000
+# Columns that order events of one instant.
+Tie = str | tuple[str, ...] | None
 
 
 def drawn_for(
@@ -96,12 +98,23 @@ def fitting(query: alg.Query | Program, *, max_events: int = 9, tie: str | None 
     return SEEDS.map(lambda seed: seeded(query, seed, max_events=max_events, tie=tie))
 
 
-def has_match(query: alg.Query | Program, rows: Streams, *, tie: str | None = None) -> bool:
+def has_match(query: alg.Query | Program, rows: Streams, *, tie: Tie = None) -> bool:
     """Whether the reference finds a match, or a time-out where they are asked for; in a program, of some rule."""
     if isinstance(query, Program):
         return any(reference.evaluate(query, rows, tie=tie).values())
+    return bool(matches_of(query, rows, tie=tie))
+
+
+def matches_of(query: alg.Query, rows: Streams, *, tie: Tie = None) -> list[Any]:
+    """The matches that the reference finds for a query, and its time-outs, whatever it returns of them."""
     plain = replace(query, returns=(), group_by=(), having=None, over_all_matches=False, every_us=None)
-    return bool(reference.evaluate(plain, rows, tie=tie))
+    return reference.evaluate(plain, rows, tie=tie)
+
+
+def decides(tie: Tie, query: alg.Query, rows: Streams) -> bool:
+    """Whether a query has other matches without the columns that order events of one instant."""
+    with_ties, without = (sorted(map(repr, matches_of(query, rows, tie=each))) for each in (tie, None))
+    return with_ties != without
 
 
 def _endless(node: alg.Node) -> int:

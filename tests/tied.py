@@ -1,4 +1,4 @@
-"""Streams with many ties that tie columns order, for random queries."""
+"""Streams with many ties that tie columns order, for random queries, so that the order often decides on a match."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from tests.fitting import queries_with_streams
+from tests.candidates import TooManyCandidatesError, few_candidates
+from tests.fitting import MOST_PAIRS, decides, fitting, meaning
 
 from tocsin.language import ast
-from tocsin.testing.strategies import LANGUAGE, SECOND, Features, Streams
+from tocsin.testing.strategies import LANGUAGE, SECOND, Features, Streams, queries
 
 SCHEMA = pa.schema(
     {"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64(), "n": pa.int64(), "m": pa.string()}
@@ -18,20 +19,44 @@ SCHEMA = pa.schema(
 TIES = [("n",), ("n", "m"), ("m", "n"), ("v", "n")]
 # How long an instant is: of some streams all events are at one.
 GRIDS = [1, SECOND, 3 * SECOND, 100 * SECOND]
+MOST_TRIES = 8
+
+Tied = tuple[ast.Query, Streams, tuple[str, ...]]
+
+
+def tied_queries(features: Features = LANGUAGE, *, max_events: int = 7) -> st.SearchStrategy[Tied]:
+    """A query, a stream that fits it with events moved to few instants, and the columns that order them."""
+    return tied(queries(features), max_events=max_events)
 
 
 @st.composite
-def tied_queries(
-    draw: st.DrawFn, features: Features = LANGUAGE, *, max_events: int = 7
-) -> tuple[ast.Query, Streams, tuple[str, ...]]:
-    """A query, a stream that fits it with events moved to few instants, and the columns that order them."""
-    query, (rows,) = draw(queries_with_streams(features, max_events=max_events))
-    return query, _tied(rows, draw(st.integers(0, 2**32))), draw(st.sampled_from(TIES))
+def tied(draw: st.DrawFn, asked: st.SearchStrategy[ast.Query], *, max_events: int = 7) -> Tied:
+    """One of these queries, a stream and columns as those of `tied_queries`."""
+    query = draw(asked)
+    rows = draw(fitting(meaning(query), max_events=max_events))
+    tie = draw(st.sampled_from(TIES))
+    return query, _decided(query, rows, tie, draw(st.integers(0, 2**32))), tie
 
 
-def _tied(rows: Streams, seed: int) -> Streams:
-    """The same events at fewer instants; `n` and `m` nearly keep the order they had, some are equal and some NULL."""
+def _decided(query: ast.Query, rows: Streams, tie: tuple[str, ...], seed: int) -> Streams:
+    """The events at fewer instants: the first of some tries in which the order of ties decides on a match."""
     choose = random.Random(seed)
+    kept = rows
+    for _ in range(MOST_TRIES):
+        moved = _moved(rows, choose)
+        try:
+            with few_candidates(MOST_PAIRS):
+                is_decided = decides(tie, meaning(query), moved)
+        except TooManyCandidatesError:
+            continue
+        kept = moved
+        if is_decided:
+            break
+    return kept if kept is not rows else _moved({name: events[:1] for name, events in rows.items()}, choose)
+
+
+def _moved(rows: Streams, choose: random.Random) -> Streams:
+    """The same events at fewer instants; `n` and `m` nearly keep the order they had, some are equal and some NULL."""
     grid = choose.choice(GRIDS)
     times = sorted({row["ts"] for events in rows.values() for row in events if row["ts"] is not None})
     ranks = {ts: number for number, ts in enumerate(times)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from tocsin.physical import local
 from tocsin.plan.strategies import refusals
 from tocsin.testing import formulas
 from tocsin.testing.strategies import LANGUAGE
-from tocsin.testing.streams import SECOND, TYPES, Streams
+from tocsin.testing.streams import SECOND, SEEDS, TYPES, Streams
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.int64(), "v": pa.float64()})
 NUMBERED = SCHEMA.append(pa.field("row", pa.int64()))
@@ -221,6 +222,36 @@ def test_matches_of_sase_have_ids_of_their_own_on_every_engine(query: sase.Query
         if refused[strategy] is None:
             found = local.match(pattern.query, tables_of(rows), Options(strategy=strategy)).to_pylist()
             assert sorted(row["match_id"] for row in found) == expected
+
+
+ALIKE = (
+    *("A ; B", "A+ ; B", "A AS X OR A AS Y", "A AS X OR B AS X", "(A AS X ; B) OR (A ; B AS X)", "NEXT(B)"),
+    *("PROJECT[B](A ; B)", "PROJECT[A](A ; B)", "PROJECT[B(x)](A ; B)", "PROJECT[X](A AS X ; A)", "PROJECT[A(v)](A)"),
+    *("AGG Y[n <- count(A)](A)", "PROJECT[Y](AGG Y[n <- sum(A.x)](A ; B))", "AGG Y[n <- max(A.x)](A) ; B"),
+)
+# Those of SASE+ are emitted on streams with their last event, equal ones in different steps.
+ALIKE_IN_SASE = ("SEQ(A a, B b)", "SEQ(A a, B+ b)", "OR(A a, B b)", "AND(A a, B b)", "OR(A a, A b)")
+
+
+def alike(seed: int) -> tuple[tocsin.Pattern, Streams, str]:
+    """A pattern that shows, makes or hides events, a stream of few events most of which are equal, and an engine."""
+    choose = Random(seed)
+    rows: Streams = {name: [] for name in TYPES}
+    for _ in range(choose.randint(2, 5)):
+        rows[choose.choice("AAB")].append(
+            {"ts": choose.choice((1, 2)) * SECOND, "k": "p", "x": choose.choice((1, 1, 2)), "v": 0.5}
+        )
+    if choose.random() < 0.3:
+        pattern = compiled(f"PATTERN {choose.choice(ALIKE_IN_SASE)} WITHIN 4 SECONDS", "sase")
+        return pattern, rows, choose.choice(("auto", "stream", "stream"))
+    return compiled(f"{choose.choice(ALIKE)} WITHIN 4 SECONDS"), rows, choose.choice(("auto", *ENGINES))
+
+
+@settings(max_examples=400, deadline=None)
+@given(case=SEEDS.map(alike))
+def test_equal_events_make_matches_with_ids_of_their_own(case: tuple[tocsin.Pattern, Streams, str]) -> None:
+    pattern, rows, engine = case
+    assert ids_on(engine, pattern, rows) == [id for id, _ in expected_of(pattern, rows)]
 
 
 # --- by hand --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.candidates import TooManyCandidatesError, few_candidates
 from tests.fitting import drawn_for, meaning, queries_with_streams
+from tests.kernels.test_links import cases as groups
 from tests.physical.test_acel import acel, tables_of
 from tests.physical.test_equals_reference import compiled
 
@@ -29,6 +31,7 @@ from tocsin.plan.strategies import AGGREGATE, AUTOMATON
 from tocsin.reference.stream import ingest, partitions
 from tocsin.testing import formulas
 from tocsin.testing.strategies import EVERYTHING, TIMEOUTS, Streams
+from tocsin.testing.streams import SEEDS, TYPES
 
 QUERIES = st.one_of(queries_with_streams(features, max_events=8) for features in (EVERYTHING, TIMEOUTS))
 
@@ -120,6 +123,14 @@ def ambiguous(draw: st.DrawFn) -> acel_ast.Query:
     return acel_ast.Query(draw(st.sampled_from((copied, acel_ast.joined(draw(kinds), copied, acel_ast.Event("B"))))))
 
 
+def branches(seed: int) -> tuple[str, Streams]:
+    """A choice between parts, of which one may be empty but for an absence, and a stream in which several go on."""
+    choose = Random(seed)
+    rows = {"A": seconds(choose.choice((1, 2, 3))), "B": seconds(choose.randint(2, 4), 3), "C": seconds(1, 9)}
+    several = choose.choice(("OR(B b, SEQ(NOT C n, B* d))", "OR(A b, SEQ(NOT C n, A* d), SEQ(NOT C m, B? e))"))
+    return f"PATTERN SEQ(A a, {several}, B c) WITHIN 8 SECONDS", rows
+
+
 def run(examples: int, max_depth: int) -> Counter[str]:
     counted: Counter[str] = Counter()
     limits = st.integers(-3, 2)  # from what the reference finds on
@@ -140,9 +151,16 @@ def run(examples: int, max_depth: int) -> Counter[str]:
     def of_ambiguous(query: Any, rows: Streams, limit: int) -> None:
         check(acel(print_query(query)), rows, limit, counted)
 
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(case=st.one_of(SEEDS.map(branches), groups()), limit=st.sampled_from((0, 0, -1, -1, 1)))
+    def of_groups(case: tuple[str, Streams], limit: int) -> None:
+        text, rows = case
+        check(compiled(text), {kind: rows.get(kind, []) for kind in TYPES}, limit, counted)
+
     patterns()
     of_acel()
     of_ambiguous()
+    of_groups()
     return counted
 
 

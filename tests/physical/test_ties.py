@@ -5,28 +5,29 @@ from __future__ import annotations
 import random
 import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fitting import decides, meaning
 from tests.physical.support import light_settings
-from tests.tied import SCHEMA, tied_queries
+from tests.tied import SCHEMA, Tied, tied
 
 import tocsin
 from tocsin import errors, reference
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.language import ast
+from tocsin.language import expressions as ex
 from tocsin.options import Options
 from tocsin.physical import local
-from tocsin.plan.strategies import refusals
+from tocsin.plan.strategies import TREND, refusals
 from tocsin.testing import assert_same_rows
-from tocsin.testing.strategies import LANGUAGE, TIMEOUTS, Streams
-
-Tied = tuple[ast.Query, Streams, tuple[str, ...]]
+from tocsin.testing.strategies import JOINS, LANGUAGE, TIMEOUTS, Features, queries
 
 
 def compiled(query: str | ast.Query) -> tocsin.Pattern:
@@ -61,13 +62,60 @@ def check(case: Tied, strategy: str) -> int:
     return len(expected)
 
 
-@settings(max_examples=200)
-@given(
-    case=st.one_of(tied_queries(LANGUAGE), tied_queries(TIMEOUTS)),
-    strategy=st.sampled_from(["auto", "auto", "automaton", "aggregate"]),
-)
-def test_every_local_strategy_orders_ties_as_the_reference(case: Tied, strategy: str) -> None:
-    check(case, strategy)
+FEW = Features(iteration=True, unbounded=False, most_events=3)
+# One by one: drawn from all of these at once, few are sequences without iterations, and few run as automata.
+RUN: dict[str, tuple[st.SearchStrategy[ast.Query], str]] = {
+    "sequences": (queries(JOINS), "auto"),
+    "all of the language": (queries(LANGUAGE), "auto"),
+    "time-outs": (queries(TIMEOUTS), "auto"),
+    "automata": (queries(FEW), "automaton"),
+    "aggregates": (queries(FEW), "aggregate"),
+}
+
+
+@pytest.mark.parametrize(("asked", "strategy"), RUN.values(), ids=RUN.keys())
+@settings(max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(data=st.data())
+def test_every_local_strategy_orders_ties_as_the_reference(
+    asked: st.SearchStrategy[ast.Query], strategy: str, data: st.DataObject
+) -> None:
+    assume(check(data.draw(tied(asked)), strategy) >= 0)
+
+
+POLICIES: list[dict[str, Any]] = [
+    *({"selection": each} for each in ast.Selection if each is not ast.Selection.ANY),
+    *({"after_match": ast.AfterMatch(each)} for each in (ast.Skip.PAST_LAST, ast.Skip.TO_NEXT)),
+    *({"output": each} for each in ast.Output if each not in (ast.Output.ALL, ast.Output.COUNT)),
+]
+
+
+@st.composite
+def with_a_policy(draw: st.DrawFn) -> ast.Query:
+    """A query with one policy, each of the three kinds as often."""
+    kind = draw(st.sampled_from(("selection", "after_match", "output")))
+    return replace(draw(queries(FEW)), **draw(st.sampled_from([each for each in POLICIES if kind in each])))
+
+
+@settings(max_examples=300)
+@given(case=tied(with_a_policy()))
+def test_policies_order_ties_as_the_reference(case: Tied) -> None:
+    check(case, "auto")
+
+
+@st.composite
+def counting(draw: st.DrawFn) -> ast.Query:
+    """A query that only counts its matches, mostly one that is counted without building them."""
+    query = draw(queries(FEW))
+    selection = draw(st.sampled_from(ast.Selection))
+    count = (ast.Column(ex.Aggregate("count", None), "n"),)
+    return replace(query, where_clause=None, selection=selection, returns=count)
+
+
+@settings(max_examples=150)
+@given(case=tied(counting()))
+def test_counts_order_ties_as_the_reference(case: Tied) -> None:
+    assume(TREND.refuses(ordered_by_ties(compiled(case[0]).query)) is None)
+    check(case, "auto")
 
 
 # --- the corners of tie columns -------------------------------------------------------------------
@@ -205,6 +253,19 @@ def test_spark_orders_ties_as_the_reference(spark: SparkSession) -> None:
             else:
                 assert sorted(row["match_id"] for row in matches) == sorted(row["match_id"] for row in expected)
             assert expected, text
+
+
+@settings(max_examples=4, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+@given(case=st.one_of(tied(queries(JOINS), max_events=5), tied(queries(FEW), max_events=5)))
+def test_spark_orders_ties_of_random_queries_as_the_reference(spark: SparkSession, case: Tied) -> None:
+    query, rows, tie = case
+    assume(decides(tie, meaning(query), rows))
+    pattern = compiled(replace(query, returns=()))
+    with light_settings(spark) as session:
+        frames = {kind: session.createDataFrame(pa.Table.from_pylist(events, SCHEMA)) for kind, events in rows.items()}
+        found = pattern.match(frames, tie=tie).select("match_id").collect()
+    expected = reference.evaluate(pattern, rows, tie=tie)
+    assert sorted(row.match_id for row in found) == sorted(row["match_id"] for row in expected)
 
 
 def test_tie_columns_of_two_types_are_refused_on_spark(spark: SparkSession) -> None:

@@ -33,9 +33,10 @@ class LiveProgram:
         rules: Sequence[str] | None = None,
         template: str | None = None,
         strategy: str = "auto",
+        tie: str | None = None,
     ) -> None:
         empty = {name: table.slice(0, 0) for name, table in tables.items()}
-        run = program_run(program.program, empty, Options(engine="local", strategy=strategy))
+        run = program_run(program.program, empty, Options(engine="local", strategy=strategy, tie=tie))
         emitting = [rule.name for rule in run.program.rules if any(emit.type == template for emit in rule.emits)]
         shown = [rule.name for rule in run.program.rules] if rules is None else list(rules)
         wanted = emitting if template is not None else shown
@@ -53,9 +54,10 @@ class LiveProgram:
         plan = Plan(asked, {name: types_in(schema) for name, schema in schemas.items()})
         given = {name: tables[name] if name in tables else schema.empty_table() for name, schema in schemas.items()}
         readers = []
-        for number, kernel in enumerate(plan.kernels):
+        for number, (rule, kernel) in enumerate(zip(needed, plan.kernels, strict=True)):
             attributes = attributes_by_variable(kernel.query, schemas_of(schemas))
-            readers.append(Reader(kernel, plan.needs(number, attributes)))
+            ties = () if run.reads_derived(rule) else run.options.ties
+            readers.append(Reader(kernel, plan.needs(number, attributes), ties=ties))
         events = [
             Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts") for name, table in given.items()
         ]

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from tests.fitting import seeded
 from tests.rules.support import compiled, with_streams
 from tests.rules.test_engines import drawn_program as engine_program
-from tests.rules.test_engines import drawn_repetition, tables_of
+from tests.rules.test_engines import drawn_repetition, drawn_tied_repetition, tables_of
 from tests.rules.test_gatherings import drawn_gathering, drawn_interchangeable, drawn_unordered
 from tests.rules.test_sharing import drawn_program as sharing_program
 from tests.streaming.programs import LiveProgram
@@ -45,10 +45,13 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(row["match_id"] for row in rows)
 
 
-def assert_as_the_reference(program: tocsin.Rules, rows: Streams, seed: int, strategy: str = "auto") -> None:
+def assert_as_the_reference(
+    program: tocsin.Rules, rows: Streams, seed: int, strategy: str = "auto", tie: str | None = None
+) -> None:
     lateness = random.Random(seed).choice([0, 0, 1, 2, 20]) * SECOND
-    live = fed(LiveProgram(program, tables_of(rows), lateness_us=lateness, strategy=strategy), seed, lateness)
-    for name, expected in reference.evaluate(program, rows).items():
+    live = LiveProgram(program, tables_of(rows), lateness_us=lateness, strategy=strategy, tie=tie)
+    fed(live, seed, lateness)
+    for name, expected in reference.evaluate(program, rows, tie=tie).items():
         assert sorted(live.found[name]) == ids(expected), name
     assert live.late == 0
     assert live.state.rows is None or live.state.rows.num_rows == 0
@@ -106,6 +109,12 @@ def test_repetitions_and_policies_give_the_reference(seed: int) -> None:
     chance = random.Random(seed)
     text = drawn_repetition(chance.randrange(2**32))
     assert_on_a_stream(text, chance, seed)
+
+
+@settings(max_examples=100)
+@given(**with_streams(drawn_tied_repetition, max_events=8, tie="x"), seed=SEEDS)
+def test_repetitions_are_ordered_by_tie_columns_under_any_cut(text: str, stream: Streams, seed: int) -> None:
+    assert_as_the_reference(compiled(text), stream, seed, tie="x")
 
 
 def with_neighbours(text: str, chance: random.Random) -> str:
