@@ -14,6 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from tests.automata.run import Reading, run
+from tests.fitting import fitting
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
@@ -25,6 +26,7 @@ SECOND = 1_000_000
 POSITION = alg.Order.POSITION
 NUMBER, TEXT, LIST = "number", "text", "list"
 CARRIED = {"x": NUMBER, "v": NUMBER, "k": TEXT, "ts": NUMBER}
+WINDOWS = st.sampled_from([None, None, 2 * SECOND, 3 * SECOND])
 Carried = dict[str, dict[str, str]]  # variable → attribute → kind of value
 
 
@@ -289,3 +291,26 @@ def formulas(draw: st.DrawFn, *, depth: int = 3, plain: bool = False) -> alg.Nod
     """An ACEL formula."""
     grower = Grower(draw(st.integers(0, 2**32)), plain=plain)
     return grower.formula(draw(st.integers(1, depth)))[0]
+
+
+# --- both ------------------------------------------------------------------------------------------
+
+
+def cases(
+    *, depth: int = 3, plain: bool = False, most: int = 6, windows: st.SearchStrategy[int | None] = WINDOWS
+) -> dict[str, st.SearchStrategy[Any]]:
+    """Three arguments of a property: a formula, a window, and events; two of three times these are drawn for both."""
+    drawn = st.shared(st.tuples(formulas(depth=depth, plain=plain), windows))
+
+    def fitted(case: tuple[alg.Node, int | None]) -> st.SearchStrategy[list[Event]]:
+        node, window_us = case
+        whole = node if window_us is None else alg.Within(node, window_us)
+        return fitting(alg.Query(whole), max_events=most).map(
+            lambda rows: ingest(rows, time="ts", tie=[], type_column="type")[:most]
+        )
+
+    return {
+        "node": drawn.map(lambda case: case[0]),
+        "events": st.one_of(drawn.flatmap(fitted), drawn.flatmap(fitted), event_lists(most=most)),
+        "window_us": drawn.map(lambda case: case[1]),
+    }

@@ -10,14 +10,12 @@ import warnings
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from tests.automata.formulas import (
     POSITION,
-    SECOND,
     Grower,
     by_automaton,
     by_reference,
-    event_lists,
+    cases,
     formulas,
     stream,
 )
@@ -37,28 +35,26 @@ from tocsin.reference.matches import Evaluation
 from tocsin.reference.stream import Event, ingest, partitions
 from tocsin.testing.strategies import Features, Streams
 
-WINDOWS = st.sampled_from([None, None, 2 * SECOND, 3 * SECOND])
-
 
 def check(node: alg.Node, events: list[Event], window_us: int | None) -> None:
     assert by_automaton(node, events, window_us) == by_reference(node, events, window_us)
 
 
 @settings(max_examples=400)
-@given(formulas(), event_lists(), WINDOWS)
+@given(**cases())
 def test_an_automaton_finds_what_its_formula_means(node: alg.Node, events: list[Event], window_us: int | None) -> None:
     check(node, events, window_us)
 
 
 @pytest.mark.slow
 @settings(max_examples=3000)
-@given(formulas(depth=4), event_lists(), WINDOWS)
+@given(**cases(depth=4))
 def test_deep_formulas_too(node: alg.Node, events: list[Event], window_us: int | None) -> None:
     check(node, events, window_us)
 
 
 @settings(max_examples=150)
-@given(formulas(plain=True), event_lists(), WINDOWS)
+@given(**cases(plain=True))
 def test_without_predicates_and_aggregates_no_register_is_needed(
     node: alg.Node, events: list[Event], window_us: int | None
 ) -> None:
@@ -79,9 +75,10 @@ def test_formulas_use_every_operator_and_many_find_something() -> None:
 
 
 @settings(max_examples=100)
-@given(formulas(), event_lists(most=5))
-def test_reducing_changes_nothing(node: alg.Node, events: list[Event]) -> None:
-    assert by_automaton(node, events, reduce=True) == by_automaton(node, events, reduce=False)
+@given(**cases(most=5))
+def test_reducing_changes_nothing(node: alg.Node, events: list[Event], window_us: int | None) -> None:
+    reduced, plain = (by_automaton(node, events, window_us, reduce=reduce) for reduce in (True, False))
+    assert reduced == plain
 
 
 @settings(max_examples=100)

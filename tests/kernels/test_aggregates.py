@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.automata.formulas import POSITION, SECOND, event_lists, formulas, stream
+from tests.automata.formulas import POSITION, SECOND, cases, stream
 from tests.fitting import queries_with_streams
 from tests.kernels.test_runs import A, B, C, expected, kernel_of, names_every_type, rows_of, shown, without_numbers
 from tests.kernels.windowed import assigned, holds
@@ -58,13 +58,7 @@ def by_windows(kernel: RunKernel, windows: Windows, events: list[Event], seed: i
 
 
 @settings(max_examples=150)
-@given(
-    node=formulas(),
-    events=event_lists(),
-    window_us=st.sampled_from([2 * SECOND, 3 * SECOND]),
-    data=st.data(),
-    seed=st.integers(0, 9),
-)
+@given(**cases(windows=st.sampled_from([2 * SECOND, 3 * SECOND])), data=st.data(), seed=st.integers(0, 9))
 def test_every_legal_pair_of_windows_reports_each_match_of_a_formula_once(
     node: alg.Node, events: list[Event], window_us: int, data: st.DataObject, seed: int
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.automata.formulas import SECOND, by_reference, event_lists, formulas, stream, values_of
+from tests.automata.formulas import SECOND, by_reference, cases, stream, values_of
 
 from tocsin import automata
 from tocsin.algebra import nodes as alg
@@ -33,7 +33,6 @@ from tocsin.reference.stream import Event
 
 ATTRIBUTES = {"ts": types.INTEGER, "x": types.INTEGER, "v": types.DOUBLE, "k": types.STRING}
 POSITION = alg.Order.POSITION
-WINDOWS = st.sampled_from([None, None, 2 * SECOND, 3 * SECOND])
 A, B, C = (alg.Event(name, name) for name in "ABC")
 SUM = (alg.Fold("s", "sum", "B", ("x",)),)
 
@@ -93,7 +92,7 @@ def column_of(carried: Carried, events: list[Event]) -> tuple[Any, Any]:
         for event in events
     ]
     if carried.held is Held.RANK:
-        values = [None if value is None else ["p", "q"].index(value) for value in values]
+        values = [None if value is None else ["p", "pq", "q"].index(value) for value in values]
     dtype = {Held.FLOAT: np.float64, Held.BOOLEAN: np.bool_}.get(carried.held, np.int64)
     nulls = np.array([value is None for value in values], np.bool_)
     known = np.array([0 if value is None else value for value in values], dtype)
@@ -186,7 +185,7 @@ def check(node: alg.Node, events: list[Event], window_us: int | None, seed: int)
 
 
 @settings(max_examples=400)
-@given(formulas(), event_lists(), WINDOWS, st.integers(0, 9))
+@given(**cases(), seed=st.integers(0, 9))
 def test_a_kernel_finds_what_its_formula_means(
     node: alg.Node, events: list[Event], window_us: int | None, seed: int
 ) -> None:
@@ -195,7 +194,7 @@ def test_a_kernel_finds_what_its_formula_means(
 
 @pytest.mark.slow
 @settings(max_examples=3000)
-@given(formulas(depth=4), event_lists(), WINDOWS, st.integers(0, 9))
+@given(**cases(depth=4), seed=st.integers(0, 9))
 def test_deep_formulas_too(node: alg.Node, events: list[Event], window_us: int | None, seed: int) -> None:
     check(node, events, window_us, seed)
 
@@ -218,7 +217,7 @@ def steps_of(kernel: RunKernel, rows: Rows, jit: bool | None) -> tuple[int, list
 
 
 @settings(max_examples=200)
-@given(formulas(), event_lists(), WINDOWS)
+@given(**cases())
 def test_graphs_hold_the_same_matches(node: alg.Node, events: list[Event], window_us: int | None) -> None:
     assume(names_every_type(node) and alg.event_types(node))
     kernel = kernel_of(node, window_us)
@@ -308,7 +307,7 @@ def test_what_may_be_found_twice(node: alg.Node, is_ambiguous: bool) -> None:
 
 
 @settings(max_examples=100)
-@given(formulas(), event_lists(), WINDOWS)
+@given(**cases())
 def test_a_search_that_begins_without_room_finds_the_same(
     node: alg.Node, events: list[Event], window_us: int | None
 ) -> None:
