@@ -7,12 +7,12 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.mutate import MUTATIONS, ROOT, Mutation, place_of
+from tools.mutate import MUTATIONS, ROOT, Mutation, places_of
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_mutation_can_be_applied(mutation: Mutation) -> None:
-    assert place_of(mutation).is_file()
+    assert all(place.is_file() for place in places_of(mutation))
     for test in mutation.tests:
         file, _, name = test.partition("::")
         assert f"def {name}" in (ROOT / file).read_text(encoding="utf-8")

@@ -30,18 +30,42 @@ SOURCE = ROOT / "src"
 FORMULAS, LIMITS, MATCHES, TIES = (
     f"tests/physical/test_{name}.py" for name in ("counted_formulas", "limits", "distinct_matches", "ties")
 )
+BAG_PREDICATES = f"{FORMULAS}::test_bag_predicates_count_where_they_stand"
+MADE = f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value"
+ALIKE = f"{MATCHES}::test_equal_events_make_matches_with_ids_of_their_own"
+OWN_IDS = f"{MATCHES}::test_matches_of_sase_have_ids_of_their_own_on_every_engine"
+REFUSED = f"{LIMITS}::test_engines_refuse_exactly_when_one_start_has_more_matches_than_allowed"
+TIED = f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference"
+TIED_POLICIES = f"{TIES}::test_policies_order_ties_as_the_reference"
+TIED_COUNTS = f"{TIES}::test_counts_order_ties_as_the_reference"
+TIED_STREAMS = "tests/streaming/test_ties.py"
+OPTIONS = "tests/api/test_options.py"
+LEFT_OUT = f"{OPTIONS}::test_each_of_several_options_of_the_local_engine_has_an_effect"
+WALK = f"{OPTIONS}::test_a_right_value_has_an_effect_or_is_refused_by_name"
+# Where the places of events are computed, of one kernel.
+PLACES = "order = _order(table, layout, "
 FAST = "not spark and not compiled and not long and not slow"
 PASSED, FAILED = 0, 1  # exit codes of pytest; all others mean that the tests did not run
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A text of the source, what replaces it, and the tests that must fail then."""
+    """A text of the source, what replaces it, and the tests that must fail then.
+
+    `also` are further texts and what replaces them: the same mistake in the reference, so that a property cannot
+    notice a difference and must notice the mistake itself.
+    """
 
     name: str
     old: str
     new: str
     tests: tuple[str, ...]
+    also: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changes(self) -> tuple[tuple[str, str], ...]:
+        """All texts and what replaces them."""
+        return ((self.old, self.new), *self.also)
 
 
 MUTATIONS = (
@@ -80,13 +104,107 @@ MUTATIONS = (
         "tie columns ignored",
         "return replace(node, order=Order.TIES)",
         "return node",
-        (f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference",),
+        (TIED,),
     ),
     Mutation(
         "tie columns ignored beside an absence",
         "return replace(bound, order=Order.TIES) if is_neighbour else bound",
         "return bound",
-        (f"{TIES}::test_every_local_strategy_orders_ties_as_the_reference",),
+        (TIED,),
+    ),
+    Mutation(
+        "tie columns ignored by sequences",
+        "case Sequence(order=Order.TIME) | Repeat(order=Order.TIME):",
+        "case Repeat(order=Order.TIME):",
+        (TIED,),
+    ),
+    Mutation(
+        "tie columns ignored by iterations",
+        "case Sequence(order=Order.TIME) | Repeat(order=Order.TIME):",
+        "case Sequence(order=Order.TIME):",
+        (TIED,),
+    ),
+    Mutation(
+        "tie columns ignored by positions",
+        "keys = [*groups, *_ties(table, layout)]",
+        "keys = [*groups]",
+        (TIED_POLICIES,),
+    ),
+    Mutation(
+        "tie columns ignored by next",
+        PLACES,
+        PLACES.replace("layout", 'replace(layout, ties=()) if kernel.query.selection.value == "next" else layout'),
+        (TIED_POLICIES,),
+    ),
+    Mutation(
+        "tie columns ignored by contiguity",
+        PLACES,
+        PLACES.replace(
+            "layout", 'replace(layout, ties=()) if "contiguous" in kernel.query.selection.value else layout'
+        ),
+        (TIED_POLICIES,),
+    ),
+    Mutation(
+        "tie columns ignored after a match",
+        PLACES,
+        PLACES.replace(
+            "layout", 'replace(layout, ties=()) if kernel.query.after_match.skip.name != "REUSE" else layout'
+        ),
+        (TIED_POLICIES,),
+    ),
+    Mutation(
+        "tie columns ignored by what is reported of each start or end",
+        PLACES,
+        PLACES.replace("layout", 'replace(layout, ties=()) if kernel.query.output.name != "ALL" else layout'),
+        (TIED_POLICIES,),
+    ),
+    Mutation(
+        "tie columns ignored by loops",
+        "        if rows.instants is None:\n            return self._found(",
+        "        if rows is not None:\n            return self._found(",
+        (TIED,),
+    ),
+    Mutation(
+        "tie columns ignored by automata",
+        "if rows.instants is not None:  # tie columns are part of the time",
+        "if rows is None:",
+        (TIED,),
+    ),
+    Mutation(
+        "tie columns ignored by counts",
+        "if self.by_position or rows.instants is not None:",
+        "if self.by_position:",
+        (TIED_COUNTS,),
+    ),
+    Mutation(
+        "NULL in a tie column comes last",
+        "np.where(mask, -1, ranked)",
+        "np.where(mask, len(ranked), ranked)",
+        (TIED,),
+    ),
+    Mutation(
+        "tie columns ignored by rules",
+        "return ordered_by_ties(rule.query) if self.options.ties else rule.query",
+        "return rule.query",
+        ("tests/rules/test_engines.py::test_repetitions_are_ordered_by_tie_columns",),
+    ),
+    Mutation(
+        "tie columns ignored by Spark",
+        "reader = Reader(kernel, needs, inputs.id, inputs.ties, with_digests)",
+        "reader = Reader(kernel, needs, inputs.id, (), with_digests)",
+        (f"{TIES}::test_spark_orders_ties_of_random_queries_as_the_reference",),
+    ),
+    Mutation(
+        "a stream forgets the instant of a neighbor that ties",
+        "return int(self.strict and self.order is Order.TIME)",
+        "return int(self.strict)",
+        (f"{TIED_STREAMS}::test_what_ties_with_the_first_event_is_remembered_as_long",),
+    ),
+    Mutation(
+        "a stream takes events in order for events of two instants",
+        'or getattr(node, "order", alg.Order.TIME) is not alg.Order.TIME',
+        'or getattr(node, "order", alg.Order.TIME) is alg.Order.POSITION',
+        (f"{TIED_STREAMS}::test_what_ties_with_the_first_event_is_remembered_as_long",),
     ),
     # --- three-valued logic and aggregates ---
     Mutation(
@@ -118,50 +236,237 @@ MUTATIONS = (
         "filter inside an iteration compares the events of all copies",
         "if len(self.neighbours) > before:",
         "if not node:",
-        (f"{FORMULAS}::test_bag_predicates_count_where_they_stand",),
+        (BAG_PREDICATES,),
     ),
     Mutation(
         "filter of a part compares the events of the whole match",
         "if held != [leaf for leaf in self.leaves if predicate.variable in leaf.names]:",
         "if not held:",
-        (f"{FORMULAS}::test_bag_predicates_count_where_they_stand",),
+        (BAG_PREDICATES,),
     ),
     Mutation(
         "equal values made at two events have one id",
         "return chain(of_made[numbers].view(np.uint64), digests[made.rows[numbers]]).view(np.int64)",
         "return of_made[numbers]",
-        (f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value",),
+        (MADE,),
     ),
     Mutation(
         "hidden events at the ends of a match are not part of its id",
         "    for rows in matches.edges or ():\n        found = chain(found, digests(rows))\n",
         "",
-        (f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value",),
+        (MADE,),
     ),
     Mutation(
         "equal events of two variables are two",
         "held += block[: max(numbers.values())]",
         "held += block",
-        (f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value",),
+        (MADE,),
+    ),
+    Mutation(
+        "an event type stands for all events of a name",
+        "if len(held) == len(self.by_label[label]):",
+        "if held:",
+        (f"{FORMULAS}::test_counting_is_enumerating_and_adding_up",),
+    ),
+    Mutation(
+        "which variable holds an event is not part of its id, anywhere",
+        "found = chain(found, is_bound.astype(np.int64))",
+        "",
+        (ALIKE,),
+        (("    found = chain(found, sizes)\n", ""), ("            fields.append(len(events))\n", "")),
+    ),
+    Mutation(
+        "variables are not part of an id",
+        'shape = json.dumps(names, ensure_ascii=False, separators=(",", ":"))',
+        'shape = "[]"',
+        (OWN_IDS,),
+    ),
+    Mutation(
+        "values of events that AGG makes are not part of an id, anywhere",
+        "        found[known] = _with_values(found[known], columns[name], known, salt)\n",
+        "",
+        (MADE,),
+        (
+            (
+                'found = _digest(salt, [event.type or ""], event.row)',
+                'found = _digest(salt, [event.type or ""], event.row if event.type else dict.fromkeys(event.row, 0))',
+            ),
+        ),
+    ),
+    Mutation(
+        "equal matches are not numbered",
+        "            numbers[chosen] = ordinals(first, second) + before\n",
+        "",
+        (ALIKE,),
+    ),
+    Mutation(
+        "equal matches with hidden events are not numbered",
+        "    for rows in matches.edges or ():\n        found |= marked[rows]\n",
+        "",
+        (ALIKE,),
+    ),
+    Mutation(
+        "equal matches of earlier steps are not numbered",
+        "identify(take(some, ~is_given))",
+        "pass",
+        (ALIKE,),
+    ),
+    Mutation(
+        "events are numbered by how they were made",
+        "return (row, template.is_derived, sorted(zip(template.attributes, map(identity, held), strict=True)))",
+        "return (row, template.is_derived, number)",
+        (MADE,),
+    ),
+    Mutation(
+        "the reference holds events of one position as they were made",
+        "sorted(self.slots, key=lambda slot: (slot.event.local, *identity(slot.event)))",
+        "sorted(self.slots, key=lambda slot: slot.event.local)",
+        (MADE,),
+    ),
+    Mutation(
+        "the reference takes each event that was made for another",
+        'return (event.position, repr(event.row.origin), event.type or "", names, values)',
+        'return (event.position, repr(event.row.origin), event.type or "", names, values, str(id(event.row)))',
+        (MADE,),
+    ),
+    Mutation(
+        "joins leave the number of events out of ids",
+        "values += [held.count] if share is None else [held.count, share]",
+        "values += [held.count] if share is None else [share]",
+        ("tests/physical/test_joins.py::test_iterations_as_self_joins_equal_the_reference",),
     ),
     # --- limits and options ---
     Mutation(
         "limit on matches counts the ways to derived events",
         "UNLIMITED if is_compared else most, memory, jit)",
         "most, memory, jit)",
-        (f"{LIMITS}::test_engines_refuse_exactly_when_one_start_has_more_matches_than_allowed",),
+        (REFUSED,),
     ),
     Mutation(
         "limit on matches counts what loops find",
         "return not (program.tables or has_product or self._drops or len(program.mains) > 1)",
         "return True",
-        (f"{LIMITS}::test_engines_refuse_exactly_when_one_start_has_more_matches_than_allowed",),
+        (REFUSED,),
+    ),
+    Mutation(
+        "limit on matches counts the rows of tables",
+        "return not (program.tables or has_product or self._drops or len(program.mains) > 1)",
+        "return not (has_product or self._drops or len(program.mains) > 1)",
+        (REFUSED,),
+    ),
+    Mutation(
+        "limit on matches counts products by their first loop",
+        "return not (program.tables or has_product or self._drops or len(program.mains) > 1)",
+        "return not (program.tables or self._drops or len(program.mains) > 1)",
+        (REFUSED,),
+    ),
+    Mutation(
+        "limit on matches counts what conditions and policies drop",
+        "return not (program.tables or has_product or self._drops or len(program.mains) > 1)",
+        "return not (program.tables or has_product or len(program.mains) > 1)",
+        (REFUSED,),
+    ),
+    Mutation(
+        "limit on matches counts each alternative by itself",
+        "return not (program.tables or has_product or self._drops or len(program.mains) > 1)",
+        "return not (program.tables or has_product or self._drops)",
+        (REFUSED,),
+    ),
+    Mutation(
+        "limit on matches counts walks that absences or policies drop",
+        "counts = not absences and not self.query.ranks_matches and walker.is_distinct",
+        "counts = True",
+        (REFUSED,),
+    ),
+    Mutation(
+        "limit on matches counts time-outs",
+        "return part.kept(part._runner(rows, most, memory, jit), rows, listed, counts=False)",
+        "return part.kept(part._runner(rows, most, memory, jit), rows, listed)",
+        (REFUSED,),
     ),
     Mutation(
         "option without effect accepted",
         "and place in option.no_effect:",
         "and place == option.no_effect:",
-        ("tests/api/test_options.py::test_whatever_is_asked_of_the_local_engine_is_done_or_refused",),
+        (f"{OPTIONS}::test_whatever_is_asked_of_the_local_engine_is_done_or_refused",),
+    ),
+    Mutation(
+        "local engine ignores id=",
+        "Reader(search, needs, id, ties)]",
+        "Reader(search, needs, None, ties)]",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "local engine ignores tie=",
+        "Reader(search, needs, id, ties)]",
+        "Reader(search, needs, id)]",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "local engine ignores type=",
+        "of_each_type(table_of(inputs), named, type_column)",
+        "of_each_type(table_of(inputs), named, 'type')",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "local engine ignores time_unit=",
+        "unit = unit_of(options.time_unit, types, times, (query,), warns=warns)",
+        "unit = unit_of(None, types, times, (query,), warns=warns)",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "local engine ignores max_matches_per_start=",
+        "task = task_of(Member(search, layout, id is not None), most=most, memory=memory)",
+        "task = task_of(Member(search, layout, id is not None), memory=memory)",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "local engine ignores max_task_memory=",
+        "most, memory = options.max_matches_per_start, options.task_bytes\n    task",
+        "most, memory = options.max_matches_per_start, 1 << 40\n    task",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "local engine ignores strategy=",
+        "plan = plan_of(query, types, times, options, warns=warns, engine=LOCALLY)",
+        'plan = plan_of(query, types, times, replace(options, strategy="auto"), warns=warns, engine=LOCALLY)',
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "rules on the local engine ignore max_matches_per_start=",
+        "                max_matches_per_start=run.options.max_matches_per_start,\n",
+        "",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "rules on the local engine ignore id=",
+        "ids={name: None if run.reads_derived(rule) else self.options.id for name, rule in joint.items()},",
+        "ids=dict.fromkeys(joint),",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "batches ignore max_matches_per_start=",
+        "task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)",
+        "task = task_of(member, width, memory=options.task_bytes)",
+        (WALK,),
+    ),
+    Mutation(
+        "streams ignore emit=",
+        '        options.emit == "auto",\n        options.max_matches_per_start,',
+        "        True,\n        options.max_matches_per_start,",
+        (WALK,),
+    ),
+    Mutation(
+        "streams ignore shards=",
+        "        options.shards,\n        options.emit",
+        "        None,\n        options.emit",
+        (WALK,),
+    ),
+    Mutation(
+        "programs on streams ignore max_matches_per_start=",
+        "most=options.max_matches_per_start,\n            memory=options.max_task_memory,\n        )\n        queries",
+        "memory=options.max_task_memory,\n        )\n        queries",
+        (WALK,),
     ),
     # --- policies ---
     Mutation(
@@ -264,20 +569,23 @@ class BrokenMutationError(Exception):
     """A mutation that cannot be applied, or tests that do not run."""
 
 
-def place_of(mutation: Mutation, source: Path = SOURCE) -> Path:
-    """The only file with the text of a mutation."""
-    found = {path: path.read_text(encoding="utf-8").count(mutation.old) for path in sorted(source.rglob("*.py"))}
-    places = [str(path.relative_to(source)) for path, number in found.items() for _ in range(number)]
-    if len(places) != 1:
-        raise BrokenMutationError(f"`{mutation.name}`: its text must occur once, and occurs in {places or 'no file'}")
-    return source / places[0]
+def places_of(mutation: Mutation, source: Path = SOURCE) -> list[Path]:
+    """For each text of a mutation, the only file that has it."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(source.rglob("*.py"))}
+    found = []
+    for old, _ in mutation.changes:
+        places = [path for path, text in texts.items() for _ in range(text.count(old))]
+        if len(places) != 1:
+            shown = [str(path.relative_to(source)) for path in places] or "no file"
+            raise BrokenMutationError(f"`{mutation.name}`: `{old}` must occur once, and occurs in {shown}")
+        found += places
+    return found
 
 
-def apply(mutation: Mutation, source: Path) -> Path:
+def apply(mutation: Mutation, source: Path) -> None:
     """Change a copy of the source."""
-    path = place_of(mutation, source)
-    path.write_text(path.read_text(encoding="utf-8").replace(mutation.old, mutation.new), encoding="utf-8")
-    return path
+    for path, (old, new) in zip(places_of(mutation, source), mutation.changes, strict=True):
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
 def run(tests: Sequence[str], source: Path, *, first_only: bool = True) -> int:
@@ -311,9 +619,9 @@ def main() -> int:
     chosen = [each for each in MUTATIONS if not asked.words or any(word in each.name for word in asked.words)]
     try:
         for each in chosen:
-            place = place_of(each)
+            places = places_of(each)
             if asked.list:
-                print(f"{each.name}\n    {place.relative_to(ROOT)}\n    {' '.join(each.tests)}")
+                print(each.name, *(place.relative_to(ROOT) for place in places), *each.tests, sep="\n    ")
         return 0 if asked.list else report(chosen, fast=asked.fast)
     except BrokenMutationError as problem:
         print(problem, file=sys.stderr)
