@@ -235,8 +235,8 @@ def test_auto_takes_it_for_input_that_is_known_to_lie_in_order(spark: SparkSessi
     known = Statistics.of(
         {"A": 1_000_000, "B": 1_000_000, "C": 1_000_000}, duration=100_000 * SECOND, clustered=10_000 * SECOND
     )
-    assert prepare(query, frame, Options(statistics=known)).strategy == "clustered"
-    assert prepare(query, frame).strategy == "kernel"
+    assert prepare(query, frame, Options(statistics=known)).plan.strategy.name == "clustered"
+    assert prepare(query, frame).plan.strategy.name == "kernel"
 
 
 # --- the parts ------------------------------------------------------------------------------------
