@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.cli.checkpoints import _named, check_checkpoint, damage_in
+from tocsin.cli.checkpoints import _named, check_checkpoint, damage_in, is_of
 from tocsin.errors import StateMismatchError
 
 KEPT = Path(__file__).parents[1] / "streaming" / "checkpoints" / "format-1"
@@ -45,6 +45,41 @@ def test_an_empty_file_of_the_state_is_named(checkpoint: Path) -> None:
     (checkpoint / "state/0/1/2.delta").write_bytes(b"")
     with pytest.raises(StateMismatchError, match=r"its file `state/0/1/2\.delta` is empty\."):
         check_checkpoint(str(checkpoint), None, {})
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/1", "offsets/2"])
+def test_a_missing_file_is_named(checkpoint: Path, name: str) -> None:
+    (checkpoint / name).unlink()
+    assert damage_in(checkpoint) == f"its file `{name}` is missing."
+
+
+def test_an_id_that_is_none_is_named(checkpoint: Path) -> None:
+    (checkpoint / "metadata").write_text('{"id":"4 10"}')
+    assert damage_in(checkpoint) == "its file `metadata` does not hold the id of a query."
+
+
+def test_an_empty_schema_of_the_state_is_named(checkpoint: Path) -> None:
+    files = list(checkpoint.glob("state/**/_metadata/schema"))
+    for file in files:
+        file.write_bytes(b"")
+    assert files
+    assert "schema` is empty" in str(damage_in(checkpoint))
+
+
+def test_messages_about_the_checkpoint_are_known(checkpoint: Path) -> None:
+    """As Spark gave them for files that were deleted, cut or had a bit flipped."""
+    own = f"file:{checkpoint}"
+    for text in (
+        f"Checksum error: {own}/commits/1 at 0 exp: -215302179 got: -1220009838.",
+        f"Checkpoint location {own} is in an inconsistent state: the metadata file is missing.",
+        f"{own}/sources/0/0 doesn't exist (latestId: 1, compactInterval: 10).",
+        "batch 0 doesn't exist.",
+        "Concurrent update to the log. Multiple streaming jobs detected for 0.",
+        " SQLSTATE: XXKST (no cause message).",
+    ):
+        assert is_of(str(checkpoint), text), text
+    for text in ("Checksum error: file:/in/1.json at 0", "Path does not exist: file:/in", "no space left on device"):
+        assert not is_of(str(checkpoint), text), text
 
 
 def test_a_new_checkpoint_is_fine(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,11 @@ UNUSABLE = (
     "metadata from",
     "STREAMING_STATEFUL_OPERATOR",
     "sources in the checkpoint offsets",
+    "Concurrent update to the log",
+    "XXKST",
 )
+# In messages that name a file of the checkpoint; they may be about others too.
+UNREADABLE = ("Checksum error", "inconsistent state", "doesn't exist")
 SCHEMAS = "tocsin-schemas.json"
 NEW_ONE = (
     "start with a new checkpoint directory; matches that began before are then not found. "
@@ -85,7 +90,10 @@ def damage_in(checkpoint: Path) -> str | None:
 
     Spark itself stops at such a file too, often without its name: an empty line of JSON, a stream that ends.
     """
-    for place, fault_in in {"metadata": _fault_in_json, **LOGS, **STATES}.items():
+    missing = _missing_in(checkpoint)
+    if missing is not None:
+        return f"its file `{missing}` is missing."
+    for place, fault_in in {"metadata": _fault_in_metadata, **LOGS, **STATES}.items():
         for file in sorted(checkpoint.glob(place)):
             try:
                 fault = fault_in(file)
@@ -93,6 +101,25 @@ def damage_in(checkpoint: Path) -> str | None:
                 fault = f"cannot be read ({problem.strerror})"
             if fault is not None:
                 return f"its file `{file.relative_to(checkpoint)}` {fault}."
+    return None
+
+
+def _missing_in(checkpoint: Path) -> str | None:
+    """A file that must be there beside others: Spark removes what is old from both logs alike."""
+    logs = {name: [file.name for file in checkpoint.glob(f"{name}/[0-9]*")] for name in ("offsets", "commits")}
+    if any(logs.values()) and not (checkpoint / "metadata").exists():
+        return "metadata"
+    return next((f"offsets/{name}" for name in sorted(logs["commits"]) if name not in logs["offsets"]), None)
+
+
+def _fault_in_metadata(file: Path) -> str | None:
+    fault = _fault_in_json(file)
+    if fault is not None:
+        return fault
+    try:
+        uuid.UUID(json.loads(file.read_bytes())["id"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "does not hold the id of a query"
     return None
 
 
@@ -123,7 +150,10 @@ def _fault_in(texts: Iterable[bytes]) -> str | None:
 
 
 LOGS = dict.fromkeys(("offsets/[0-9]*", "commits/[0-9]*", "sources/*/[0-9]*"), _fault_in_log)
-STATES = {f"state/**/*.{ending}": _fault_in_state for ending in ("delta", "snapshot", "changelog", "zip")}
+STATES = dict.fromkeys(
+    (*(f"state/**/*.{ending}" for ending in ("delta", "snapshot", "changelog", "zip")), "state/**/_metadata/schema"),
+    _fault_in_state,
+)
 
 
 def settings_of(path: str) -> dict[str, str]:
@@ -170,9 +200,17 @@ def using(path: str) -> Iterator[None]:
         yield
     except faults() as error:
         text = str(error)
-        if f"[{StateMismatchError.condition}]" not in text and any(word in text for word in UNUSABLE):
+        if f"[{StateMismatchError.condition}]" not in text and is_of(path, text):
             raise unusable(path, _named(sentence(error), text, path)) from error
         raise
+
+
+def is_of(path: str, text: str) -> bool:
+    """Whether a message of Spark is about a checkpoint that it cannot read."""
+    about_files = files.absolute(path) in text and any(word in text for word in UNREADABLE)
+    return (
+        about_files or any(word in text for word in UNUSABLE) or re.search(r"batch \d+ doesn't exist", text) is not None
+    )
 
 
 def _named(line: str, text: str, path: str) -> str:
