@@ -124,10 +124,15 @@ def ambiguous(draw: st.DrawFn) -> acel_ast.Query:
 
 
 def branches(seed: int) -> tuple[str, Streams]:
-    """A choice between parts, of which one may be empty but for an absence, and a stream in which several go on."""
+    """A choice between parts, of which one may be empty but for an absence, and a stream in which several go on.
+
+    Or events in any order, of which the earlier begins a match and not the first that is written.
+    """
     choose = Random(seed)
     rows = {"A": seconds(choose.choice((1, 2, 3))), "B": seconds(choose.randint(2, 4), 3), "C": seconds(1, 9)}
-    several = choose.choice(("OR(B b, SEQ(NOT C n, B* d))", "OR(A b, SEQ(NOT C n, A* d), SEQ(NOT C m, B? e))"))
+    several = choose.choice(("OR(B b, SEQ(NOT C n, B* d))", "OR(A b, SEQ(NOT C n, A* d), SEQ(NOT C m, B? e))", None))
+    if several is None:
+        return f"PATTERN {choose.choice(('AND(A a, B b)', 'AND(B b, A a)'))} WITHIN 8 SECONDS", rows
     return f"PATTERN SEQ(A a, {several}, B c) WITHIN 8 SECONDS", rows
 
 
