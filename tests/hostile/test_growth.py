@@ -72,6 +72,11 @@ QUERIES: dict[str, tuple[Callable[[int], str], str, int]] = {
         300,
     ),
     "atoms": (lambda size: f"(A ; B) FILTER {listed('A[x != {0}]', size, ' AND ')} WITHIN 1 HOUR", "acel", 100),
+    "alternative atoms": (
+        lambda size: f"(A ; B) FILTER ({listed('A[x = {0}]', size, ' OR ')}) WITHIN 1 HOUR",
+        "acel",
+        150,
+    ),
     "formulas": (lambda size: f"({listed('(T{0} AS v{0})', size, ' OR ')}) WITHIN 1 HOUR", "acel", 100),
 }
 ACTIONS: dict[str, Callable[[tocsin.Pattern], Any]] = {
@@ -112,6 +117,7 @@ def _quiet():
         ("atoms", "check"),
         ("atoms", "explain"),
         ("atoms", "match"),
+        ("alternative atoms", "match"),
         ("formulas", "match"),
     ],
 )

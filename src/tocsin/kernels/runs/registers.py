@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from tocsin.analysis.types import DataType, Kind
@@ -168,9 +169,9 @@ class Registers:
 
     # --- what a search and a replay are written with ---
 
-    @property
+    @cached_property
     def arrays(self) -> dict[str, str]:
-        """The arrays of live runs, and how they are held."""
+        """The arrays of live runs, and how they are held: computed once, and read for every register of every step."""
         return {f"live_{full}": held for name in self.numbers for full, held in self.parts(name).values()}
 
     @property
