@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fitting import seeded
 from tests.kernels.test_find import compiled, expected, found, kernel_of, rows_of
 
 import tocsin
@@ -70,11 +71,16 @@ def cases(draw: st.DrawFn) -> tuple[str, Streams]:
         f"AFTER MATCH SKIP {skip}" if skip else "",
         f"OUTPUT {output}" if (output := choose.choice(OUTPUTS)) else "",
     ]
+    text = " ".join(filter(None, clauses))
+    if choose.random() < 0.75:
+        drawn = seeded(compiled(text).query, choose.randrange(1 << 32), max_events=8, types="ABC")
+        far = {"ts": 100 * SECOND, "k": "p", "x": 0, "v": 0.5}  # plain rows show their columns
+        return text, {kind: some or [far] for kind, some in drawn.items()}
     rows: Streams = {name: [] for name in "ABC"}
     for kind in [*"ABC", *(choose.choice("AAAABBBC") for _ in range(choose.randint(3, 6)))]:
         ts = choose.randrange(9) * SECOND
         rows[kind].append({"ts": ts, "k": choose.choice("ppq"), "x": choose.choice([None, 0, 1, 2]), "v": 0.5})
-    return " ".join(filter(None, clauses)), rows
+    return text, rows
 
 
 # Their any-match results are exponential in the number of events.
