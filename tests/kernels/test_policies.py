@@ -236,7 +236,7 @@ def test_a_selection_already_made_is_not_made_again(query: ast.Query, rows: Stre
     task = task_of(compiled(query), rows, seed=seed)
     only_selection = replace(task.query, after_match=AfterMatch(), output=Output.ALL)
     selected = policies.apply(only_selection, task.matches, task.rows, selected=False, next_test=task.next_test)
-    kept = policies.apply(task.query, selected, task.rows, selected=True, distinct=True)
+    kept = policies.apply(task.query, selected, task.rows, selected=True, is_distinct=True)
     assert task.kept(kept) == task.expected()
 
 
@@ -359,7 +359,7 @@ def test_a_condition_on_bags_that_are_not_complete_counts_for_other_variables() 
 
 def test_bindings_are_compared_when_their_numbers_agree_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = task_of(compiled("PATTERN SEQ(A+ a, B b)"), stream("A1 A2 A3 B4 B5")).matches
-    monkeypatch.setattr(policies, "_mixed", lambda codes: np.zeros(len(codes), dtype=np.uint64))
+    monkeypatch.setattr(policies, "_mixed", lambda codes: np.zeros(len(codes), dtype=np.int64))
     assert keys_of(distinct(concatenate([matches, matches]))) == keys_of(matches)
 
 

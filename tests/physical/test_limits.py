@@ -271,6 +271,33 @@ def test_a_task_stops_at_the_memory_that_it_may_use() -> None:
     assert megabytes < 400
 
 
+PROBE_OF_RULES = """
+import resource
+import tocsin
+program = tocsin.rules('''
+    template A { x : Integer }  template B { x : Integer }
+    rule R where a : A+ b : B when a in b [-1 hour, 0 s]
+''')
+inputs = {"A": [{"ts": at, "x": 1} for at in range(100)], "B": [{"ts": 100 + at, "x": 1} for at in range(3)]}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    program.match(inputs, engine="local", time_unit="s")
+except tocsin.errors.TocsinError as problem:
+    print(problem.condition)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_matches_of_an_unfinished_start_are_compared_some_at_a_time() -> None:
+    """Numbering all of their events at once took 1.5 GB, three times what the task may use."""
+    command = [sys.executable, "-c", PROBE_OF_RULES]
+    said, megabytes = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.split()
+    assert said == "TOO_MANY_MATCHES"
+    assert int(megabytes) < 600
+
+
 @pytest.mark.parametrize("strategy", ["auto", pytest.param("automaton", marks=pytest.mark.long), "aggregate"])
 def test_the_limit_on_memory_can_be_moved(strategy: str) -> None:
     pattern = tocsin.pattern("PATTERN SEQ(A+ a, A b) WITHIN 1 HOUR")

@@ -170,7 +170,7 @@ class Kernel(Search):
             matches = reduce(lambda left, names: one_of_each_set(left, rows, names), self.conditions.unordered, portion)
             if self.query.selection is Selection.NEXT and not is_selected and test is None:
                 test = NextTest(rows, self.query, self.sources)
-            yield apply(self.query, matches, rows, selected=is_selected, distinct=is_distinct, next_test=test)
+            yield apply(self.query, matches, rows, selected=is_selected, is_distinct=is_distinct, next_test=test)
 
     def setting(self, rows: Rows) -> Setting:
         """The settings of functions for these rows."""

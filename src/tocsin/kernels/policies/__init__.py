@@ -9,12 +9,11 @@ form one chain of jumps. A partition must be here as a whole: no time slice can 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -24,6 +23,8 @@ from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, r
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
 from tocsin.language.ast import AfterMatch, Output, Selection, Skip
 
+AT_ONCE = 1 << 20  # events of bags that are numbered at a time
+
 
 def apply(
     query: alg.Query,
@@ -31,27 +32,29 @@ def apply(
     rows: Rows,
     *,
     selected: bool,
-    distinct: bool = False,
+    is_distinct: bool = False,
     next_test: NextTest | None = None,
 ) -> Matches:
     """The matches that a query's policies keep, each set of bindings once, in the order given (R32, R44).
 
     All matches of some groups of rows must be here; with an after-match policy, of whole partitions. `selected` and
-    `distinct`: the selection policy has been applied, and no two matches have the same bindings, whatever their floors.
+    `is_distinct`: the selection policy has been applied, and no two matches have the same bindings, whatever floors.
     Otherwise `next` needs floors and a `next_test`, which several calls may share.
     """
     selects = not selected and query.selection is not Selection.ANY
     ranks = query.ranks_matches
-    if not len(matches) or (distinct and not selects and not ranks):
+    if not len(matches):
         return matches
-    view = flatten(matches, rows, needs_order=selects or ranks)
+    if not selects and not ranks:
+        return matches if is_distinct else distinct(matches)
+    view = flatten(matches, rows)
     kept = np.arange(len(view), dtype=np.int64)
     if selects:
         kept = np.flatnonzero(are_consecutive(view) if next_test is None else next_test.passes(view))
         view = view.take(kept)
     # One way to derive a match may pass `next` where another does not, so that equal ones go only now.
-    if not distinct:
-        first = first_of_equals(view)
+    if not is_distinct:
+        first = first_of_equals(take(matches, kept))
         kept, view = kept[first], view.take(first)
     kept = kept[chosen(query.after_match, query.output, view)]
     return matches if len(kept) == len(matches) else take(matches, kept)
@@ -162,39 +165,56 @@ def reported(output: Output, view: Flat) -> Integers:
 
 def distinct(matches: Matches) -> Matches:
     """Matches without those whose bindings an earlier one has; floors do not tell them apart."""
-    if len(matches) < 2:
-        return matches
-    nowhere = np.empty(0, dtype=np.int64)
-    kept = first_of_equals(flatten(matches, Rows(nowhere, nowhere), needs_order=False))
+    kept = first_of_equals(matches)
     return matches if len(kept) == len(matches) else take(matches, kept)
 
 
-def first_of_equals(view: Flat) -> Integers:
+def first_of_equals(matches: Matches) -> Integers:
     """The indices of the matches whose bindings no earlier match has, in their order.
 
     Different numbers prove different bindings; only matches with the same number are compared, and these exactly.
     """
-    codes = view.rows * len(view.names) + view.variables
-    numbers = np.add.reduceat(_mixed(codes), view.offsets[:-1]).view(np.int64) if len(view) else view.start
-    known = ranks(numbers)
+    known = ranks(_numbers(matches))
     _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
     doubtful = np.flatnonzero(counts[inverse.reshape(-1)] > 1)
     if not len(doubtful):
-        return np.arange(len(view), dtype=np.int64)
-    tied = view.take(doubtful)
+        return np.arange(len(matches), dtype=np.int64)
+    nowhere = np.empty(0, dtype=np.int64)
+    tied = flatten(take(matches, doubtful), Rows(nowhere, nowhere), needs_order=False)
     exact = refined(known[doubtful], tied.offsets, tied.rows * len(tied.names) + tied.variables)
     repeated = np.ones(len(doubtful), dtype=np.bool_)
     repeated[np.unique(exact, return_index=True)[1]] = False
-    return np.delete(np.arange(len(view), dtype=np.int64), doubtful[repeated])
+    return np.delete(np.arange(len(matches), dtype=np.int64), doubtful[repeated])
 
 
-def _mixed(codes: Integers) -> NDArray[np.uint64]:
+def _numbers(matches: Matches) -> Integers:
+    """A number of the bindings of each match: a sum over its events, of which some are numbered at a time."""
+    width = len(matches.events)
+
+    def codes(place: int) -> Callable[[Integers], Integers]:
+        return lambda rows: _mixed(rows * width + place)
+
+    total = np.zeros(len(matches), np.int64)
+    for place, held in enumerate(matches.events.values()):
+        if not isinstance(held, Bag):
+            total += np.where(held >= 0, codes(place)(held), 0)
+            continue
+        low = 0
+        while low < len(matches):
+            before = int(held.offsets[low])
+            high = max(int(np.searchsorted(held.offsets, before + AT_ONCE, side="right")) - 1, low + 1)
+            some = Bag(held.offsets[low : high + 1] - before, held.rows[before : held.offsets[high]])
+            total[low:high] += some.sums(codes(place))
+            low = high
+    return total
+
+
+def _mixed(codes: Integers) -> Integers:
     """Numbers whose sums rarely agree by chance: the finisher of SplitMix64."""
     bits = codes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
-    return mixed
+    return (bits ^ (bits >> np.uint64(31))).view(np.int64)
 
 
 def one_of_each_set(matches: Matches, rows: Rows, names: Sequence[str]) -> Matches:
@@ -208,5 +228,5 @@ def one_of_each_set(matches: Matches, rows: Rows, names: Sequence[str]) -> Match
     ordered = take(matches, by)
     alike = np.sort(np.stack([held[by] for held in single]), axis=0)
     sets = replace(ordered, events={**ordered.events, **dict(zip(names, alike, strict=True))})
-    kept = by[first_of_equals(flatten(sets, rows, needs_order=False))]
+    kept = by[first_of_equals(sets)]
     return matches if len(kept) == len(matches) else take(matches, np.sort(kept))
