@@ -477,8 +477,8 @@ MUTATIONS = (
     ),
     Mutation(
         "OUTPUT per end chosen before the frontier moves",
-        "if output.is_per_end:",
-        "if not output.is_per_end:",
+        "if output in PER_END:",
+        "if output not in PER_END:",
         ("tests/kernels/test_policies.py",),
     ),
     Mutation(

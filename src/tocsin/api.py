@@ -230,7 +230,8 @@ class Pattern:
         given = options_in(locals())
         problems: list[errors.TocsinError] = []
         with errors.collecting(problems):
-            check_rates(rates, self.query.pattern)
+            if rates is not None:
+                check_rates(rates, self.query.pattern)
         options = Options()
         with errors.collecting(problems):
             options = check_options(given, inputs)

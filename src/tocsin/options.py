@@ -387,7 +387,8 @@ class Options:
     @cached_property
     def declared(self) -> dict[str, Rate]:
         """The declared rates, in the unit of the times."""
-        return {name: rate.counting(self.unit) for name, rate in parse_rates(self.rates).items()}
+        found = {} if self.rates is None else parse_rates(self.rates)
+        return {name: rate.counting(self.unit) for name, rate in found.items()}
 
     @cached_property
     def known(self) -> Statistics | None:

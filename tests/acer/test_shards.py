@@ -25,7 +25,7 @@ from tocsin.acer.model import Machine
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows, slices
 from tocsin.physical.streaming.store import RowStore, State
-from tocsin.plan.layout import BITS
+from tocsin.plan.manifest import BITS
 
 FAR = 10_000  # ends all windows
 NAMES = ("ts", "k", "x")

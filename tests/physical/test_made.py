@@ -19,7 +19,7 @@ from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Bag, Made, Matches, Template
 from tocsin.physical.sliced.digests import MadeDigests, derived_digests, digest
 from tocsin.physical.sliced.gather import Gatherer, as_array, portions
-from tocsin.plan.layout import Gathered, Layout, Packing
+from tocsin.plan.manifest import Gathered, Layout, Packing
 from tocsin.reference.identity import _digest as reference_digest
 
 TEMPLATES = (Template(("n", "x"), is_derived=True), Template(("x",), is_derived=False))

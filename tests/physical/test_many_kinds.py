@@ -19,7 +19,7 @@ from tests.streaming.support import Live
 
 import tocsin
 from tocsin import reference
-from tocsin.plan.layout import MOST_FLAGS, Packing
+from tocsin.plan.manifest import MOST_FLAGS, Packing
 
 MANY = 70
 TYPES = [f"T{number}" for number in range(MANY)]

@@ -17,7 +17,7 @@ from tocsin.physical.bags import Bag, Binding, event_in
 from tocsin.physical.inputs import resolve
 from tocsin.physical.overall import overall
 from tocsin.physical.sql import functions as F
-from tocsin.plan.layout import POSITION
+from tocsin.plan.manifest import POSITION
 from tocsin.reference.stream import ingest
 from tocsin.testing import assert_same_rows
 

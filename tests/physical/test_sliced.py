@@ -254,7 +254,7 @@ def test_a_fault_in_a_task_names_the_query_and_the_times(light: SparkSession) ->
             raise ZeroDivisionError("no")
 
     from tocsin.physical.sliced.worker import Member, task_of
-    from tocsin.plan.layout import BITS, TIME, Layout, Packing
+    from tocsin.plan.manifest import BITS, TIME, Layout, Packing
 
     task = task_of(Member(Broken(), Layout(Packing(1))))  # type: ignore[arg-type]
     with pytest.raises(errors.MatchFailedError, match=r"(?s)1 rows of the times 7 to 7 µs.*A a") as raised:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tests.streaming.support import LAST, OPENED, PLAN
 
 import tocsin
+from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.engines import program_run
 from tocsin.options import Options
 from tocsin.physical.arrow_scan import Events, ship
@@ -17,8 +18,8 @@ from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.sliced.worker import RULE
 from tocsin.physical.streaming.program_plan import Asked, Plan
 from tocsin.physical.streaming.store import State
-from tocsin.plan import layout as names
-from tocsin.plan.manifest import Reader, attributes_by_variable
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Reader
 
 
 class LiveProgram:

@@ -31,7 +31,7 @@ from tocsin.physical.sliced.summaries import WINDOW, Compacting, counting
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.step import Step
 from tocsin.physical.streaming.store import RowRetention, RowStore, State
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.due import due_of
 from tocsin.plan.manifest import Reader, needed
 from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND

@@ -17,7 +17,7 @@ from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
 from tocsin.physical.streaming.packing import Unpacking
 from tocsin.physical.streaming.step import Outcome
 from tocsin.physical.streaming.store import rows_to_bytes, to_bytes
-from tocsin.plan.layout import FIRST_HALF
+from tocsin.plan.manifest import FIRST_HALF
 
 
 class Group:

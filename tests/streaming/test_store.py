@@ -22,7 +22,7 @@ from tocsin.kernels.model import Mask
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.streaming.store import Affected, RowRetention, State
 from tocsin.plan.due import Due
-from tocsin.plan.layout import BITS, SPENT
+from tocsin.plan.manifest import BITS, SPENT
 from tocsin.testing.streams import SEEDS, Streams
 
 SIZE = 3

@@ -30,7 +30,7 @@ from tocsin.physical.streaming import frames as streams
 from tocsin.physical.streaming.frames import heartbeats_of
 from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.values import Kind, instant_of_micros, local_of_micros, micros_of
-from tocsin.plan import layout
+from tocsin.plan import manifest
 
 EVENTS = "events"  # what messages call the input
 REVISION = "revision"
@@ -156,7 +156,7 @@ class Operator:
         shipment = Shipment(
             shipped,
             (*self._columns(), *STREAMED),
-            layout.Layout(layout.Packing(1), names.TIME),
+            manifest.Layout(manifest.Packing(1), names.TIME),
             F.col(names.TIME),
             tuple(self._digests_of_key()) if self.source.key != () else (),
         )
@@ -191,9 +191,9 @@ class Operator:
         ]
         if for_stream:
             own += [
-                F.when(time.isNotNull(), F.bigint(1)).otherwise(F.bigint(0)).alias(layout.BITS),
-                F.lit(None).cast("bigint").alias(layout.CLOCK),
-                F.lit(0).alias(layout.SOURCE),
+                F.when(time.isNotNull(), F.bigint(1)).otherwise(F.bigint(0)).alias(manifest.BITS),
+                F.lit(None).cast("bigint").alias(manifest.CLOCK),
+                F.lit(0).alias(manifest.SOURCE),
             ]
         # By place: names may have dots in them, or differ in nothing but case.
         return select(stream.frame.toDF(*every), *map(F.col, every), *own)
@@ -272,7 +272,7 @@ class Operator:
                 return F.col(name)
 
 
-STREAMED = (layout.BITS, layout.CLOCK, layout.SOURCE)
+STREAMED = (manifest.BITS, manifest.CLOCK, manifest.SOURCE)
 
 
 def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:

@@ -23,7 +23,7 @@ from tocsin.acer.stored import dumped, loaded
 from tocsin.acer.windows import FOREVER, NEVER
 from tocsin.physical.streaming.step import Outcome, Report
 from tocsin.physical.streaming.store import RowStore, unusable
-from tocsin.plan.layout import BITS
+from tocsin.plan.manifest import BITS
 
 log = logging.getLogger(__name__)
 AT_ONCE = 20_000  # arrivals that are given to a machine together, and results that leave together

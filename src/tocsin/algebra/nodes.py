@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tocsin import errors
 from tocsin.algebra.patterns import *
-from tocsin.language.ast import AfterMatch, Output, Selection, Skip
+from tocsin.language.ast import REPORTS_ALL, AfterMatch, Output, Selection, Skip
 from tocsin.language.expressions import Expression, conjuncts
 from tocsin.source import Where
 
@@ -80,7 +80,7 @@ class Query:
     @property
     def ranks_matches(self) -> bool:
         """Whether what is reported of some matches depends on others: after-match and output policies."""
-        return self.after_match.skip is not Skip.REUSE or self.output.takes_away
+        return self.after_match.skip is not Skip.REUSE or self.output not in REPORTS_ALL
 
     @property
     def compares_matches(self) -> bool:

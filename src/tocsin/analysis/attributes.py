@@ -15,7 +15,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import types
 from tocsin.analysis.inference import Environment, Inference
-from tocsin.analysis.names import unknown_variable
+from tocsin.analysis.names import RESERVED_PREFIX, unknown_variable
 from tocsin.analysis.result_types import aggregate_type, column_type, common_type
 from tocsin.analysis.types import DataType, Kind, from_spark_name
 from tocsin.language import expressions as ex
@@ -249,6 +249,15 @@ class Binder:
 def variable_schemas(pattern: alg.Node, schemas: Mapping[str, Schema]) -> VariableSchemas:
     """The schemas of the events of every variable of a pattern that was bound before."""
     return Binder(schemas, errors.Problems(), is_strict=False, checks=False).held(pattern)
+
+
+def attributes_by_variable(query: alg.Query, schemas: Mapping[str, Schema]) -> dict[str, tuple[str, ...]]:
+    """The attributes that the events of each variable may have."""
+    held = variable_schemas(query.pattern, schemas)
+    return {
+        name: tuple(one for one in attributes_of(held[name]) if not one.startswith(RESERVED_PREFIX))
+        for name in query.variables
+    }
 
 
 def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:

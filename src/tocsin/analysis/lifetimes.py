@@ -50,7 +50,7 @@ from tocsin.algebra.units import format_bound
 from tocsin.analysis.bounds import AbsentDistances
 from tocsin.analysis.closure import largest, plus
 from tocsin.analysis.temporal import Closure, Network
-from tocsin.language.ast import Skip
+from tocsin.language.ast import PER_END, Skip
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ def span_of_words(query: alg.Query, known: Lifetimes) -> int:
 
 def times_kept(query: alg.Query) -> int:
     """For how many times L the events of a query are kept that compares matches, without the length of a window."""
-    return 1 + (waits_after_end(query) + (query.every_us is not None) if query.output.is_per_end else 0)
+    return 1 + (waits_after_end(query) + (query.every_us is not None) if query.output in PER_END else 0)
 
 
 def waits_after_end(query: alg.Query) -> bool:
     """Whether what is reported per end is known only L after the end, since not all matches are decided there."""
     skips = query.after_match.skip is not Skip.REUSE
-    return query.output.is_per_end and (skips or next(alg.around_in(query.pattern), None) is not None)
+    return query.output in PER_END and (skips or next(alg.around_in(query.pattern), None) is not None)
 
 
 def _after_event(closure: Closure, name: str) -> Iterator[int | None]:

@@ -232,8 +232,6 @@ def check_rates(rates: Any, pattern: alg.Node) -> None:
 
     One mapping may serve several patterns, so that a rate of another type is no mistake by itself.
     """
-    if rates is None:
-        return
     if not isinstance(rates, Mapping):
         raise errors.InvalidOptionError(
             f"`rates` is a {type(rates).__name__}, not a mapping from event type to rate.",

@@ -157,7 +157,8 @@ def reported(
     with errors.collecting(problems):
         late_us = microseconds(demands.lateness)
     with errors.collecting(problems):
-        check_rates(demands.rates, query.pattern)
+        if demands.rates is not None:
+            check_rates(demands.rates, query.pattern)
     with errors.collecting(problems):
         limit = None if demands.max_state is None else parse_limit(demands.max_state)
     with errors.collecting(problems):

@@ -5,6 +5,6 @@ module           what it holds
 interpret        expressions as closures over the events of a match
 objects          order, arithmetic and functions of Python values
 monoids          aggregates of bags of them, and value by value
-rule_functions   what only rules compute
+rule_functions   the functions that only rules write
 numeric          arithmetic and order of 64-bit integers and doubles, which numba compiles too
 """

@@ -4,63 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from tocsin.expressions import objects
-from tocsin.language import expressions as ex
-from tocsin.language import rule_expressions as rx
 
-# What only rules write.
-OF_RULES = (rx.Apply, rx.InTable, rx.CalendarField, rx.ListOf, rx.Mean, rx.SameEvent)
 EXACT = (str, int, bytes)  # values that a set compares as conditions do
-# Tables of more rows are asked in Python, where that is a look into a set.
-MOST_LISTED = 256
-LISTED = (bool, int, float, str, Decimal, dt.date, type(None))
-
-
-def only_in_python(node: ex.Expression) -> bool:
-    """Whether Python computes it for matches that have passed everything else, and neither loops nor Columns."""
-    match node:
-        case rx.Apply() | rx.ListOf() | rx.SameEvent():
-            return True
-        case ex.Aggregate():
-            return node.monoid is not None
-        case ex.Call(function="round", arguments=(_, digits)):
-            return constant_integer(digits) is None
-        case rx.InTable(table=table) if table.rows is not None:
-            values = (value for row in table.rows for value in row)
-            return len(table.rows) > MOST_LISTED or not all(isinstance(value, LISTED) for value in values)
-        case _:
-            return False
-
-
-def constant_integer(node: ex.Expression) -> int | None:
-    """The value of an integer that is written as a constant; None for any other expression."""
-    match node:
-        case ex.Literal(value=int() as value):
-            return value
-        case ex.Negative(operand=ex.Literal(value=int() as value)):
-            return -value
-        case _:
-            return None
-
-
-def alone(conjunct: ex.Expression) -> str | None:
-    """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
-    names = ex.variables_in(conjunct)
-    references = list(ex.references_in(conjunct))
-    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
-        return None
-    if any(map(only_in_python, conjunct.walk())):
-        return None
-    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
-
-
-def is_pythons(node: ex.Expression) -> bool:
-    """Whether only Python computes it as a value: a list of values is Spark's too."""
-    return only_in_python(node) and not isinstance(node, rx.ListOf)
 
 
 def asked(rows: frozenset[tuple[Any, ...]]) -> Callable[..., bool | None]:

@@ -20,7 +20,6 @@ from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
 from tocsin.errors import TypeMismatchError
-from tocsin.expressions.rule_functions import alone
 from tocsin.kernels.expressions.leaves import PlaceOf, RowOf, SlotRef, Test
 from tocsin.kernels.expressions.prefixes import RANGED, SUMMED
 from tocsin.kernels.expressions.slots import Families, prepare
@@ -28,7 +27,7 @@ from tocsin.kernels.model import Carried, Held, Slot, Source
 from tocsin.kernels.reach import iteration_of
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.optimizer.query_parts import never_null
+from tocsin.optimizer.query_parts import alone, never_null
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tocsin.errors import UnsupportedError, unknown_node
 from tocsin.gaps import Gaps
 from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import PER_END, Output, Selection, Skip
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 
 if TYPE_CHECKING:  # the reach of a query is known where there are no arrays, too
@@ -62,7 +62,7 @@ class Reach:
 
 def reach_of(query: alg.Query) -> Reach:
     """The rows that a task of a query must see."""
-    per_end = query.output.is_per_end
+    per_end = query.output in PER_END
     gatherings = list(alg.gatherings_in(query.pattern))
     window = None if query.window_us is None else query.window_us - alg.gathered_us(query.pattern)
     around = list(alg.around_in(query.pattern))

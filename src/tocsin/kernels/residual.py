@@ -10,12 +10,12 @@ import numpy as np
 
 from tocsin.algebra import nodes as alg
 from tocsin.expressions.interpret import Event, holds
-from tocsin.expressions.rule_functions import alone
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Matches, Rows, Source, is_flagged, reader, sums_before
 from tocsin.kernels.policies.flat import groups_of
 from tocsin.kernels.search.guards import Closed
 from tocsin.language import expressions as ex
+from tocsin.optimizer.query_parts import alone
 
 Bound = dict[str, list[int]]  # variable → the rows it holds
 

@@ -102,20 +102,12 @@ class Output(Enum):
     LONGEST = "longest"
     COUNT = "count"
 
-    @property
-    def is_per_end(self) -> bool:
-        """Whether matches of one last event are compared."""
-        return self in (Output.FIRST_PER_END, Output.LAST_PER_END)
 
-    @property
-    def is_chosen_per_start(self) -> bool:
-        """Whether one match of each first event is reported, chosen before the frontier moves (R44)."""
-        return self in (Output.FIRST_PER_START, Output.LAST_PER_START, Output.LONGEST)
-
-    @property
-    def takes_away(self) -> bool:
-        """Whether some of the kept matches are not reported, because of others."""
-        return self not in (Output.ALL, Output.COUNT)
+# Policies that choose one match of each first event before the frontier moves (R44), policies that choose one of each
+# last event, and policies that report every kept match.
+PER_START = frozenset({Output.FIRST_PER_START, Output.LAST_PER_START, Output.LONGEST})
+PER_END = frozenset({Output.FIRST_PER_END, Output.LAST_PER_END})
+REPORTS_ALL = frozenset({Output.ALL, Output.COUNT})
 
 
 @dataclass(frozen=True)

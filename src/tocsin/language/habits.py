@@ -10,8 +10,9 @@ import re
 from tocsin.errors import nearest
 from tocsin.language import durations
 from tocsin.language.messages import CLOSING, Fields, Habit, Piece, Situation
+from tocsin.language.sase.printer import quoted
 from tocsin.language.sase.words import CLAUSES as CLAUSE_WORDS
-from tocsin.language.sase.words import RESERVED_IN_CONDITIONS, quoted
+from tocsin.language.sase.words import RESERVED_IN_CONDITIONS
 
 CLAUSE = " ".join(CLAUSE_WORDS)
 RESERVED = " ".join(RESERVED_IN_CONDITIONS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from operator import add, eq, ge, gt, is_, le, lt, mul, ne, sub
 from typing import Any
 
@@ -11,9 +13,15 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Selection
 
 PLAIN_NODES = (alg.Event, alg.Sequence, alg.All, alg.Any, alg.Repeat, alg.Absent, alg.Filter, alg.Within)
+# What only rules write.
+OF_RULES = (rx.Apply, rx.InTable, rx.CalendarField, rx.ListOf, rx.Mean, rx.SameEvent)
+# Tables of more rows are asked in Python, where that is a look into a set.
+MOST_LISTED = 256
+LISTED = (bool, int, float, str, Decimal, dt.date, type(None))
 OF_ACEL = (alg.NextOf, alg.Adjacent, alg.RepeatAdjacent, alg.Both, alg.Bind, alg.Project, alg.Derive)
 
 
@@ -289,3 +297,49 @@ def spoiled_by(value: ex.Expression) -> frozenset[Member]:
             return frozenset[Member]().union(*map(spoiled_by, value.arguments))
         case _:
             return frozenset()
+
+
+# --- what only Python computes ---------------------------------------------------------------------
+
+
+def only_in_python(node: ex.Expression) -> bool:
+    """Whether Python computes it for matches that have passed everything else, and neither loops nor Columns."""
+    match node:
+        case rx.Apply() | rx.ListOf() | rx.SameEvent():
+            return True
+        case ex.Aggregate():
+            return node.monoid is not None
+        case ex.Call(function="round", arguments=(_, digits)):
+            return constant_integer(digits) is None
+        case rx.InTable(table=table) if table.rows is not None:
+            values = (value for row in table.rows for value in row)
+            return len(table.rows) > MOST_LISTED or not all(isinstance(value, LISTED) for value in values)
+        case _:
+            return False
+
+
+def constant_integer(node: ex.Expression) -> int | None:
+    """The value of an integer that is written as a constant; None for any other expression."""
+    match node:
+        case ex.Literal(value=int() as value):
+            return value
+        case ex.Negative(operand=ex.Literal(value=int() as value)):
+            return -value
+        case _:
+            return None
+
+
+def alone(conjunct: ex.Expression) -> str | None:
+    """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
+    names = ex.variables_in(conjunct)
+    references = list(ex.references_in(conjunct))
+    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
+        return None
+    if any(map(only_in_python, conjunct.walk())):
+        return None
+    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
+
+
+def is_pythons(node: ex.Expression) -> bool:
+    """Whether only Python computes it as a value: a list of values is Spark's too."""
+    return only_in_python(node) and not isinstance(node, rx.ListOf)

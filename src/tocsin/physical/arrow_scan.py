@@ -25,7 +25,7 @@ from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.kernels.reach import Search
 from tocsin.physical.arrow_types import schemas_of, to_arrow
 from tocsin.physical.sliced.digests import MICROSECOND, digest, micros
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import (
     Attribute,

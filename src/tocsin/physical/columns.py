@@ -18,9 +18,9 @@ from operator import and_, or_
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.expressions.rule_functions import constant_integer
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
+from tocsin.optimizer.query_parts import constant_integer
 from tocsin.physical import tables
 from tocsin.physical.bags import Bag, Binding, decimal_sum
 from tocsin.physical.sliced.digests import micros

@@ -19,7 +19,7 @@ from tocsin.language import expressions as ex
 from tocsin.physical.arrow_scan import Events, ship
 from tocsin.physical.sliced.summaries import COUNT, GRAPH, STARTS, Compacting
 from tocsin.physical.sliced.worker import task_of
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader
 from tocsin.plan.strategies import AUTOMATON
 

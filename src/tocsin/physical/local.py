@@ -33,9 +33,8 @@ from tocsin.physical.sliced.gather import types_of
 from tocsin.physical.sliced.summaries import counting as counting_member
 from tocsin.physical.sliced.worker import RULE, Member, Task, placed, schema_of, search_groups, task_of
 from tocsin.physical.wording import missing, unordered, untimed
-from tocsin.plan import layout as names
-from tocsin.plan.layout import Layout
-from tocsin.plan.manifest import Reader, brought, needed
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Layout, Reader, brought, needed
 from tocsin.plan.plan import plan_of
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies import STRATEGIES, unsupported

@@ -38,7 +38,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import aggregate, select, where, with_columns
 from tocsin.physical.values import Kind, Value, value_of
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader
 from tocsin.plan.prepare import split
 

@@ -28,7 +28,7 @@ from tocsin.physical.arrow_scan import place_of
 from tocsin.physical.arrow_types import ARROW
 from tocsin.physical.sliced.gather import OF_MONOIDS, as_array
 from tocsin.physical.sliced.summaries import TOTALS, WINDOW, added_up
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 
 Bags = dict[str, list[dict[str, Any]]]
 Known = dict[ex.Expression, Any]

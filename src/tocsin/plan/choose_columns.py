@@ -16,15 +16,17 @@ from tocsin.analysis.types import INTEGER, STRING, TIMES, DataType, Kind, struct
 from tocsin.kernels.model import Carried, Held, Source
 from tocsin.kernels.reach import Search
 from tocsin.language import expressions as ex
-from tocsin.plan import layout as names
-from tocsin.plan.layout import Gathered, Layout, Packing
+from tocsin.plan import manifest as names
 from tocsin.plan.manifest import (
     Attribute,
     Content,
     Digest,
     EventTypes,
+    Gathered,
     Key,
+    Layout,
     Manifest,
+    Packing,
     Position,
     Reader,
     Shape,

@@ -12,7 +12,7 @@ from tocsin.automata import Automaton, automaton, most_events
 from tocsin.automata.format import to_text
 from tocsin.kernels.reach import Reach, iteration_of, longest_us, reach_of, walks_links, width_us, windows_of
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import PER_START, Output, Selection, Skip
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.query_parts import own_conditions
 from tocsin.plan.strategy import CONTIGUOUS, counts_other_types
@@ -274,7 +274,7 @@ def _steps(query: alg.Query) -> Iterator[str]:
         yield f"select {query.selection.value}"
     skip = [] if query.after_match.skip is Skip.REUSE else [f"after a match skip {query.after_match.skip.value}"]
     report = [] if query.output is Output.ALL else [f"report {query.output.value}"]
-    yield from (*report, *skip) if query.output.is_chosen_per_start else (*skip, *report)
+    yield from (*report, *skip) if query.output in PER_START else (*skip, *report)
     if query.timeouts:
         yield "then for beginnings that nothing goes on with"
 

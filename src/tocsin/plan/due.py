@@ -36,7 +36,7 @@ from tocsin.analysis.lifetimes import lifetimes, span_of_words, span_us, waits_a
 from tocsin.analysis.temporal import Network
 from tocsin.kernels.model import WORD_BITS, Bag, Flags, Integers, Mask, Matches, Rows, has_any
 from tocsin.kernels.reach import Search
-from tocsin.language.ast import Skip
+from tocsin.language.ast import PER_START, Skip
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
@@ -148,7 +148,7 @@ def due_of(search: Search, distances: Network, *, eager: bool = True, counts: bo
     assert len(retention) == len(found)
     # Events are retained longer for these, so that the first of a match is there when its end is due (D64).
     after_end = span if waits_after_end(query) else None
-    waits = query.after_match.skip is not Skip.REUSE or query.output.is_chosen_per_start or every_us is not None
+    waits = query.after_match.skip is not Skip.REUSE or query.output in PER_START or every_us is not None
     after_start = span if waits else None
     if after_start is not None and after_end is not None and every_us is not None:
         after_start += after_end

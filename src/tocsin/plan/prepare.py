@@ -21,10 +21,10 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, bind
 from tocsin.analysis.temporal import Facts, Network, network
 from tocsin.analysis.types import DataType
-from tocsin.expressions.rule_functions import is_pythons
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.query_parts import is_pythons
 from tocsin.optimizer.rules import Rule, optimize, with_window
 
 Attributes = Mapping[str, Mapping[str, "str | DataType"]]

@@ -8,11 +8,11 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, emitting
 from tocsin.analysis.attributes import Schema
 from tocsin.errors import UnsupportedError
-from tocsin.expressions.rule_functions import is_pythons
 from tocsin.gaps import Gaps
 from tocsin.kernels.reach import reach_of, width_us
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
+from tocsin.optimizer.query_parts import is_pythons
 from tocsin.optimizer.routes import crossed_keys, is_connected
 from tocsin.plan.strategies import AGGREGATE, unsupported
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tocsin.algebra import nodes as alg
 from tocsin.errors import InternalError, UnsupportedError
-from tocsin.expressions.rule_functions import OF_RULES, alone, is_pythons
 from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Selection
 from tocsin.language.sase.printer import print_expression
+from tocsin.optimizer.query_parts import OF_RULES, alone, is_pythons
 from tocsin.options import BATCH, LOCAL, STREAM
 from tocsin.source import Where
 

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
-from tocsin.language.ast import AfterMatch, Output, Selection, Skip
+from tocsin.language.ast import PER_END, AfterMatch, Output, Selection, Skip
 from tocsin.reference.conditions import holds
 from tocsin.reference.matches import Candidate, Slot
 from tocsin.reference.stream import Event
@@ -19,7 +19,7 @@ def apply(query: alg.Query, found: list[Candidate], events: list[Event]) -> list
     """Selection, output per start, after-match, output per end (R32, R44); the result is in the order of R5."""
     kept = [match for match in found if _is_selected(query, match, events)]
     ordered = sorted({match.key: match for match in kept}.values(), key=rank)
-    if query.output.is_per_end:
+    if query.output in PER_END:
         return _reported(query.output, _after_match(query.after_match, ordered))
     return _after_match(query.after_match, _reported(query.output, ordered))
 

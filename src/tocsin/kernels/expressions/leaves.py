@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from tocsin.analysis.types import Kind
 from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.expressions.objects import microseconds
-from tocsin.expressions.rule_functions import constant_integer
 from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
+from tocsin.optimizer.query_parts import constant_integer
 
 
 @dataclass(frozen=True)

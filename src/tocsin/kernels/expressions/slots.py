@@ -12,13 +12,13 @@ from tocsin.analysis.inference import Environment, type_of
 from tocsin.analysis.types import Kind
 from tocsin.expressions import interpret, objects
 from tocsin.expressions.numeric import GREATEST, LEAST
-from tocsin.expressions.rule_functions import OF_RULES, only_in_python
 from tocsin.kernels.expressions.code import ranks_that_meet
 from tocsin.kernels.expressions.leaves import RANKED, Fold, NotNumbers, RowOf, SlotRef, Test
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, Gives, Takes
+from tocsin.optimizer.query_parts import OF_RULES, only_in_python
 
 __all__ = ["Families", "Fold", "SlotRef", "Test", "prepare", "slot_values"]
 

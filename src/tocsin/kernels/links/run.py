@@ -22,7 +22,7 @@ from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
 from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends.machine import Machine
 from tocsin.language import expressions as ex
-from tocsin.language.ast import Output, Selection, Skip
+from tocsin.language.ast import PER_START, Output, Selection, Skip
 from tocsin.optimizer.choose import MOST_MEMORY
 
 # Entries that the table of earliest ends may have, at four bytes each; without it a walk may run into dead ends.
@@ -112,7 +112,7 @@ class Walker:
     def needs_first_only(self) -> bool:
         """Whether only the first match of each start, in the order of R5, can be kept."""
         query = self.reach.query
-        skips = query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT) and not query.output.is_chosen_per_start
+        skips = query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT) and query.output not in PER_START
         return self.decides and (skips or query.output is Output.FIRST_PER_START)
 
     def _first_ends(self, events: Linked, earliest: NDArray[np.int32]) -> Integers:

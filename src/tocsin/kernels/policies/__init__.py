@@ -21,7 +21,7 @@ from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Matches, Rows
 from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, refined
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
-from tocsin.language.ast import AfterMatch, Output, Selection, Skip
+from tocsin.language.ast import PER_END, AfterMatch, Output, Selection, Skip
 
 AT_ONCE = 1 << 20  # events of bags that are numbered at a time
 
@@ -64,7 +64,7 @@ def chosen(policy: AfterMatch, output: Output, view: Flat) -> Integers:
     """The indices of the matches that remain; what is chosen per start is chosen before the frontier moves (R44)."""
     if policy.skip is Skip.REUSE:
         return reported(output, view)
-    if output.is_per_end:
+    if output in PER_END:
         kept = after_match(policy, view)
         return kept[reported(output, view.take(kept))]
     kept = reported(output, view)

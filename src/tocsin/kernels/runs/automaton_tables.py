@@ -16,9 +16,9 @@ from functools import cached_property
 from tocsin.automata import expressions as rx
 from tocsin.automata.draft import reached
 from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
-from tocsin.expressions.rule_functions import only_in_python
 from tocsin.kernels.model import Template
 from tocsin.language import expressions as ex
+from tocsin.optimizer.query_parts import only_in_python
 
 MOST_LETTERS = 40
 WHOLE = -1  # the template of an event that is bound as it is

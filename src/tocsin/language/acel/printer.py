@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tocsin import errors
 from tocsin.language.acel import ast
-from tocsin.language.sase.printer import print_clauses, print_expression
-from tocsin.language.sase.words import IN_FORMULA, quoted
+from tocsin.language.sase.printer import print_clauses, print_expression, quoted
+from tocsin.language.sase.words import IN_FORMULA
 
 # How tightly a formula binds, from the loosest: grammar.lark, section 2.
 FILTER, OR, AND, CHAIN, REPEATED = range(5)

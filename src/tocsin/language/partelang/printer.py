@@ -12,8 +12,8 @@ from tocsin.language import durations
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Quantifier, Selection
 from tocsin.language.partelang import ast
-from tocsin.language.sase.printer import print_expression
-from tocsin.language.sase.words import any_of, quoted
+from tocsin.language.sase.printer import print_expression, quoted
+from tocsin.language.sase.words import any_of
 
 # No template, pattern, rule, variable or module is printed so without backquotes: the second row are words that are
 # keywords only in some places.

@@ -7,15 +7,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import assert_never
 
 from tocsin import errors
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.language.sase.words import AS_TYPE, AS_VARIABLE, IN_CONDITION, IN_FORMULA, quoted
+from tocsin.language.sase.words import AS_TYPE, AS_VARIABLE, IN_CONDITION, IN_FORMULA
 
 WIDTH = 100
+_WORD = re.compile(r"[^\W\d]\w*")
 
 SKIPS = {
     ast.Skip.REUSE: "REUSE",
@@ -27,6 +29,16 @@ SKIPS = {
 
 # How tightly an expression binds, from the loosest: shared.lark, section 2.
 OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGNED, PRIMARY = range(8)
+
+
+def quoted(name: str, reserved: re.Pattern[str] | None = None) -> str:
+    """A name as it must be written, in backquotes where it is no plain word or a reserved one.
+
+    >>> quoted("PM2.5"), quoted("user"), quoted("seq", AS_TYPE)
+    ('`PM2.5`', 'user', '`seq`')
+    """
+    plain = _WORD.fullmatch(name) and not (reserved and reserved.fullmatch(name))
+    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 # --- queries --------------------------------------------------------------------------------------

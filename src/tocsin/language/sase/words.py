@@ -32,8 +32,6 @@ RESERVED_IN_FORMULAS = (
     "WITHIN",
 )  # fmt: skip
 
-_WORD = re.compile(r"[^\W\d]\w*")
-
 
 def any_of(words: tuple[str, ...]) -> re.Pattern[str]:
     """Any of some words, in any case."""
@@ -45,16 +43,6 @@ AS_TYPE = any_of(RESERVED_TYPES)
 AS_VARIABLE = any_of(CLAUSES)
 IN_CONDITION = any_of(RESERVED_IN_CONDITIONS)
 IN_FORMULA = any_of(RESERVED_IN_FORMULAS)
-
-
-def quoted(name: str, reserved: re.Pattern[str] | None = None) -> str:
-    """A name as it must be written, in backquotes where it is no plain word or a reserved one.
-
-    >>> quoted("PM2.5"), quoted("user"), quoted("seq", AS_TYPE)
-    ('`PM2.5`', 'user', '`seq`')
-    """
-    plain = _WORD.fullmatch(name) and not (reserved and reserved.fullmatch(name))
-    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 # --- what may be expected -------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, emitting
+from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.physical.bags import Bag
 from tocsin.physical.columns import Binding, Compiler
@@ -32,8 +33,8 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import select, union, where, with_columns
 from tocsin.physical.values import Kind, null
-from tocsin.plan import layout as names
-from tocsin.plan.manifest import Reader, attributes_by_variable, needed
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Reader, needed
 from tocsin.plan.prepare import prepare
 from tocsin.plan.programs import has_other_keys
 

@@ -52,7 +52,7 @@ from tocsin.physical.sliced.worker import task_of
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import repartition
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 
 DEFAULTS = Options()
 

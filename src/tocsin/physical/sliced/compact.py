@@ -28,7 +28,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import select
 from tocsin.physical.values import Value
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader
 
 

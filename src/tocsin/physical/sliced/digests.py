@@ -20,7 +20,7 @@ from tocsin.kernels import hashes
 from tocsin.kernels.hashes import Digests, Words
 from tocsin.kernels.model import Integers, Made
 from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.plan.layout import Layout
+from tocsin.plan.manifest import Layout
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)

@@ -20,7 +20,7 @@ from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
 from tocsin.physical.sliced.gather import Gatherer, portions
 from tocsin.physical.sliced.rows import array_of, integers
 from tocsin.physical.sliced.worker import Member, Task
-from tocsin.plan.layout import BITS, END, FIRST_HALF, SECOND_HALF, START, Layout, variable
+from tocsin.plan.manifest import BITS, END, FIRST_HALF, SECOND_HALF, START, Layout, variable
 
 ORIGIN = "__tocsin_origin"
 # What the origin says of a row that is a match: NULL when no other match can be equal to it.

@@ -24,9 +24,8 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.tables import Question, answered
 from tocsin.physical.values import TIMES, Kind, Value, micros_of, value_of
-from tocsin.plan import layout as names
-from tocsin.plan.layout import position
-from tocsin.plan.manifest import Attribute, Digest, Key, Manifest, Position, Shape, Tie, TrimmedDigest
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Attribute, Digest, Key, Manifest, Position, Shape, Tie, TrimmedDigest, position
 
 FIXED_WIDTH: tuple[type[T.DataType], ...] = (
     T.ByteType,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tocsin.errors import TypeMismatchError, shown
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 from tocsin.physical.sliced.rows import array_of, key_of
-from tocsin.plan.layout import (
+from tocsin.plan.manifest import (
     END,
     FIRST_HALF,
     KEY,

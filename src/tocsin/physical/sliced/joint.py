@@ -31,7 +31,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import select
 from tocsin.physical.values import Kind, Value
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.programs import Key, groups_of

@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis import types as analysis
+from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.kernels.beginnings import missing_variables
 from tocsin.kernels.reach import Search, width_us
@@ -30,9 +31,8 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import select, where, with_columns
 from tocsin.physical.values import Kind, Value
-from tocsin.plan import layout as names
-from tocsin.plan.layout import Gathered
-from tocsin.plan.manifest import Reader, attributes_by_variable, brought, needed
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Gathered, Reader, brought, needed
 from tocsin.plan.prepare import split
 
 DEFAULTS = Options()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows
 from tocsin.kernels.reach import Search
-from tocsin.plan.layout import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
+from tocsin.plan.manifest import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
 
 NullableArray = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62

@@ -30,15 +30,15 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import select, union, where, with_columns
 from tocsin.physical.values import kind_of, micros_of
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
-from tocsin.plan.layout import Layout
 from tocsin.plan.manifest import (
     Attribute,
     Content,
     Digest,
     EventTypes,
     Key,
+    Layout,
     Manifest,
     Position,
     Reader,

@@ -21,7 +21,7 @@ from tocsin.kernels.reach import Reach
 from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.sql.column import repartition, select
-from tocsin.plan.layout import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
+from tocsin.plan.manifest import BITS, FLAGS_AT, GROUP_AT, OWN_COPY, Packing
 
 LEAST_US, MOST_US = -(2**63), 2**63 - 1
 NOBODY = F.array().cast("array<bigint>")

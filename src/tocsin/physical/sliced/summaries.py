@@ -20,7 +20,7 @@ from tocsin.kernels.trends.totals import Totals, nothing, together
 from tocsin.kernels.trends.trend_count import Trend
 from tocsin.physical.sliced.rows import array_of, codes, integers, key_of
 from tocsin.physical.sliced.worker import Member
-from tocsin.plan.layout import END, KEY, START, Layout, member, variable
+from tocsin.plan.manifest import END, KEY, START, Layout, member, variable
 
 TOTALS, ALL_TOTALS = "__tocsin_totals", "__tocsin_all_totals"
 WINDOW = "__tocsin_window"

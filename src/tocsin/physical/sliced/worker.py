@@ -32,7 +32,7 @@ from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.physical.sliced.digests import MadeDigests
 from tocsin.physical.sliced.gather import Gatherer, portions, types_of
 from tocsin.physical.sliced.rows import NullableArray, array_of, integers, rows_of, shared_rows
-from tocsin.plan.layout import BITS, END, FIRST_HALF, KEY_AT, PASSED_ON, SECOND_HALF, START, Layout, variable
+from tocsin.plan.manifest import BITS, END, FIRST_HALF, KEY_AT, PASSED_ON, SECOND_HALF, START, Layout, variable
 
 
 @dataclass(frozen=True)

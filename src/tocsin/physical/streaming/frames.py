@@ -51,7 +51,7 @@ from tocsin.physical.streaming.packing import Packing, Unpacking, labels, shard_
 from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
 from tocsin.physical.streaming.step import Step
 from tocsin.physical.values import Kind, kind_of, micros_of
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.due import Due, due_of
 from tocsin.plan.prepare import split
 

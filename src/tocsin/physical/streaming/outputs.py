@@ -32,7 +32,7 @@ import pyarrow as pa
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.physical.streaming.guard import Guard
 from tocsin.physical.streaming.step import Outcome
-from tocsin.plan.layout import EVENT
+from tocsin.plan.manifest import EVENT
 
 if TYPE_CHECKING:
     from tocsin.physical.streaming.frames import StreamSettings

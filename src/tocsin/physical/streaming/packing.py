@@ -25,7 +25,7 @@ from tocsin.physical.sql import Column
 from tocsin.physical.sql import functions as F
 from tocsin.physical.streaming.guard import UNRATED, Guard
 from tocsin.physical.streaming.store import NEVER, rows_to_bytes, to_bytes
-from tocsin.plan.layout import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
+from tocsin.plan.manifest import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
 
 SHARD = "__tocsin_shard"
 LATEST, BAD, SEEN, ARRIVED, ROWS = "latest", "bad", "seen", "arrived", "rows"

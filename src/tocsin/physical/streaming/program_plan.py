@@ -25,8 +25,7 @@ from tocsin.physical.sliced.worker import Member, SearchGroup, search_groups
 from tocsin.physical.streaming.rules import Emission, Insertion, LiveRule, Stratum
 from tocsin.physical.streaming.step import Step
 from tocsin.plan.due import Due, due_of
-from tocsin.plan.layout import Layout
-from tocsin.plan.manifest import Manifest, Needs, needed
+from tocsin.plan.manifest import Layout, Manifest, Needs, needed
 from tocsin.plan.prepare import BoundRule, distances_of, prepare
 from tocsin.plan.programs import asks_frame
 

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.algebra.programs import Rule
-from tocsin.analysis.attributes import Schema
+from tocsin.analysis.attributes import Schema, attributes_by_variable
 from tocsin.analysis.keys import Sharding, sharding
 from tocsin.analysis.rates import parse_rate
 from tocsin.analysis.rules.program_state import most_events
@@ -43,9 +43,9 @@ from tocsin.physical.streaming.grouped import Shard
 from tocsin.physical.streaming.guard import guard_of
 from tocsin.physical.streaming.outputs import LATE
 from tocsin.physical.streaming.program_plan import Asked, Plan
-from tocsin.plan import layout as names
+from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
-from tocsin.plan.manifest import Manifest, Reader, attributes_by_variable
+from tocsin.plan.manifest import Manifest, Reader
 from tocsin.plan.programs import refused_on_streams
 
 

@@ -21,14 +21,13 @@ from tocsin.kernels.model import Integers, Mask, Matches, Rows
 from tocsin.kernels.policies import after_match, chosen, frontiers, reported
 from tocsin.kernels.policies.flat import Flat, flatten, groups_of
 from tocsin.kernels.reach import Search
-from tocsin.language.ast import AfterMatch, Output, Skip
+from tocsin.language.ast import PER_START, AfterMatch, Output, Skip
 from tocsin.physical.arrow_scan import Events, scan
 from tocsin.physical.results import Result
 from tocsin.physical.sliced.worker import Member, SearchGroup
 from tocsin.physical.streaming.store import NEVER
 from tocsin.plan.due import BEFORE_ALL, Due, Retention, later
-from tocsin.plan.layout import Gathered, Layout
-from tocsin.plan.manifest import Manifest
+from tocsin.plan.manifest import Gathered, Layout, Manifest
 
 # --- after-match policies -------------------------------------------------------------------------
 
@@ -115,7 +114,7 @@ class Skipping:
 def without_policies(search: Search) -> Search:
     """The search for the matches that a policy may choose from: of each start, those that may move the frontier."""
     query = search.query
-    of_start = query.output if query.output.is_chosen_per_start else Output.ALL
+    of_start = query.output if query.output in PER_START else Output.ALL
     if of_start is Output.ALL and query.after_match.skip in (Skip.PAST_LAST, Skip.TO_NEXT):
         of_start = Output.FIRST_PER_START  # the frontier passes the first event of a kept match
     return replace(search, query=replace(query, after_match=alg.REUSE, output=of_start))

@@ -23,7 +23,7 @@ from tocsin.physical.sliced.rows import NullableArray, array_of, flags_of, integ
 from tocsin.physical.sliced.worker import Member, SearchGroup
 from tocsin.physical.streaming.rules import LiveRule, Stratum
 from tocsin.physical.streaming.store import Affected, Store
-from tocsin.plan.layout import BITS, SPENT, Layout
+from tocsin.plan.manifest import BITS, SPENT, Layout
 
 MOST_SEEN = 0.75  # rows are copied to search fewer of them only where that leaves no more than this share
 

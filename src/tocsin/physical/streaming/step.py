@@ -30,7 +30,7 @@ from tocsin.physical.sliced.worker import Member, rule_columns
 from tocsin.physical.streaming.rules import Insertion, Stratum, retention_of
 from tocsin.physical.streaming.search import StratumSearch
 from tocsin.physical.streaming.store import RowRetention, Store
-from tocsin.plan.layout import EVENT, Layout
+from tocsin.plan.manifest import EVENT, Layout
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tocsin.errors import StateMismatchError
 from tocsin.kernels.model import Mask
 from tocsin.physical.sliced.rows import array_of, flags_of, integers, partition_of, with_flags
 from tocsin.plan.due import Due, Retention
-from tocsin.plan.layout import BITS, SPENT, Layout
+from tocsin.plan.manifest import BITS, SPENT, Layout
 
 # --- watermarks -----------------------------------------------------------------------------------
 

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 
 from tocsin import options
 from tocsin.algebra import nodes as alg
-from tocsin.errors import OptionRefusedError, UnsupportedError
-from tocsin.gaps import Gaps
+from tocsin.errors import UnsupportedError
 from tocsin.plan.strategies.aggregate import AGGREGATE
 from tocsin.plan.strategies.automaton import AUTOMATON
 from tocsin.plan.strategies.clustered import CLUSTERED
 from tocsin.plan.strategies.join import COUNT, JOIN, SLIDING_WINDOW
-from tocsin.plan.strategies.kernel import KERNEL, searching, unsupported
+from tocsin.plan.strategies.kernel import KERNEL, refused_on_streams, searching, unsupported
 from tocsin.plan.strategies.trend import TREND
 from tocsin.plan.strategy import Strategy
 
@@ -84,29 +83,3 @@ def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -
             if name == wanted or name not in COUNTING or refusal is None:
                 found.append((name, None if refusal is None else refusal.message))
     return found
-
-
-def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | None:
-    """The first thing that does not run on a stream, or None."""
-    refusal = unsupported(query)
-    if refusal is not None:
-        return refusal
-    if options.STREAM not in options.STRATEGIES[strategy]:
-        return OptionRefusedError(
-            f"The strategy `{strategy}` does not run on a stream.", hint="leave out `strategy=`: a kernel runs it."
-        )
-    if query.over_all_matches and query.every_us is None:
-        where = next((returned.expression.where for returned in query.returns), None)
-        return UnsupportedError(
-            "An aggregate over all matches of a stream is never complete: a stream has no end.",
-            gap=Gaps.STREAM_TOTALS,
-            where=where,
-            hint="report it per window of time: `EVERY 10 MINUTES`.",
-        )
-    if strategy == AGGREGATE.name and query.every_us is not None and query.window_us is None:
-        return OptionRefusedError(
-            "EVERY without WITHIN is never known on a stream: a match that starts in a window may end at any time.",
-            where=query.places.get("every", query.pattern.where),
-            hint="write WITHIN.",
-        )
-    return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tocsin import options
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
+from tocsin.gaps import Gaps
 from tocsin.plan.describe import describe, describe_query
 from tocsin.plan.strategies.automaton import AUTOMATON
 from tocsin.plan.strategy import ANY_TYPE, ON_SPARK, Strategy, foreign_expression, refused_as_rule
@@ -84,3 +86,29 @@ def unsupported(query: alg.Query, engine: str = ON_SPARK) -> UnsupportedError | 
 def searching(query: alg.Query) -> Strategy:
     """The strategy whose search finds the matches of a query, where one search is enough: locally and on streams."""
     return KERNEL if KERNEL.refuses(query) is None else AUTOMATON
+
+
+def refused_on_streams(query: alg.Query, strategy: str) -> UnsupportedError | None:
+    """The first thing that does not run on a stream, or None."""
+    refusal = unsupported(query)
+    if refusal is not None:
+        return refusal
+    if options.STREAM not in options.STRATEGIES[strategy]:
+        return OptionRefusedError(
+            f"The strategy `{strategy}` does not run on a stream.", hint="leave out `strategy=`: a kernel runs it."
+        )
+    if query.over_all_matches and query.every_us is None:
+        where = next((returned.expression.where for returned in query.returns), None)
+        return UnsupportedError(
+            "An aggregate over all matches of a stream is never complete: a stream has no end.",
+            gap=Gaps.STREAM_TOTALS,
+            where=where,
+            hint="report it per window of time: `EVERY 10 MINUTES`.",
+        )
+    if strategy == "aggregate" and query.every_us is not None and query.window_us is None:
+        return OptionRefusedError(
+            "EVERY without WITHIN is never known on a stream: a match that starts in a window may end at any time.",
+            where=query.places.get("every", query.pattern.where),
+            hint="write WITHIN.",
+        )
+    return None
