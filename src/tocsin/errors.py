@@ -676,6 +676,7 @@ class SparkNotStartedError(TocsinError, RuntimeError):
 WARNINGS: dict[str, str] = {
     "SLIDE_IGNORED": "The slide of a window changes nothing: every match is reported once.",
     "COMPOSITE_ITERATION": "A condition across all copies of an iteration, where one copy may have been meant.",
+    "NULL_COMPARISON": "A comparison with NULL, which is never TRUE.",
     "CONTRADICTORY_BRANCH": "One alternative of the pattern can never match.",
     "EMPTY_INTERSECTION": "ACEL's AND of formulas that no match can satisfy both.",
     "TIED_EVENTS": "Events of one instant in a formula that goes by their order, and no columns that order them.",

@@ -62,6 +62,7 @@ def found_in(text: str) -> list[str]:
     return sorted(f"{name}.{'.'.join(path)}" for name, path in never_null(tocsin.pattern(text).query))
 
 
+@pytest.mark.filterwarnings("ignore:.*NULL_COMPARISON")
 @pytest.mark.parametrize(
     ("where", "expected"),
     [

@@ -192,6 +192,7 @@ def returning(expressions: list[str]) -> str:
     return "PATTERN A a RETURN " + ", ".join(f"{text} AS c{number}" for number, text in enumerate(expressions))
 
 
+@pytest.mark.filterwarnings("ignore:.*NULL_COMPARISON")
 def test_every_expression_has_the_value_the_reference_gives_it(one: DataFrame) -> None:
     text = returning(SCALARS)
     (row,) = found(text, {"A": one})

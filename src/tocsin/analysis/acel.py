@@ -22,7 +22,8 @@ from tocsin.analysis.names import (
     unknown_aggregate,
     unknown_variable,
 )
-from tocsin.analysis.sase import Translation, finished, null_warnings, window_problems
+from tocsin.analysis.null_comparisons import null_warnings
+from tocsin.analysis.sase import Translation, finished, window_problems
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.functions import AGGREGATES
@@ -240,7 +241,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
         outputs,
         places,
         problems,
-        lambda query: (*null_warnings(query.pattern), *_empty_intersections(query.pattern)),
+        lambda query: (*null_warnings(query), *_empty_intersections(query.pattern)),
     )
 
 

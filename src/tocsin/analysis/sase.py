@@ -9,6 +9,7 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.clauses import Outputs, translate_outputs
 from tocsin.analysis.names import References, Variables, check_names, renamed_columns
+from tocsin.analysis.null_comparisons import null_warnings
 from tocsin.analysis.structure import Structure
 from tocsin.language import ast
 from tocsin.language import expressions as ex
@@ -199,7 +200,7 @@ def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarnin
             where=tree.place("selection"),
             hint="for neighbours within the partition write `SEMANTICS partition-contiguous`.",
         )
-    yield from null_warnings(query.pattern)
+    yield from null_warnings(query)
     repeats = [node for node in query.pattern.walk() if isinstance(node, alg.Repeat)]
     condition = next((node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)), None)
     for conjunct in ex.conjuncts(condition):
@@ -215,21 +216,6 @@ def _warnings(tree: ast.Query, query: alg.Query) -> Iterator[errors.TocsinWarnin
                     hint=f"to compare within a copy write `{one}[i]` and `{two}[i]`.",
                 )
                 break
-
-
-def null_warnings(pattern: alg.Node) -> Iterator[errors.TocsinWarning]:
-    """Warn of comparisons with NULL, which are never TRUE."""
-    conditions = (node.condition for node in pattern.walk() if isinstance(node, alg.Filter | alg.Absent))
-    for node in (node for condition in conditions if condition is not None for node in condition.walk()):
-        if isinstance(node, ex.Comparison) and ex.Literal(None) in (node.left, node.right):
-            operand = print_expression(node.left if node.right == ex.Literal(None) else node.right)
-            wanted = f"{operand} IS {'NOT ' if node.op == '!=' else ''}NULL"
-            yield errors.TocsinWarning(
-                "NULL_COMPARISON",
-                f"`{print_expression(node)}` is never TRUE: a comparison with NULL is UNKNOWN.",
-                where=node.where,
-                hint=f"write `{wanted}`." if node.op in ("=", "!=") else "leave it out.",
-            )
 
 
 def window_warnings(window: ast.Window | None) -> Iterator[errors.TocsinWarning]:

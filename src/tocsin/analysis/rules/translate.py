@@ -21,6 +21,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.attributes import Binder
 from tocsin.analysis.inference import Inference
+from tocsin.analysis.null_comparisons import null_warnings
 from tocsin.analysis.rules.arrivals import stratified
 from tocsin.analysis.rules.constraints import Constraints, constraints_of, self_blocking
 from tocsin.analysis.rules.declarations import Declarations, Loader, declarations, mixed_domains
@@ -67,7 +68,12 @@ def translate(
     errors.raise_all(declared.problems.in_order())
     program = Program(ordered, declared.templates)
     mixed = [warning for rule in ordered for warning in mixed_domains(rule, declared.templates)]
-    return Translation(program, (*declared.warnings, *mixed))
+    nulls = [warning for rule in ordered for warning in null_warnings(rule.query, _emitted(rule))]
+    return Translation(program, (*declared.warnings, *mixed, *nulls))
+
+
+def _emitted(rule: Rule) -> Iterator[ex.Expression]:
+    return (value for emit in rule.emits for _, value in emit.values)
 
 
 def unused(declared: Declarations) -> Iterator[ast.Rule]:
