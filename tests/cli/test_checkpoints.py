@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tocsin.cli.checkpoints import _named, check_checkpoint, damage_in, is_of
+from tocsin.cli.checkpoints import SCHEMAS, _named, check_checkpoint, damage_in, is_of, keep_schemas, schemas_in
 from tocsin.errors import StateMismatchError
 
 KEPT = Path(__file__).parents[1] / "streaming" / "checkpoints" / "format-1"
@@ -66,6 +67,82 @@ def test_an_empty_schema_of_the_state_is_named(checkpoint: Path) -> None:
     assert "schema` is empty" in str(damage_in(checkpoint))
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda written: written[:-20], lambda written: written.replace(b'"type":', b'"type"z')]
+)
+def test_a_damaged_schema_of_the_state_is_named(checkpoint: Path, damage: Callable[[bytes], bytes]) -> None:
+    name = "state/0/0/_metadata/schema"
+    (checkpoint / name).write_bytes(damage((checkpoint / name).read_bytes()))
+    assert damage_in(checkpoint) == f"its file `{name}` is not JSON: it was cut or overwritten."
+
+
+@pytest.mark.parametrize("key", ["path", "timestamp", "batchId"])
+def test_a_damaged_name_of_a_file_that_was_read_is_named(checkpoint: Path, key: str) -> None:
+    file = checkpoint / "sources/0/1"
+    file.write_text(file.read_text().replace(f'"{key}"', f'"{key[:-1]}~"'))
+    assert damage_in(checkpoint) == "its file `sources/0/1` does not name the files that were read."
+
+
+def test_a_log_of_heartbeats_is_a_number(checkpoint: Path) -> None:
+    (checkpoint / "sources/1").mkdir()
+    (checkpoint / "sources/1/0").write_text("v1\n1763503200000")
+    assert damage_in(checkpoint) is None
+
+
+def test_every_changed_bit_of_the_kept_columns_is_noticed(tmp_path: Path) -> None:
+    columns = {"Login": "`ts` TIMESTAMP, `user` STRING", "columns": "`ts` TIMESTAMP"}
+    keep_schemas(str(tmp_path), columns)
+    file = tmp_path / SCHEMAS
+    written = file.read_bytes()
+    assert schemas_in(str(tmp_path)) == columns
+    for place in range(8 * len(written)):
+        changed = bytearray(written)
+        changed[place // 8] ^= 1 << place % 8
+        file.write_bytes(changed)
+        if _same_json(bytes(changed), written):
+            continue
+        with pytest.raises(StateMismatchError, match=rf"its file `{SCHEMAS}` was cut or overwritten"):
+            schemas_in(str(tmp_path))
+
+
+def _same_json(one: bytes, other: bytes) -> bool:
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except ValueError:
+        return False
+
+
+def test_columns_that_an_older_version_kept_are_read(tmp_path: Path) -> None:
+    columns = {"Login": "`ts` TIMESTAMP", "columns": "`ts` TIMESTAMP"}
+    (tmp_path / SCHEMAS).write_text(json.dumps(columns))
+    assert schemas_in(str(tmp_path)) == columns
+    (tmp_path / SCHEMAS).write_text('{"Login": 5}')
+    with pytest.raises(StateMismatchError):
+        schemas_in(str(tmp_path))
+
+
+def test_the_file_that_holds_what_spark_refuses_is_named(checkpoint: Path) -> None:
+    schema = checkpoint / "state/0/0/_metadata/schema"
+    schema.write_bytes(schema.read_bytes().replace(b'"binary"', b'"cinary"'))
+    source = checkpoint / "sources/0/1"
+    source.write_text(source.read_text().replace("///events", "///eventr"))
+    other = checkpoint / "sources/0/2"
+    other.write_text(other.read_text().replace("file:", "fild:"))
+    written = '{"type":"struct","fields":[{"name":"state","type":"cinary","nullable":true,"metadata":{}}]}'
+    overwritten = schema.read_bytes()[
+        schema.read_bytes().index(b'{"type":"struct","fields":[{"name":"groupState"') :
+    ].decode()
+    assert written in overwritten
+    refused = f"Unsupported data type {overwritten}[1.1] failure: 'TimestampType' expected but '{{' found."
+    for said, name in (
+        (refused, "state/0/0/_metadata/schema"),
+        ("Wrong basePath /events for the root path: file:/eventr/00001.json.", "sources/0/1"),
+        ('No FileSystem for scheme "fild".', "sources/0/2"),
+    ):
+        assert is_of(str(checkpoint), said)
+        assert _named(said, said, str(checkpoint)) == f"its file `{name}` cannot be read. Spark says: {said}"
+
+
 def test_messages_about_the_checkpoint_are_known(checkpoint: Path) -> None:
     """As Spark gave them for files that were deleted, cut or had a bit flipped."""
     own = f"file:{checkpoint}"
@@ -78,7 +155,12 @@ def test_messages_about_the_checkpoint_are_known(checkpoint: Path) -> None:
         " SQLSTATE: XXKST (no cause message).",
     ):
         assert is_of(str(checkpoint), text), text
-    for text in ("Checksum error: file:/in/1.json at 0", "Path does not exist: file:/in", "no space left on device"):
+    for text in (
+        "Checksum error: file:/in/1.json at 0",
+        "Path does not exist: file:/in",
+        "no space left on device",
+        'No FileSystem for scheme "s3"',
+    ):
         assert not is_of(str(checkpoint), text), text
 
 

@@ -254,6 +254,18 @@ def garbage(*names: str) -> Callable[[Path], None]:
     return damage
 
 
+def replaced(name: str, one: bytes, other: bytes) -> Callable[[Path], None]:
+    """Bits that are flipped so that the file is still JSON."""
+
+    def damage(checkpoint: Path) -> None:
+        for file in checkpoint.glob(name):
+            written = file.read_bytes()
+            assert one in written
+            file.write_bytes(written.replace(one, other))
+
+    return damage
+
+
 def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, shop: Shop) -> None:
     checkpoint, kept = shop.path / "checkpoint", shop.path / "kept"
     shop.add("1.json", LOGIN, {**LOGIN, "user": "bela", "amount": 1.5})
@@ -261,7 +273,13 @@ def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, s
     shop.add("2.json", TRANSFER)
     checkpoint.rename(kept)
     damages = [garbage("offsets/0"), garbage("commits/0"), garbage("metadata"), garbage("state/0/*/*.delta")]
-    for damage in damages:
+    flipped = [
+        replaced("sources/0/0", b"/in/", b"/io/"),
+        replaced("sources/0/0", b"file:", b"fild:"),
+        replaced("state/0/*/_metadata/schema", b'"binary"', b'"cinary"'),
+        replaced("tocsin-schemas.json", b"timestamp", b"timestbmp"),
+    ]
+    for damage in (*damages, *flipped):
         shutil.copytree(kept, checkpoint)
         for check in checkpoint.rglob(".*.crc"):
             check.unlink()
@@ -269,6 +287,7 @@ def test_a_checkpoint_that_cannot_be_used_is_one_sentence(spark: SparkSession, s
         message = refused(shop.run(*shop.written, "--once"), "STATE_MISMATCH")
         assert re.search(r"The checkpoint `.*` cannot be used: .*\.\nHint: start with a new", message), message
         assert "Python Proxy" not in message
+        assert damage in damages or re.search(r"its file `[\w./-]+` ", message), message
         shutil.rmtree(checkpoint)
     kept.rename(checkpoint)
     shop.pattern.write_text(PATTERN.replace("10 MINUTES", "20 MINUTES"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import struct
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ UNUSABLE = (
     "sources in the checkpoint offsets",
     "Concurrent update to the log",
     "XXKST",
+    "Wrong basePath",
 )
 # In messages that name a file of the checkpoint; they may be about others too.
 UNREADABLE = ("Checksum error", "inconsistent state", "doesn't exist")
@@ -127,6 +130,39 @@ def _fault_in_state(file: Path) -> str | None:
     return None if file.stat().st_size else "is empty"
 
 
+def _fault_in_schema(file: Path) -> str | None:
+    """The second version has schemas as JSON: how many parts each has, and of each part its length and text."""
+    written = file.read_bytes()
+    version = b"\0\2v2"
+    if not written.startswith(version):
+        return None if written else "is empty"
+    texts, at = [], len(version)
+    try:
+        while at < len(written):
+            (parts,), at = struct.unpack_from(">i", written, at), at + 4
+            text = b""
+            for _ in range(parts):
+                (size,), at = struct.unpack_from(">H", written, at), at + 2
+                text, at = text + written[at : at + size], at + size
+            texts.append(text)
+    except struct.error:
+        return "is no schema: it was cut or overwritten"
+    return _fault_in(texts)
+
+
+def _fault_in_source(file: Path) -> str | None:
+    """The log of a folder names a file in each line; that of the heartbeats holds one number."""
+    fault = _fault_in_log(file)
+    if fault is not None:
+        return fault
+    lines = [json.loads(line) for line in file.read_bytes().split(b"\n")[1:] if line.strip() not in (b"", b"-")]
+    kinds = {"path": str, "timestamp": int, "batchId": int}
+    is_whole = all(
+        isinstance(line.get(key), kind) for line in lines if isinstance(line, dict) for key, kind in kinds.items()
+    )
+    return None if is_whole else "does not name the files that were read"
+
+
 def _fault_in_log(file: Path) -> str | None:
     """A log has a version and lines of JSON; Spark writes `-` for a source without an offset."""
     version, *lines = file.read_bytes().split(b"\n")
@@ -149,11 +185,18 @@ def _fault_in(texts: Iterable[bytes]) -> str | None:
     return None if found else "is empty"
 
 
-LOGS = dict.fromkeys(("offsets/[0-9]*", "commits/[0-9]*", "sources/*/[0-9]*"), _fault_in_log)
-STATES = dict.fromkeys(
-    (*(f"state/**/*.{ending}" for ending in ("delta", "snapshot", "changelog", "zip")), "state/**/_metadata/schema"),
-    _fault_in_state,
+SOURCES, STATE_SCHEMAS = "sources/*/[0-9]*", "state/**/_metadata/schema"
+# What Spark says of a text that was overwritten, where it read the text, and how the text is written there.
+REFUSED = (
+    (r"Wrong basePath \S+ for the root path: (?:\w+:)?/*(\S+\w)", SOURCES, "{}"),
+    (r'No FileSystem for scheme "([^"]+)"', SOURCES, '"path":"{}:'),
+    (r"Unsupported data type (\{.+\})\[\d", STATE_SCHEMAS, "{}"),
 )
+LOGS = {**dict.fromkeys(("offsets/[0-9]*", "commits/[0-9]*"), _fault_in_log), SOURCES: _fault_in_source}
+STATES = {
+    **{f"state/**/*.{ending}": _fault_in_state for ending in ("delta", "snapshot", "changelog", "zip")},
+    STATE_SCHEMAS: _fault_in_schema,
+}
 
 
 def settings_of(path: str) -> dict[str, str]:
@@ -175,11 +218,23 @@ def schemas_in(path: str) -> dict[str, str]:
         return {}
     try:
         found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
-        return {str(name): str(ddl) for name, ddl in found.items()}
+        columns = found.get("columns", found)
+        if isinstance(columns, dict) and columns is not found:
+            is_whole = found["sha256"] == _digest(columns)
+        else:  # as older versions kept them
+            columns = found
+            is_whole = all(isinstance(ddl, str) for ddl in columns.values())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError):
-        raise unusable(path, f"`{SCHEMAS}` cannot be read.") from None
+    except (OSError, ValueError, AttributeError, KeyError):
+        is_whole = False
+    if not is_whole:
+        raise unusable(path, f"its file `{SCHEMAS}` was cut or overwritten.")
+    return dict(columns)
+
+
+def _digest(columns: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
 
 
 def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
@@ -189,7 +244,8 @@ def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
     where = files.local(path)
     where.mkdir(parents=True, exist_ok=True)
     made = where / f".{SCHEMAS}"
-    made.write_text(json.dumps(dict(schemas), indent=2) + "\n", encoding="utf-8")
+    kept = {"columns": dict(schemas), "sha256": _digest(dict(schemas))}
+    made.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     made.replace(where / SCHEMAS)
 
 
@@ -209,16 +265,34 @@ def is_of(path: str, text: str) -> bool:
     """Whether a message of Spark is about a checkpoint that it cannot read."""
     about_files = files.absolute(path) in text and any(word in text for word in UNREADABLE)
     return (
-        about_files or any(word in text for word in UNUSABLE) or re.search(r"batch \d+ doesn't exist", text) is not None
+        about_files
+        or any(word in text for word in UNUSABLE)
+        or re.search(r"batch \d+ doesn't exist", text) is not None
+        or _holder_of(text, path) is not None
     )
 
 
 def _named(line: str, text: str, path: str) -> str:
     """Spark's sentence, with the file of the checkpoint that its report names, if the sentence does not."""
     found = re.search(rf"{re.escape(files.absolute(path))}/([\w./-]*\w)", text)
-    if found is None or found[1] in line:
+    name = found[1] if found is not None else _holder_of(line, path)
+    if name is None or name in line:
         return line
-    return f"its file `{found[1]}` cannot be read. Spark says: {line}"
+    return f"its file `{name}` cannot be read. Spark says: {line}"
+
+
+def _holder_of(said: str, path: str) -> str | None:
+    """The first file of a checkpoint that holds what Spark refuses: a path, its scheme, or a schema."""
+    if files.is_remote(path):
+        return None
+    for refused, place, written in REFUSED:
+        found = re.search(refused, said)
+        if found is not None:
+            wanted = written.format(found[1]).lower().encode()
+            for file in sorted(files.local(path).glob(place)):
+                if wanted in file.read_bytes().lower():
+                    return str(file.relative_to(files.local(path)))
+    return None
 
 
 def unusable(path: str, why: str) -> StateMismatchError:
