@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import functools
+import importlib
 import os
 import pickle
+import struct
 import subprocess
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+import pytz
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.acer.definitions import Row
@@ -26,8 +29,10 @@ from tests.acer.support import Event, named
 from tests.acer.test_shards import FAR, Shard, table
 
 from tocsin import errors
+from tocsin.acer.clock import Clock
+from tocsin.acer.events import _made
 from tocsin.acer.fast import Fold
-from tocsin.acer.stored import NotPlainError, classes_of, dumped, loaded
+from tocsin.acer.stored import NAMES, NotPlainError, _called, array, classes_of, dumped, loaded
 from tocsin.acer.stream import Remembered
 from tocsin.acer.windows import Window
 from tocsin.physical.streaming.store import RowStore, State
@@ -207,3 +212,149 @@ def test_functions_are_not_stored() -> None:
     for value in (print, len, os.mkdir, lambda: 0, functools.partial(print)):
         with pytest.raises(NotPlainError):
             dumped([value])
+
+
+# --- what may be changed ----------------------------------------------------------------------------
+
+
+def named_as(module: str, name: str) -> bytes:
+    """The instruction that puts a named object on the stack."""
+    return b"c" + module.encode() + b"\n" + name.encode() + b"\n"
+
+
+CHANGED = b"N}X\x07\x00\x00\x00plantedK\x01s\x86b."  # sets an attribute of what is on the stack
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "owner"),
+    [
+        ("tocsin.acer.clock", "Clock", Clock),
+        ("tocsin.acer.events", "_made", _made),
+        ("tocsin.acer.stream", "Remembered", Remembered),
+        ("fractions", "Fraction", Fraction),
+        ("collections", "Counter", Counter),
+    ],
+)
+def test_a_pickle_cannot_change_a_class_or_a_function(module: str, name: str, owner: Any) -> None:
+    with pytest.raises(NotPlainError):
+        loaded(b"\x80\x04" + named_as(module, name) + CHANGED)
+    assert not hasattr(owner, "planted")
+
+
+def test_a_pickle_cannot_change_a_class_of_the_users() -> None:
+    """The name of a class stands for an object of it, never for the class."""
+    classes = classes_of(annotated)
+    module, name = _called(Seen).rsplit(".", 1)
+    label = _called(Seen).encode()
+    text = b"X" + struct.pack("<I", len(label)) + label
+    made = loaded(b"\x80\x04" + named_as("tocsin.acer.stored", "called") + text + b"\x85R" + CHANGED, classes)
+    assert vars(made) == {"last": None, "count": 0, "planted": 1}
+    assert not hasattr(Seen, "planted")
+    with pytest.raises(NotPlainError, match="is not plain data"):
+        loaded(b"\x80\x04" + named_as(module, name) + CHANGED, classes)
+
+
+@pytest.mark.parametrize("shared", [Level.HIGH, pytz.timezone("Europe/Rome"), pytz.utc])
+def test_a_pickle_cannot_change_an_object_that_others_share(shared: Any) -> None:
+    before = dict(vars(shared))
+    written = dumped(shared, [Level])
+    assert loaded(written, [Level]) is shared
+    with pytest.raises(NotPlainError, match="are not plain data"):
+        loaded(written[:-1] + CHANGED, [Level])
+    assert vars(shared) == before
+
+
+def test_names_that_pickles_may_hold_are_of_types_that_nobody_can_change() -> None:
+    for module, name in NAMES - {("pytz", "_UTC"), ("pytz", "_p")}:
+        found = getattr(importlib.import_module(module), name)
+        if isinstance(found, type):
+            with pytest.raises(TypeError, match="cannot set"):
+                setattr(found, "planted", 1)  # noqa: B010
+
+
+def test_a_type_of_numpy_cannot_make_pointers_of_bytes() -> None:
+    """A type says by a flag whether its values are objects; without the flag their addresses are read from bytes."""
+    make, given, state = np.dtype([("x", "O")]).__reduce__()
+    lying = Stateful(make, given, (*state[:-1], 0))
+    make, given, _ = np.zeros(1, "V8").__reduce__()
+    forged = Stateful(make, given, (1, (1,), lying, False, b"A" * 8))
+    for written in (pickle.dumps(lying), pickle.dumps(forged)):
+        with pytest.raises(NotPlainError):
+            loaded(written)
+    for kind in ("O", [("x", "O")], [("x", [("y", "O", (2,))])], "T"):
+        with pytest.raises((NotPlainError, TypeError)):
+            array(kind, (1,), b"A" * 64)
+
+
+class Stateful:
+    def __init__(self, *made: Any) -> None:
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return self.made
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.array([]),
+        np.array(7),
+        np.array(["ab", "c"]),
+        np.array(["2020-01-01", "NaT"], "M8[ns]"),
+        np.array([(1, 2.5)], np.dtype([("a", "i1"), ("b", "f8")], align=True)),
+        np.array([{"a": 1}, None], object),
+        np.array([[[1], [2]]], object),
+    ],
+    ids=lambda value: f"{value.dtype}{value.shape}",
+)
+def test_arrays_come_back(value: Any) -> None:
+    back = loaded(dumped(value))
+    assert back.dtype == value.dtype
+    assert back.shape == value.shape
+    assert back.tolist() == value.tolist()
+    assert back.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "value", [np.int8(1), np.bool_(True), np.datetime64("2020-01-01"), np.str_("ab"), np.float32(2)]
+)
+def test_values_of_numpy_come_back(value: Any) -> None:
+    back = loaded(dumped(value))
+    assert back == value
+    assert type(back) is type(value)
+
+
+class Many(enum.Flag):
+    ONE, TWO = 1, 2
+
+
+class Chosen:
+    def __new__(cls, *, size: int) -> Chosen:
+        made = super().__new__(cls)
+        made.size = size
+        return made
+
+    size: int
+
+    def __getnewargs_ex__(self) -> Any:
+        return (), {"size": self.size}
+
+
+class Bag(dict[str, int]):
+    pass
+
+
+def test_objects_of_many_kinds_of_classes_come_back() -> None:
+    bag = Bag(a=1)
+    bag.loop = bag  # type: ignore[attr-defined]
+    classes = [Many, Chosen, Bag]
+    many, chosen, back = loaded(dumped([Many.ONE | Many.TWO, Chosen(size=3), bag], classes), classes)
+    assert (many, chosen.size, back) == (Many.ONE | Many.TWO, 3, bag)
+    assert back.loop is back
+
+
+def test_a_class_is_not_plain_data() -> None:
+    with pytest.raises(NotPlainError, match="Seen` is not plain data"):
+        dumped({"kind": Seen}, [Seen])

@@ -3,6 +3,10 @@
 A pickle may name any function of any module, and loading it calls them: whoever can write the checkpoint would run code
 in the workers. So the names that a pickle may hold are those below, and the classes that the user's functions are
 written with. Others are refused when the state is stored, and again when it is loaded.
+
+A pickle may also set attributes of whatever it can name. So it names nothing that can be changed: classes of Python are
+called by a text, and functions stand behind a `_Door`. Arrays are shapes and bytes, for numpy's own form takes a type
+at its word: one that calls bytes objects makes pointers of them.
 """
 
 from __future__ import annotations
@@ -12,40 +16,50 @@ import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import is_dataclass
+from datetime import tzinfo
 from functools import partial
 from types import CodeType
 from typing import Any, get_args, get_type_hints
 from zoneinfo import ZoneInfo
 
-OURS = (
-    ("tocsin.acer.clock", ("Clock",)),
-    ("tocsin.acer.events", ("_made",)),
-    ("tocsin.acer.fast", ("Cut", "Folded", "Kept", "Memory", "Waiting")),
-    ("tocsin.acer.growth", ("Growth",)),
-    ("tocsin.acer.listings", ("Looped", "Sequence", "Share")),
-    ("tocsin.acer.literal", ("Instance", "Memory")),
-    ("tocsin.acer.model", ("Arrival",)),
-    ("tocsin.acer.stored", ("class_called",)),
-    ("tocsin.acer.stream", ("Remembered",)),
-    ("tocsin.acer.windows", ("Window",)),
-)
+import numpy as np
+
+# Classes whose objects are stored, in addition to the user's.
+KINDS = {
+    f"{module}.{name}": (module, name)
+    for module, names in (
+        ("tocsin.acer.clock", ("Clock",)),
+        ("tocsin.acer.fast", ("Cut", "Folded", "Kept", "Memory", "Waiting")),
+        ("tocsin.acer.growth", ("Growth",)),
+        ("tocsin.acer.listings", ("Looped", "Sequence", "Share")),
+        ("tocsin.acer.literal", ("Instance", "Memory")),
+        ("tocsin.acer.model", ("Arrival",)),
+        ("tocsin.acer.stream", ("Remembered",)),
+        ("tocsin.acer.windows", ("Window",)),
+        ("collections", ("Counter",)),
+        ("fractions", ("Fraction",)),
+        ("uuid", ("UUID",)),
+        ("zoneinfo", ("ZoneInfo",)),
+    )
+    for name in names
+}
 BUILTINS = (bool, bytearray, bytes, complex, dict, float, frozenset, int, list, range, set, slice, str, tuple)
-PLAIN = (
-    ("builtins", tuple(one.__name__ for one in BUILTINS)),
-    ("collections", ("Counter", "OrderedDict", "defaultdict", "deque")),
-    ("datetime", ("date", "datetime", "time", "timedelta", "timezone")),
-    ("decimal", ("Decimal",)),
-    ("fractions", ("Fraction",)),
-    ("uuid", ("UUID",)),
-    ("zoneinfo", ("ZoneInfo",)),
-    ("pytz", ("_UTC", "_p")),
-    ("numpy", ("dtype", "ndarray")),
-    ("numpy.core.multiarray", ("_reconstruct", "scalar")),
-    ("numpy._core.multiarray", ("_reconstruct", "scalar")),
-    ("numpy.core.numeric", ("_frombuffer",)),
-    ("numpy._core.numeric", ("_frombuffer",)),
+# What a pickle may name: built-in types, of which nothing can be set, and functions.
+NAMES = frozenset(
+    (module, name)
+    for module, names in (
+        ("builtins", tuple(one.__name__ for one in BUILTINS)),
+        ("collections", ("OrderedDict", "defaultdict", "deque")),
+        ("datetime", ("date", "datetime", "time", "timedelta", "timezone")),
+        ("decimal", ("Decimal",)),
+        ("pytz", ("_UTC", "_p")),
+        ("tocsin.acer.events", ("_made",)),
+        ("tocsin.acer.stored", ("array", "called", "objects", "remade", "scalar")),
+    )
+    for name in names
 )
-NAMES = frozenset((module, name) for module, names in (*OURS, *PLAIN) for name in names)
+NUMBERS = "biufcmMSUV"  # the kinds of numpy's types whose values are their bytes
+SHARED = (enum.Enum, tzinfo)  # of these there is one object for each value
 DEEP = 20  # functions that call functions that call functions
 
 
@@ -53,9 +67,32 @@ class NotPlainError(Exception):
     """A state holds something that is neither plain data nor of a class of the user's functions."""
 
 
-def class_called(name: str) -> type:
-    """Stand for a class of the user's in a pickle; a loader reads the class off its own list."""
+def called(name: str, *given: Any) -> Any:
+    """Stand in a pickle for a call of a class; a loader reads the class off its own list."""
     raise NotPlainError(f"`{name}` is read without the functions it belongs to")
+
+
+def remade(name: str, given: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
+    """Stand in a pickle for an object of a class before its state is set."""
+    raise NotPlainError(f"`{name}` is read without the functions it belongs to")
+
+
+def array(kind: Any, shape: tuple[int, ...], content: bytes) -> np.ndarray[Any, Any]:
+    """An array of numbers, times or texts of fixed size."""
+    return np.ndarray(shape, _of_numbers(np.lib.format.descr_to_dtype(kind)), content).copy()
+
+
+def scalar(kind: Any, content: bytes) -> Any:
+    """A value of one of numpy's types."""
+    return array(kind, (), content)[()]
+
+
+def objects(shape: tuple[int, ...], values: list[Any]) -> np.ndarray[Any, Any]:
+    """An array of any values."""
+    made = np.empty(len(values), object)
+    for place, value in enumerate(values):
+        made[place] = value
+    return made.reshape(shape)
 
 
 def dumped(value: Any, classes: Iterable[type] = ()) -> bytes:
@@ -75,45 +112,135 @@ def dumped(value: Any, classes: Iterable[type] = ()) -> bytes:
 
 def loaded(written: bytes, classes: Iterable[type] = ()) -> Any:
     """The value that `dumped` wrote; raises `NotPlainError` when the bytes name anything else than data."""
-    return _Unpickler(io.BytesIO(written), {_called(one): one for one in classes}).load()
+    reader = _Unpickler(io.BytesIO(written), {_called(one): one for one in classes})
+    try:
+        return reader.load()
+    finally:
+        reader.require_unchanged()
 
 
 class _Pickler(pickle.Pickler):
     def __init__(self, sink: io.BytesIO, names: dict[type, str]) -> None:
         super().__init__(sink, pickle.HIGHEST_PROTOCOL)
-        self._names = names
+        self._names: dict[type, str | None] = {**names}
 
     def reducer_override(self, value: Any) -> Any:
         """Called for all but plain values of built-in types: what a pickle would name."""
-        if isinstance(value, type):
-            if value in self._names:
-                return class_called, (self._names[value],)
-        elif isinstance(value, ZoneInfo) and value.key is not None:
-            return ZoneInfo, (value.key,)
-        elif not (callable(value) and hasattr(value, "__qualname__")):
-            return NotImplemented  # its class is asked about next
-        if (value.__module__, value.__qualname__) not in NAMES:
-            raise NotPlainError(f"`{value.__module__}.{value.__qualname__}` is not plain data")
-        return NotImplemented
+        if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+            if (value.__module__, value.__qualname__) not in NAMES:
+                raise NotPlainError(f"`{_called(value)}` is not plain data")
+            return NotImplemented
+        kind = type(value)
+        if kind not in self._names:  # one text for each class, which the pickle holds once
+            self._names[kind] = _called(kind) if _called(kind) in KINDS else None
+        name = self._names[kind]
+        if name is not None:
+            return _reduced(value, name)
+        if isinstance(value, np.generic):
+            return scalar, (_described(value.dtype), value.tobytes())
+        if kind is np.ndarray:
+            if value.dtype == object:
+                return objects, (value.shape, list(value.flat))
+            return array, (_described(value.dtype), value.shape, value.tobytes())
+        return NotImplemented  # its class is asked about next
+
+
+def _reduced(value: Any, name: str) -> Any:
+    """An object as a pickle holds it, with the name of its class in the place of the class."""
+    if isinstance(value, ZoneInfo) and value.key is not None:
+        return called, (name, value.key)
+    if isinstance(value, enum.Enum):
+        return called, (name, value.value)
+    made = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    if not isinstance(made, tuple):
+        raise NotPlainError(f"`{name}` is not plain data")
+    maker, given, *state = made
+    if maker is type(value):
+        return called, (name, *given), *state
+    if given and given[0] is type(value):  # of `copyreg`, which makes an object without a call of its constructor
+        if maker.__name__ == "__newobj__":
+            return remade, (name, given[1:]), *state
+        if maker.__name__ == "__newobj_ex__":
+            return remade, (name, *given[1:]), *state
+    return made
+
+
+class _Door:
+    """A function that a pickle may call and not change."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: Callable[..., Any]) -> None:
+        self._inner = inner
+
+    def __call__(self, *given: Any) -> Any:
+        return self._inner(*given)
+
+    def __setstate__(self, state: Any) -> None:
+        """Called in the place of setting attributes."""
+        raise NotPlainError("the attributes of a function are not plain data")
 
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, source: io.BytesIO, classes: dict[str, type]) -> None:
         super().__init__(source)
-        self._classes = classes
+        self._classes = {**classes}
+        self._shared: list[tuple[Any, dict[str, Any]]] = []
 
     def find_class(self, module: str, name: str) -> Any:
-        """The objects that a pickle may name."""
+        """The types and functions that a pickle may name."""
         if (module, name) not in NAMES:
             raise NotPlainError(f"`{module}.{name}` is not plain data")
-        if (module, name) == (__name__, class_called.__name__):
-            return self._class
-        return super().find_class(module, name)
+        if (module, name) == (__name__, called.__name__):
+            return _Door(lambda name, *given: self._kept(self._class(name)(*given)))
+        if (module, name) == (__name__, remade.__name__):
+            return _Door(self._remade)
+        found = super().find_class(module, name)
+        return found if isinstance(found, type) else _Door(lambda *given: self._kept(found(*given)))
+
+    def require_unchanged(self) -> None:
+        """Put back what the pickle set of objects that others share, and raise if there was anything."""
+        changed = [one for one, attributes in self._shared if vars(one) != attributes]
+        for one, attributes in self._shared:
+            vars(one).clear()
+            vars(one).update(attributes)
+        if changed:
+            raise NotPlainError(f"the attributes of `{changed[0]!r}` are not plain data")
+
+    def _remade(self, name: str, given: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
+        kind = self._class(name)
+        if issubclass(kind, SHARED):
+            raise NotPlainError(f"another `{name}` is not plain data")
+        return kind.__new__(kind, *given, **(named or {}))
+
+    def _kept(self, made: Any) -> Any:
+        """Remember the attributes of an object that there is once: of an enum, or a time zone."""
+        if isinstance(made, SHARED) and hasattr(made, "__dict__"):
+            self._shared.append((made, dict(vars(made))))
+        return made
 
     def _class(self, name: str) -> type:
         if name not in self._classes:
-            raise NotPlainError(f"no function of the query is written with `{name}`")
+            if name not in KINDS:
+                raise NotPlainError(f"no function of the query is written with `{name}`")
+            self._classes[name] = super().find_class(*KINDS[name])
         return self._classes[name]
+
+
+def _described(kind: np.dtype[Any]) -> Any:
+    return np.lib.format.dtype_to_descr(_of_numbers(kind))
+
+
+def _of_numbers(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """Refuse a type whose values are more than their bytes."""
+    if kind.names is not None and kind.fields is not None:
+        for name in kind.names:
+            _of_numbers(kind.fields[name][0])
+    elif kind.subdtype is not None:
+        _of_numbers(kind.subdtype[0])
+    elif kind.kind not in NUMBERS:
+        raise NotPlainError(f"values of numpy's `{kind}` are not plain data")
+    return kind
 
 
 def classes_of(*functions: Callable[..., Any]) -> tuple[type, ...]:
