@@ -164,6 +164,16 @@ def test_rule_cer_with_late_events(batches: Batches, distance: int, delay: int, 
     check((Unwrapped(**vars(literal), mapping=mapping), Fold(mapping)), end, delay, unit, seed)
 
 
+def test_the_loop_begins_at_the_first_event_that_can_still_come() -> None:
+    """The event at 4 comes after the one at 9, in time; the watermark, now at 7, has passed it at once."""
+    batches = [[Row(9, "p", 1)], [Row(12, "p", 1), Row(4, "p", 0)], [Row(FAR, "end", 0)]]
+    mapping = named(lambda state, event: ((*(state or ()), event.x), [(str(event.x),)]), "state", "event")
+    literal = Literal(Windows(1, 3, 1), Shared(mapping, 2, 1), distance=2)
+    for machine in (Unwrapped(**vars(literal), mapping=mapping), Fold(mapping)):
+        told = Shard(machine, 5).told(batches)
+        assert [[row[1] for row in batch[:-1] if row[0] == "p"] for batch in told] == [[], [4], [9, 12]]
+
+
 def check(
     machines: tuple[Machine, Machine], batches: Batches, delay: int, unit: int, seed: int, *, width: int = 1
 ) -> None:

@@ -112,7 +112,8 @@ class Literal:
             return
         # After the last event nothing is to be told; the loop would go on for ever.
         until = min(now, memory.latest + self.windows.unit)
-        if memory.at == NEVER and memory.waiting:
+        # The loop begins at the first event, once none can come before it.
+        if memory.at == NEVER and memory.waiting and memory.waiting[0].time < until:
             memory.at = memory.waiting[0].time
         while NEVER < memory.at < until:
             memory.at = min(memory.at + self.distance, until)
