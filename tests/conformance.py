@@ -157,6 +157,7 @@ def _strategies(pattern: tocsin.Pattern, has_ties: bool) -> tuple[str, ...]:
 def is_live(case: Case) -> bool:
     """Whether a stream runs the case: bounded, and reported while it goes on."""
     query = compiled(case).query
+    query = ordered_by_ties(query) if case.tie else query
     if not strategies(case) or refused_on_streams(query, "auto") is not None:
         return False
     try:
