@@ -212,6 +212,7 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
 
 # A Spark job takes long, so that one example is many expressions over many matches, and is not made smaller when it
 # fails: what differs is shown by itself.
+@pytest.mark.filterwarnings("ignore:.*NULL_COMPARISON")
 @settings(
     phases=[Phase.explicit, Phase.generate],
     max_examples=max(4, (settings.default or settings()).max_examples // 8),
