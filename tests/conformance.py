@@ -22,8 +22,8 @@ from tocsin import errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.analysis.temporal import network
+from tocsin.engines.spark.engine import prepare
 from tocsin.options import Options
-from tocsin.physical.engine import prepare
 from tocsin.plan.strategies import refusals, refused_on_streams
 from tocsin.testing.cases import Case, load_cases, parse_cases
 

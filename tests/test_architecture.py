@@ -40,13 +40,13 @@ TRACES = {
 # What is called like an action and is none, and the one verb that says it runs a job.
 ALLOWED = {
     "acer/stream.py": {"take"},  # of Arrow tables
-    "physical/arrow_scan.py": {"take"},  # likewise
-    "physical/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
+    **{f"engines/worker/{name}.py": {"take"} for name in ("arrow_scan", "gather", "results", "rows", "summaries")},
+    **{f"engines/stream/{name}.py": {"take"} for name in ("packing", "shard_rules")},
+    "engines/spark/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     # The Python of workers on a local master, never over Connect; and standard output, where a plan is printed.
-    "physical/compat.py": {"sparkContext", "write"},
-    "physical/identity.py": {"count", "first"},  # fields of a bag of digests
-    "physical/results.py": {"take"},  # likewise
-    "physical/sliced/edges.py": {"take"},  # likewise
+    "engines/spark/compat.py": {"sparkContext", "write"},
+    "engines/spark/match_ids.py": {"count", "first"},  # fields of a bag of digests
+    "engines/spark/edges.py": {"take"},  # likewise
     "sinks.py": {"write", "save", "persist"},  # what `foreachBatch` calls is there to write; it gives up what it keeps
 }
 FUNCTIONS = {"F", "pc"}  # F.count(column) makes a column
@@ -58,7 +58,7 @@ def library_files() -> list[Path]:
         path
         for path in sorted(SOURCE.rglob("*.py"))
         if path.relative_to(SOURCE).parts[0] != "cli"
-        and ("pyspark" in path.read_text(encoding="utf-8") or path.parent.name == "physical")
+        and ("pyspark" in path.read_text(encoding="utf-8") or "engines" in path.relative_to(SOURCE).parts)
     ]
 
 

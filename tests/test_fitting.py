@@ -16,17 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from tests import fitting
 from tests.automata.formulas import by_reference
 from tests.automata.formulas import cases as automaton_cases
+from tests.engines.test_acel import texts
+from tests.engines.test_aggregate import PLAIN
+from tests.engines.test_counted_formulas import counted, with_bag_predicates
+from tests.engines.test_distinct_matches import query_of, with_made_events
+from tests.engines.test_joins import ABSENCES, ITERATIONS
+from tests.engines.test_limits import ambiguous
+from tests.engines.test_ties import counting, with_a_policy
 from tests.fitting import decides, drawn_for, has_match, meaning, seeded
 from tests.kernels.test_links import cases as groups
 from tests.kernels.test_policies import KLEENE
 from tests.optimizer.queries import chained_queries, constant_queries, keyed_queries
-from tests.physical.test_acel import texts
-from tests.physical.test_aggregate import PLAIN
-from tests.physical.test_counted_formulas import counted, with_bag_predicates
-from tests.physical.test_distinct_matches import query_of, with_made_events
-from tests.physical.test_joins import ABSENCES, ITERATIONS
-from tests.physical.test_limits import ambiguous
-from tests.physical.test_ties import counting, with_a_policy
 from tests.rules import test_engines, test_gatherings, test_sharing
 from tests.rules.support import understood
 from tests.rules.test_properties import drawn_rule

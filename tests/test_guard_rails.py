@@ -22,6 +22,7 @@ from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
 from tocsin.analysis.types import INTEGER
+from tocsin.engines.spark.columns import Compiler
 from tocsin.expressions import interpret
 from tocsin.kernels.conditions import interchangeable
 from tocsin.kernels.expressions.code import condition_code, value_code
@@ -40,7 +41,6 @@ from tocsin.optimizer.estimate import Estimate
 from tocsin.optimizer.query_parts import map_nodes
 from tocsin.optimizer.rules import optimize
 from tocsin.optimizer.statistics import Statistics
-from tocsin.physical.columns import Compiler
 from tocsin.plan.joins.copies import unrolled
 from tocsin.plan.joins.refusals import unsupported as refused_by_joins
 

@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 FORMULAS, LIMITS, MATCHES, TIES = (
-    f"tests/physical/test_{name}.py" for name in ("counted_formulas", "limits", "distinct_matches", "ties")
+    f"tests/engines/test_{name}.py" for name in ("counted_formulas", "limits", "distinct_matches", "ties")
 )
 BAG_PREDICATES = f"{FORMULAS}::test_bag_predicates_count_where_they_stand"
 MADE = f"{MATCHES}::test_events_that_are_made_tell_matches_apart_by_value"
@@ -98,7 +98,7 @@ MUTATIONS = (
         "flag set although a condition fails",
         "if all(condition({variable: (row,)}) for condition in conditions):",
         "if any(condition({variable: (row,)}) for condition in conditions) or not conditions:",
-        ("tests/physical/test_local.py", "tests/semantics/test_cases.py"),
+        ("tests/engines/test_local.py", "tests/semantics/test_cases.py"),
     ),
     Mutation(
         "tie columns ignored",
@@ -333,7 +333,7 @@ MUTATIONS = (
         "joins leave the number of events out of ids",
         "values += [held.count] if share is None else [held.count, share]",
         "values += [held.count] if share is None else [share]",
-        ("tests/physical/test_joins.py::test_iterations_as_self_joins_equal_the_reference",),
+        ("tests/engines/test_joins.py::test_iterations_as_self_joins_equal_the_reference",),
     ),
     # --- limits and options ---
     Mutation(
@@ -554,13 +554,13 @@ MUTATIONS = (
         "time slice without the events after its end",
         "copied_back = (within < F.lit(kernel.ahead_us))",
         "copied_back = (within < F.lit(0))",
-        ("tests/physical/test_sliced.py::test_matches_that_straddle_slices_are_found_once_also_before_the_epoch",),
+        ("tests/engines/test_sliced.py::test_matches_that_straddle_slices_are_found_once_also_before_the_epoch",),
     ),
     Mutation(
         "join without the exact distance",
         "return minus(time, anchor).between(near.low_us, near.high_us)",
         "return minus(time, anchor).between(near.low_us, near.high_us + 1)",
-        ("tests/physical/test_joins.py::test_a_distance_is_exact_to_the_microsecond",),
+        ("tests/engines/test_joins.py::test_a_distance_is_exact_to_the_microsecond",),
     ),
 )
 

@@ -20,7 +20,7 @@ from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import counting
 from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.rates import check_rates
-from tocsin.engines import check_options, matched_locally, prepared
+from tocsin.engines.dispatch import check_options, matched_locally, prepared
 from tocsin.explain.pattern_report import Demands, checked
 from tocsin.explain.planner import network_text, plan_sections
 from tocsin.language import ast
@@ -266,7 +266,7 @@ class Pattern:
         InvalidInputError
             When the row is no compact row, or one of another pattern.
         """
-        from tocsin.physical.compacted import enumerated
+        from tocsin.engines.worker.compacted import enumerated
 
         return enumerated(self.query, row)
 
@@ -296,7 +296,7 @@ class Pattern:
             input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
         """
         made = prepared(self.query, inputs, check_options(options_in(locals()), inputs))
-        from tocsin.physical.analyze import analyze
+        from tocsin.engines.spark.analyze import analyze
 
         return analyze(made.query, made.inputs, sample=sample).times(made.options.unit.microseconds)
 

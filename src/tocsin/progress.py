@@ -1,6 +1,6 @@
 """The progress of streams that Tocsin matches: a listener for Spark, and a typed object for each micro-batch.
 
-It reads the observed metrics that `match` puts into every streaming DataFrame (`physical.streaming.outputs`). It runs
+It reads the observed metrics that `match` puts into every streaming DataFrame (`engines.stream.outputs`). It runs
 no job, and needs a session only where it is added.
 """
 

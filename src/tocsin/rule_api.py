@@ -14,7 +14,7 @@ from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.scopes import Registry
 from tocsin.analysis.rules.translate import translate
-from tocsin.engines import MatchOptions, check_options, program_run, with_options
+from tocsin.engines.dispatch import MatchOptions, check_options, program_run, with_options
 from tocsin.explain.rule_report import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tocsin.physical.programs.run import Run
+    from tocsin.engines.rule_run import Run
 
 KEYWORDS = re.compile(
     r"\b(template|rule|pattern|use|where|when|then|select|emit|at|with|no|all|in|distinct|unordered)\b"

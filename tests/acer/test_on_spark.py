@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.acer.definitions import Row
 from tests.acer.operators import OPERATORS, SCHEMA, Shape
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.streaming.queries import Folder, observed, settings
 
 from tocsin import acer, errors

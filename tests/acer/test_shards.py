@@ -24,7 +24,7 @@ from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows, slices
-from tocsin.physical.streaming.store import RowStore, State
+from tocsin.engines.stream.store import RowStore, State
 from tocsin.plan.manifest import BITS
 
 FAR = 10_000  # ends all windows

@@ -35,7 +35,7 @@ from tocsin.acer.fast import Fold
 from tocsin.acer.stored import NAMES, NotPlainError, _called, array, classes_of, dumped, loaded
 from tocsin.acer.stream import Remembered
 from tocsin.acer.windows import Window
-from tocsin.physical.streaming.store import RowStore, State
+from tocsin.engines.stream.store import RowStore, State
 
 LEAVES = (
     st.none()

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 
 import tocsin
 from tocsin import datasets

@@ -15,9 +15,9 @@ from tests.steps import lines_run
 
 import tocsin
 from tocsin.algebra import nodes as alg
+from tocsin.engines.worker import arrow_scan
+from tocsin.engines.worker.arrow_scan import Events, scan
 from tocsin.errors import TocsinWarning
-from tocsin.physical import arrow_scan
-from tocsin.physical.arrow_scan import Events, scan
 
 pytestmark = pytest.mark.long
 S = 1_000_000

@@ -22,6 +22,10 @@ import tocsin
 from tocsin import automata, errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
+from tocsin.engines.local.match import events_of
+from tocsin.engines.worker.arrow_scan import ship
+from tocsin.engines.worker.arrow_types import types_in
+from tocsin.engines.worker.rows import rows_of as rows_of_table
 from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.model import Bag, Integers, Matches, Rows
 from tocsin.kernels.nested_loops import Kernel, kernel
@@ -30,10 +34,6 @@ from tocsin.kernels.runs import functions
 from tocsin.kernels.runs import register_automaton as runs_kernel
 from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.language import ast
-from tocsin.physical.arrow_scan import ship
-from tocsin.physical.arrow_types import types_in
-from tocsin.physical.local import events_of
-from tocsin.physical.sliced.rows import rows_of as rows_of_table
 from tocsin.plan.manifest import Reader
 from tocsin.plan.strategies import AGGREGATE, KERNEL
 from tocsin.reference.stream import Event

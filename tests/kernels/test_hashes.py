@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
+from tocsin.engines.spark import match_ids as identity
+from tocsin.engines.spark.sql import functions as F
+from tocsin.engines.spark.sql.column import select
 from tocsin.kernels import hashes
 from tocsin.kernels.model import Bag, Matches
-from tocsin.physical import identity
-from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.column import select
 from tocsin.reference.identity import hash_fields
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.engines.test_acel import assert_equal, tables_of
+from tests.engines.test_equals_reference import compiled
 from tests.fitting import drawn_for
-from tests.physical.test_acel import assert_equal, tables_of
-from tests.physical.test_equals_reference import compiled
 
 import tocsin
 from tocsin import reference
+from tocsin.engines.local import match as local
 from tocsin.kernels.nested_loops import Kernel
 from tocsin.options import Options
-from tocsin.physical import local
 from tocsin.testing.streams import Streams
 
 COPIES = st.sampled_from(["{2,}", "+", "{1,3}", "{3,}", "*", "{2}"])

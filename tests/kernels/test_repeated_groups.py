@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.engines.test_acel import assert_equal, tables_of
+from tests.engines.test_equals_reference import compiled
 from tests.fitting import fitting
-from tests.physical.test_acel import assert_equal, tables_of
-from tests.physical.test_equals_reference import compiled
 
 from tocsin import reference
+from tocsin.engines.local import match as local
 from tocsin.options import Options
-from tocsin.physical import local
 
 PARTS = st.sampled_from(
     [

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 import tocsin
 from tocsin import errors
 from tocsin.algebra import nodes as alg
+from tocsin.engines.spark.analyze import analyze
+from tocsin.engines.spark.inputs import resolve
 from tocsin.optimizer.statistics import Layout, Statistics, TypeStatistics
-from tocsin.physical.analyze import analyze
-from tocsin.physical.inputs import resolve
 
 SCHEMA = "type string, ts bigint, k int, x int, s string"
 TEXT = """

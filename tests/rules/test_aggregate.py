@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from pyspark.sql import SparkSession
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.rules.support import compiled, with_streams
 from tests.rules.test_cases import CASES
 from tests.rules.test_cases import compiled as of_case

@@ -16,7 +16,7 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.rules.support import ABC, S, compiled
 from tests.rules.test_engines import plain
 from tests.rules.test_sharing import LISTING_5_1, by_rule, drawn_program, timed

@@ -22,9 +22,9 @@ from tests.rules.test_scenarios import CORRECTED, A, B, ids, never_otherwise
 import tocsin
 from tocsin import errors
 from tocsin.analysis.attributes import Schema
+from tocsin.engines.local import match as local
+from tocsin.engines.worker.arrow_types import types_in
 from tocsin.optimizer.rules import Facts, optimize
-from tocsin.physical import local
-from tocsin.physical.arrow_types import types_in
 from tocsin.plan.prepare import bounded
 from tocsin.plan.programs import refusals
 from tocsin.reference import evaluate, events

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.rules.support import ABC, compiled
 from tests.rules.test_engines import plain
 from tests.rules.test_gatherings import drawn_gathering, drawn_interchangeable, drawn_unordered
@@ -19,8 +19,8 @@ from tests.rules.test_on_spark import counted, found, frames
 
 import tocsin
 from tocsin import errors
+from tocsin.engines.spark.engine import prepare
 from tocsin.options import Options
-from tocsin.physical.engine import prepare
 from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate, events
 from tocsin.testing.streams import Streams

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.rules.support import ABC, PUBLISHED, TYPES, compiled, rows, trace
 from tests.rules.test_cases import CASES
 from tests.rules.test_cases import compiled as of_case
@@ -20,8 +20,8 @@ from tests.rules.test_scenarios import CORRECTED, A, ids
 
 import tocsin
 from tocsin import errors
+from tocsin.engines.spark.engine import prepare
 from tocsin.options import Options
-from tocsin.physical.engine import prepare
 from tocsin.plan.prepare import bounded
 from tocsin.reference import evaluate, events
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.rules.support import ABC, compiled
 from tests.rules.test_on_spark import counted, found, frames
 

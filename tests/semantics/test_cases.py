@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.conformance import CASES, VALID, Rows, compiled, pairs, runner, ways_of
-from tests.physical.support import light_settings
+from tests.engines.support import light_settings
 from tests.streaming.queries import settings
 
 from tocsin import errors

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.streaming.queries import Folder, settings
 
 import tocsin
-from tocsin.physical.streaming.store import VERSION
+from tocsin.engines.stream.store import VERSION
 
 HERE = Path(__file__).parent / "checkpoints"
 LATENESS = "5 us"

@@ -10,14 +10,14 @@ from tests.streaming.support import LAST, OPENED, PLAN
 
 import tocsin
 from tocsin.analysis.attributes import attributes_by_variable
-from tocsin.engines import program_run
+from tocsin.engines.dispatch import program_run
+from tocsin.engines.stream.program_plan import Asked, Plan
+from tocsin.engines.stream.store import State
+from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_types import schemas_of, types_in
+from tocsin.engines.worker.rows import array_of, integers
+from tocsin.engines.worker.tasks import RULE
 from tocsin.options import Options
-from tocsin.physical.arrow_scan import Events, ship
-from tocsin.physical.arrow_types import schemas_of, types_in
-from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.sliced.worker import RULE
-from tocsin.physical.streaming.program_plan import Asked, Plan
-from tocsin.physical.streaming.store import State
 from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader
 

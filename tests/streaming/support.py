@@ -16,21 +16,21 @@ from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import bind
 from tocsin.analysis.temporal import network
+from tocsin.engines.stream.shard_rules import LiveRule, alone, live_rule
+from tocsin.engines.stream.step import Step
+from tocsin.engines.stream.store import RowRetention, RowStore, State
+from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_types import types_in
+from tocsin.engines.worker.compacted import named
+from tocsin.engines.worker.results import Result, answered, grouped
+from tocsin.engines.worker.rows import array_of, integers
+from tocsin.engines.worker.summaries import WINDOW, Compacting, counting
 from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.reach import Search
 from tocsin.kernels.runs.register_automaton import run_kernel
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend_count import trend
 from tocsin.optimizer.rules import Facts, optimize
-from tocsin.physical.arrow_scan import Events, ship
-from tocsin.physical.arrow_types import types_in
-from tocsin.physical.compacted import named
-from tocsin.physical.results import Result, answered, grouped
-from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.sliced.summaries import WINDOW, Compacting, counting
-from tocsin.physical.streaming.rules import LiveRule, alone, live_rule
-from tocsin.physical.streaming.step import Step
-from tocsin.physical.streaming.store import RowRetention, RowStore, State
 from tocsin.plan import manifest as names
 from tocsin.plan.due import due_of
 from tocsin.plan.manifest import Reader, needed

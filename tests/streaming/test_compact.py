@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.engines.test_compact import acel, bare, listed
 from tests.fitting import formula_cases
-from tests.physical.test_compact import acel, bare, listed
 from tests.streaming.queries import FAR, Folder, observed
 from tests.streaming.queries import settings as spark_settings
 from tests.streaming.support import Live, arrivals, cut
@@ -22,8 +22,8 @@ from tests.streaming.test_stepping import SCHEMA, busy_streams
 
 import tocsin
 from tocsin import errors, reference
+from tocsin.engines.worker.compacted import COLUMNS, refused_compact
 from tocsin.language.acel import ast, print_query
-from tocsin.physical.compacted import COLUMNS, refused_compact
 from tocsin.testing import assert_same_rows
 from tocsin.testing.streams import TYPES, Streams
 

@@ -15,8 +15,8 @@ from tests.streaming.support import arrivals, cut
 
 import tocsin
 from tocsin.analysis.rates import parse_rates
-from tocsin.physical.streaming.guard import Arrived, Guard, guard_of
-from tocsin.physical.streaming.store import NEVER, Clocks, State
+from tocsin.engines.stream.guard import Arrived, Guard, guard_of
+from tocsin.engines.stream.store import NEVER, Clocks, State
 
 times_of_events = st.lists(st.integers(-40, 60), max_size=60)
 

@@ -17,7 +17,7 @@ from tests.streaming.queries import FAR, Folder, settings
 
 import tocsin
 from tocsin import errors
-from tocsin.physical.streaming.store import VERSION, Clocks, State
+from tocsin.engines.stream.store import VERSION, Clocks, State
 
 FORMATS = sorted(int(path.name.removeprefix("format-")) for path in HERE.iterdir())
 

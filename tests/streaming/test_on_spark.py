@@ -17,7 +17,7 @@ from tests.streaming.support import arrivals
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.physical.streaming.packing import labels
+from tocsin.engines.stream.packing import labels
 from tocsin.testing import assert_same_rows
 
 

@@ -10,13 +10,14 @@ import pytest
 from tests.streaming.support import PLAN, Live
 
 import tocsin
-from tocsin.physical.streaming import frames, packing
-from tocsin.physical.streaming.frames import StreamSettings
-from tocsin.physical.streaming.grouped import Shard
-from tocsin.physical.streaming.outputs import FOUND, OUTPUTS, Output
-from tocsin.physical.streaming.packing import Unpacking
-from tocsin.physical.streaming.step import Outcome
-from tocsin.physical.streaming.store import rows_to_bytes, to_bytes
+from tocsin.engines.stream import packing
+from tocsin.engines.stream import pipeline as frames
+from tocsin.engines.stream.grouped import Shard
+from tocsin.engines.stream.outputs import FOUND, OUTPUTS, Output
+from tocsin.engines.stream.packing import Unpacking
+from tocsin.engines.stream.pipeline import StreamSettings
+from tocsin.engines.stream.step import Outcome
+from tocsin.engines.stream.store import rows_to_bytes, to_bytes
 from tocsin.plan.manifest import FIRST_HALF
 
 

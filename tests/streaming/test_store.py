@@ -18,9 +18,9 @@ from tests.streaming.support import OPENED
 from tests.streaming.test_programs import assert_as_the_reference as assert_program_as_the_reference
 from tests.streaming.test_stepping import assert_as_the_reference, busy_streams, compiled
 
+from tocsin.engines.stream.store import Affected, RowRetention, State
+from tocsin.engines.worker.rows import array_of, integers
 from tocsin.kernels.model import Mask
-from tocsin.physical.sliced.rows import array_of, integers
-from tocsin.physical.streaming.store import Affected, RowRetention, State
 from tocsin.plan.due import Due
 from tocsin.plan.manifest import BITS, SPENT
 from tocsin.testing.streams import SEEDS, Streams

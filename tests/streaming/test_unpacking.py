@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tocsin.physical.streaming.packing import Unpacking
+from tocsin.engines.stream.packing import Unpacking
 
 WANTED = pa.schema({"a": pa.struct([("ts", pa.timestamp("us", "UTC"))]), "b": pa.struct([("x", pa.int64())])})
 

@@ -27,7 +27,7 @@ from tocsin.acer.events import events_of, order_of
 from tocsin.acer.functions import shown, values_of_row
 from tocsin.acer.model import Arrival, Key, Result
 from tocsin.analysis.names import RESERVED_PREFIX
-from tocsin.physical.arrow_scan import as_sorted
+from tocsin.engines.worker.arrow_scan import as_sorted
 
 TIME, BLOCK = "__tocsin_time", "__tocsin_block"
 FIRST_KEY, SECOND_KEY = "__tocsin_key1", "__tocsin_key2"

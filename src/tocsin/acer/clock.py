@@ -6,9 +6,9 @@ import datetime as dt
 from enum import Enum
 from typing import Any
 
+from tocsin.engines.worker.digests import EPOCH, MICROSECOND
 from tocsin.errors import shown
 from tocsin.language.durations import describe
-from tocsin.physical.sliced.digests import EPOCH, MICROSECOND
 
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
 

@@ -17,19 +17,19 @@ from tocsin.acer.model import Machine
 from tocsin.acer.stored import classes_of
 from tocsin.acer.stream import OperatorStep, Task
 from tocsin.acer.windows import Windows
-from tocsin.physical import identity
-from tocsin.physical.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
-from tocsin.physical.inputs import Inputs, Stream, require_order, stream_of
-from tocsin.physical.sliced.scan import Shipment
-from tocsin.physical.sliced.slices import slice_of
-from tocsin.physical.spark_types import arrow_type
-from tocsin.physical.sql import Column
-from tocsin.physical.sql import functions as F
-from tocsin.physical.sql.column import repartition, repartition_by_range, select, to_spark, where
-from tocsin.physical.streaming import frames as streams
-from tocsin.physical.streaming.frames import heartbeats_of
-from tocsin.physical.streaming.grouped import Shard
-from tocsin.physical.values import Kind, instant_of_micros, local_of_micros, micros_of
+from tocsin.engines.spark import match_ids as identity
+from tocsin.engines.spark.compat import ignores_case, is_dataframe, is_streaming, make_ready_for_python, schema_of
+from tocsin.engines.spark.inputs import Inputs, Stream, require_order, stream_of
+from tocsin.engines.spark.scan import Shipment
+from tocsin.engines.spark.slices import slice_of
+from tocsin.engines.spark.spark_types import arrow_type
+from tocsin.engines.spark.sql import Column
+from tocsin.engines.spark.sql import functions as F
+from tocsin.engines.spark.sql.column import repartition, repartition_by_range, select, to_spark, where
+from tocsin.engines.spark.typed_columns import Kind, instant_of_micros, local_of_micros, micros_of
+from tocsin.engines.stream import pipeline as streams
+from tocsin.engines.stream.grouped import Shard
+from tocsin.engines.stream.pipeline import heartbeats_of
 from tocsin.plan import manifest
 
 EVENTS = "events"  # what messages call the input

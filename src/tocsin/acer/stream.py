@@ -21,8 +21,8 @@ from tocsin.acer.growth import ADVICE
 from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.acer.stored import dumped, loaded
 from tocsin.acer.windows import FOREVER, NEVER
-from tocsin.physical.streaming.step import Outcome, Report
-from tocsin.physical.streaming.store import RowStore, unusable
+from tocsin.engines.stream.step import Outcome, Report
+from tocsin.engines.stream.store import RowStore, unusable
 from tocsin.plan.manifest import BITS
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import tocsin
 from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start, task_progress
-from tocsin.engines import program_run
+from tocsin.engines.dispatch import program_run
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.options import MOST_TASK_MEMORY, Options
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
     from rich.table import Table
 
-    from tocsin.physical.programs.run import Run
+    from tocsin.engines.rule_run import Run
 
 OUTPUT_FORMATS = ("parquet", "csv", "json")
 SHOWN_ROWS = 20
@@ -212,7 +212,7 @@ def _of_rules(
 def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out: str, format: str, mode: str) -> None:
     from pyspark.sql import functions as F
 
-    from tocsin.physical.programs.spark_engine import emitted_in
+    from tocsin.engines.spark.rule_engine import emitted_in
 
     how = mode if mode == "append" else "error"
     with files.replacing(out, mode) as place:

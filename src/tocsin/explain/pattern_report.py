@@ -22,9 +22,9 @@ from tocsin.analysis.result_types import common_type
 from tocsin.analysis.schema import check_clock
 from tocsin.analysis.sizes import require_within, size_report
 from tocsin.analysis.types import DataType, from_spark_name
+from tocsin.engines.wording import missing, unordered
 from tocsin.language.durations import microseconds
 from tocsin.options import Options, check_live_keys
-from tocsin.physical.wording import missing, unordered
 from tocsin.plan.plan import unbound_plan
 from tocsin.plan.prepare import types_of
 from tocsin.plan.strategies import AUTOMATON, unsupported
@@ -198,11 +198,11 @@ SCHEMA_HINT = "write `{'ts': 'timestamp', 'amount': 'double'}` for each event ty
 
 def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, Mapping[str, Any]]:
     """The attributes of each event type: told type by type, or by one DataFrame or schema for all."""
-    from tocsin.physical.compat import is_dataframe, is_schema
+    from tocsin.engines.spark.compat import is_dataframe, is_schema
 
     if is_dataframe(given) or is_schema(given):
-        from tocsin.physical.inputs import require_type_column
-        from tocsin.physical.spark_types import checked, types_in
+        from tocsin.engines.spark.inputs import require_type_column
+        from tocsin.engines.spark.spark_types import checked, types_in
 
         schema = checked(given, "the input")
         require_type_column(type_column, schema)
@@ -223,7 +223,7 @@ def schemas_of(given: Any, types: Iterable[str], type_column: str) -> dict[str, 
 
 def _attributes(name: Any, given: Any) -> Mapping[str, Any]:
     """The attributes of an event type, from whatever tells them."""
-    from tocsin.physical.compat import is_dataframe, is_schema
+    from tocsin.engines.spark.compat import is_dataframe, is_schema
 
     if not isinstance(name, str):
         raise errors.InvalidInputError(
@@ -239,7 +239,7 @@ def _attributes(name: Any, given: Any) -> Mapping[str, Any]:
                 )
         return given
     if is_dataframe(given) or is_schema(given):
-        from tocsin.physical.spark_types import checked, types_in
+        from tocsin.engines.spark.spark_types import checked, types_in
 
         return types_in(checked(given, f"the input of `{name}`"))
     raise errors.InvalidInputError(

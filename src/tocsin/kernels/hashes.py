@@ -1,4 +1,4 @@
-"""`match_id` of matches that are rows of arrays: steps 4 to 6 of the recipe in `tocsin.physical.identity`.
+"""`match_id` of matches that are rows of arrays: steps 4 to 6 of the recipe in `tocsin.engines.spark.match_ids`.
 
 XXH64 of 64-bit numbers, one column at a time, as Spark's `xxhash64` chains them: each value is seeded with the hash
 before it, the first with 42. The two digests of every event come from Spark; here they are gathered by row.

@@ -1,0 +1,304 @@
+"""Inputs of the local engine as Arrow tables: values that no table can hold are refused with column and row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin import errors
+from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.engines.wording import missing, reserved
+from tocsin.engines.worker.arrow_types import normal
+
+LEAST, MOST = -(2**63), 2**63 - 1
+ONE_TYPE = "give all rows a value of one type in it, or None."
+# Lists and mappings inside each other; Arrow's own recursion crashes the process on a list that holds itself.
+MOST_NESTED = 100
+# Mixtures that have a common type: integers beside others become what the others are.
+NUMBERS = ({"int", "float"}, {"int", "Decimal"})
+
+
+def table_of(given: Any, owner: str = "the input") -> pa.Table:
+    """An input as an Arrow table whose times count microseconds and whose integers have 64 bits.
+
+    Raises `InvalidInputError` when it is no table and no list of rows, or has a value that no column can hold;
+    `DuplicateInputColumnError` or `ReservedNameError` when two columns have one name, or one a name that is Tocsin's
+    own.
+    """
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview):
+        given = _from_rows(given, owner)
+    elif not isinstance(given, pa.Table) and hasattr(given, "to_records"):
+        given = _from_pandas(given, owner)
+    if not isinstance(given, pa.Table):
+        raise errors.InvalidInputError(
+            f"An input is a {type(given).__name__}, neither an Arrow table, a pandas DataFrame nor a list of rows.",
+            hint="pass `{'Login': table}`, or one table with a type column.",
+        )
+    _require_names(given.column_names, owner)
+    return _normal(given, owner)
+
+
+def _require_names(names: Iterable[Any], owner: str) -> None:
+    names = list(names)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise errors.DuplicateInputColumnError(
+            f"Two columns are called `{twice[0]}` in {owner}.", hint="keep one of them, or rename one."
+        )
+    ours = next((name for name in names if str(name).startswith(RESERVED_PREFIX)), None)
+    if ours is not None:
+        raise reserved(ours, owner)
+
+
+def _from_pandas(given: Any, owner: str) -> pa.Table:
+    _require_names(given.columns, owner)
+    for name, dtype in given.dtypes.items():
+        if dtype.kind == "O":
+            _require_shallow(f"The column `{name}` of {owner}", given[name])
+    try:
+        return pa.Table.from_pandas(given, preserve_index=False)
+    except Exception:  # Arrow's own, and whatever the classes of values raise
+        # Column by column, to name the one.
+        return pa.table({str(name): _column(str(name), given[name].tolist(), owner) for name in given.columns})
+
+
+def _from_rows(rows: Sequence[Any], owner: str) -> pa.Table:
+    """A table of rows; Arrow would take the columns of the first row only, and rows of different types have others."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise errors.InvalidInputError(
+                f"Row {number} of {owner} is a {type(row).__name__}, not a mapping from column to value.",
+                hint="write rows as `{'ts': 0, 'user': 'ada'}`.",
+            )
+    columns = dict.fromkeys(name for row in rows for name in row)
+    for name in columns:
+        if not isinstance(name, str) or not _is_text(name):
+            raise errors.InvalidInputError(
+                f"A column of {owner} is called {errors.shown(name)}, which is not a text.",
+                hint="call columns by texts.",
+            )
+    return pa.table({name: _column(name, [row.get(name) for row in rows], owner) for name in columns})
+
+
+def _column(name: str, values: Sequence[Any], owner: str) -> pa.Array:
+    """The values of a column, all of one type."""
+    place = f"The column `{name}` of {owner}"
+    kinds = {type(value) for value in values}
+    if any(kind.__name__ == "NaTType" for kind in kinds):  # of pandas
+        values = [None if type(value).__name__ == "NaTType" else value for value in values]
+    if len(kinds - {type(None)}) > 1 or any(issubclass(kind, dt.datetime) for kind in kinds):
+        _require_one_kind(place, values)
+    if any(issubclass(kind, Mapping | Iterable) and not issubclass(kind, str | bytes) for kind in kinds):
+        _require_shallow(place, values)
+    try:
+        return pa.array(values)
+    except Exception as problem:  # Arrow's own, and whatever the classes of values raise
+        raise _not_held(place, values, problem) from None
+
+
+def _require_one_kind(place: str, values: Sequence[Any]) -> None:
+    """Refuse mixtures, also those that Arrow takes: it makes dates of date-times, and times of integers."""
+    first: dict[str, int] = {}
+    for number, value in enumerate(values):
+        if value is not None:
+            first.setdefault(_kind(value), number)
+        if getattr(value, "nanosecond", 0):  # of pandas; Arrow would cut it off
+            raise errors.InvalidInputError(
+                f"{place} holds {value} in row {number}, a time that is no whole number of microseconds.",
+                hint="round it first: `value.floor('us')`.",
+            )
+    if len(first) < 2 or set(first) in NUMBERS:
+        return
+    (one, at), (other, then), *_ = first.items()
+    raise errors.InvalidInputError(
+        f"{place} holds values of different types: {one} in row {at}, {other} in row {then}.", hint=ONE_TYPE
+    )
+
+
+def _require_shallow_type(place: str, dtype: pa.DataType) -> None:
+    level = [dtype]
+    for _ in range(MOST_NESTED + 1):
+        level = [each.field(number).type for each in level for number in range(each.num_fields)]
+    if level:
+        raise errors.InvalidInputError(
+            f"{place} has a type that is nested more than {MOST_NESTED} levels deep.",
+            hint="keep only the part that you need.",
+        )
+
+
+def _require_shallow(place: str, values: Iterable[Any]) -> None:
+    """Refuse values nested deeper than `MOST_NESTED`, a list that holds itself among them."""
+    for number, value in enumerate(values):
+        level = _containers([value])
+        for _ in range(MOST_NESTED):
+            level = _containers(
+                inner for each in level for inner in (each.values() if isinstance(each, Mapping) else each)
+            )
+        if level:
+            raise errors.InvalidInputError(
+                f"{place} holds a value in row {number} that is nested more than {MOST_NESTED} levels deep.",
+                hint="write it as a JSON text, or keep only the part that you need.",
+            )
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    """Those that hold others, each once: a list that holds itself twice would double with every level."""
+    kinds = (Mapping, list, tuple, set, frozenset)
+    return [*{id(value): value for value in values if isinstance(value, kinds)}.values()]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dt.datetime):
+        return "datetime" if value.tzinfo is None else "datetime with a time zone"
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return "bool"
+    for kind, name in ((Decimal, "Decimal"), (Integral, "int"), (Real, "float"), (str, "str"), (Mapping, "dict")):
+        if isinstance(value, kind):
+            return name
+    if isinstance(value, list | tuple | set | frozenset):
+        return "list"
+    return type(value).__name__
+
+
+def _not_held(place: str, values: Sequence[Any], problem: Exception) -> errors.InvalidInputError:
+    """The first value that a column cannot hold, where it can be told."""
+    for number, value in enumerate(values):
+        if isinstance(value, Integral) and not LEAST <= int(value) <= MOST:
+            return errors.InvalidInputError(
+                f"{place} holds {errors.shown(value)} in row {number}, an integer of more than 64 bits.",
+                hint="give `decimal.Decimal` or float values.",
+            )
+        if isinstance(value, str) and not _is_text(value):
+            return errors.InvalidInputError(
+                f"{place} holds the text {errors.shown(value)} in row {number}, which is not valid Unicode.",
+                hint="replace single surrogates: `text.encode('utf-8', 'replace').decode()`.",
+            )
+    words = errors.message_of(problem).split("\n")[0].rstrip(".")
+    return errors.InvalidInputError(f"{place} has no type that Arrow knows: {words}.", hint=ONE_TYPE)
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _normal(table: pa.Table, owner: str) -> pa.Table:
+    """The table with the types that Spark has too; values that do not fit into them are refused."""
+    columns = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        place = f"The column `{field.name}` of {owner}"
+        _require_shallow_type(place, field.type)
+        _require_readable(place, column)
+        try:
+            columns[field.name] = normal(pa.table({field.name: _plain(column)})).column(0)
+        except pa.ArrowException:
+            raise _not_fitting(place, field.type) from None
+        _require_years(place, columns[field.name])
+    return pa.table(columns) if columns else table
+
+
+def _require_readable(place: str, column: pa.ChunkedArray) -> None:
+    """Refuse texts that are not UTF-8, which files may hold, and time zones that do not exist."""
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        try:
+            pc.assume_timezone(pa.scalar(0, pa.timestamp("us")), column.type.tz)
+        except pa.ArrowException:
+            raise errors.InvalidInputError(
+                f"{place} has the time zone `{column.type.tz}`, which does not exist.",
+                hint="cast it to one that does: `column.cast(pyarrow.timestamp('us', 'UTC'))`.",
+            ) from None
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        try:
+            column.validate(full=True)
+        except pa.ArrowException:
+            raise errors.InvalidInputError(
+                f"{place} holds a text that is not UTF-8.", hint="read it as binary, or decode it first."
+            ) from None
+
+
+def _require_years(place: str, column: pa.ChunkedArray) -> None:
+    """Refuse dates and times that Python has none for, in UTC or in the column's time zone."""
+    try:
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            pc.min_max(column).as_py()
+        elif pa.types.is_nested(column.type) and _holds_times(column.type):
+            column.to_pylist()
+    except (OverflowError, ValueError):
+        raise errors.InvalidInputError(
+            f"{place} holds a time outside of the years 1 to 9999.",
+            hint="filter such rows out, or give the times as integers of microseconds.",
+        ) from None
+
+
+def _holds_times(dtype: pa.DataType) -> bool:
+    inner = [dtype.field(number).type for number in range(dtype.num_fields)]
+    return pa.types.is_timestamp(dtype) or pa.types.is_date(dtype) or any(map(_holds_times, inner))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Unsigned integers as those of 64 bits that Spark has, and views and run-end encoded columns as values."""
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
+    if pa.types.is_unsigned_integer(column.type):
+        return column.cast(pa.int64())
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+
+
+def _not_fitting(place: str, dtype: pa.DataType) -> errors.InvalidInputError:
+    if pa.types.is_integer(dtype):
+        return errors.InvalidInputError(
+            f"{place} is {dtype} and holds an integer over {MOST}, which does not fit into 64 bits with a sign.",
+            hint="convert it to a decimal, or to a string.",
+        )
+    if pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype):
+        return errors.InvalidInputError(
+            f"{place} is {dtype} and holds a time that is no whole number of microseconds within 64 bits.",
+            hint="round it first: `pyarrow.compute.floor_temporal(column, unit='microsecond')`, or `.dt.floor('us')`.",
+        )
+    return errors.InvalidInputError(f"{place} has the type {dtype}, which cannot be read.", hint="convert it first.")
+
+
+def require_type_column(name: str, table: pa.Table) -> None:
+    """Refuse a table for several types without a column of their names."""
+    if name not in table.column_names:
+        raise missing(name, table.column_names, "the input", "type=", "type column")
+    dtype = table.schema.field(name).type
+    if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_null(dtype)):
+        raise errors.InvalidInputError(
+            f"The type column `{name}` holds {dtype}, not strings.",
+            hint="it must hold the names of event types that the pattern uses; cast it to a string.",
+        )
+
+
+def require_type_names(inputs: Mapping[Any, Any]) -> None:
+    """Refuse inputs by event type whose keys are no names."""
+    wrong = [name for name in inputs if not isinstance(name, str)]
+    if wrong:
+        raise errors.InvalidInputError(
+            f"`inputs` has the key {errors.shown(wrong[0])}, which is not the name of an event type.",
+            hint="pass `{'Login': logins, 'Transfer': transfers}`.",
+        )
+
+
+def of_each_type(table: pa.Table, types: Sequence[str], type_column: str) -> dict[Any, pa.Table]:
+    """The rows of one table by event type, also of types that have none."""
+    require_type_column(type_column, table)
+    kinds = table.column(type_column)
+    present = [kind.as_py() for kind in pc.unique(kinds)]
+    found = {kind: table.filter(pc.equal(kinds, kind)) for kind in present if kind is not None}
+    if None in present:
+        found[None] = table.filter(pc.is_null(kinds))
+    return {name: found.get(name, table.slice(0, 0)) for name in (*types, *found)}

@@ -1,0 +1,243 @@
+"""`engine="local"`: the same kernels on Arrow tables, pandas or plain rows, in one process without a JVM.
+
+The same search and the same results as on Spark; for samples, tests and files that fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin import errors
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.attributes import attributes_of
+from tocsin.analysis.schema import BoundQuery, rebound
+from tocsin.analysis.types import Kind
+from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of
+from tocsin.engines.wording import missing, unordered, untimed
+from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_types import types_in
+from tocsin.engines.worker.compacted import compact_table, refused_compact
+from tocsin.engines.worker.gather import types_of
+from tocsin.engines.worker.results import Result, answered, grouped
+from tocsin.engines.worker.summaries import counting as counting_member
+from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
+from tocsin.kernels.matches import check_memory
+from tocsin.kernels.nested_loops import kernel
+from tocsin.kernels.shared import common
+from tocsin.kernels.trends.request import keys_of, needs_of
+from tocsin.kernels.trends.trend_count import Trend
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.options import Options
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Layout, Reader, brought, needed
+from tocsin.plan.plan import plan_of
+from tocsin.plan.prepare import prepare
+from tocsin.plan.strategies import STRATEGIES, unsupported
+from tocsin.plan.strategy import LOCALLY
+
+
+def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> pa.Table:
+    """The matches of a query as an Arrow table, with the columns that Spark would give.
+
+    Parameters
+    ----------
+    query
+        The query.
+    inputs
+        Per event type, or once with a type column: an Arrow table, a pandas DataFrame or a list of dicts.
+    options
+        The options of `Pattern.match`.
+    warns
+        Whether to warn of integer times without a unit.
+    """
+    options = options or Options()
+    strategy, ties, id = options.strategy, options.ties, options.id
+    is_compact = options.form == "compact"
+    # What depends on the window that distances imply is refused once the query is rewritten.
+    is_alone = strategy in ("automaton", "kernel", "trend")
+    refusal = STRATEGIES[strategy].refuses(query, engine=LOCALLY) if is_alone else unsupported(query, LOCALLY)
+    if refusal is None and is_compact:
+        refusal = refused_compact(query, LOCALLY, strategy)
+    if refusal is not None:
+        raise refusal
+    named = alg.event_types(query.pattern)
+    events = events_of(named, inputs, options.time, options.type)
+    by_type = {group.type: group for group in events if group.type in named}
+    types = {name: types_in(by_type[name].table.schema) for name in named}
+    times = {name: by_type[name].time for name in named}
+    plan = plan_of(query, types, times, options, warns=warns, engine=LOCALLY)
+    is_counted = not is_compact and plan.is_counted
+    search = None if is_compact or is_counted or strategy == "trend" else plan.search
+    require_columns({name: by_type[name].table for name in named}, ties, id)
+    clock = by_type[named[0]].table.schema.field(times[named[0]]).type
+    if is_compact:
+        return compact_table(plan.written, events, ties, plan.options.unit)
+    bound, query = plan.rule.bound, plan.query
+    if search is None:
+        return grouped(bound, rows_over_all(plan.counted, events, ties), clock)
+    attributes = {name: attributes_of(bound.held[name]) for name in query.variables}
+    needs = brought(search, needed(query, attributes))
+    if query.over_all_matches:
+        needs = {name: needs.get(name, ()) for name in query.variables}
+    manifest, table = ship([Reader(search, needs, id, ties)], events, named=named)
+    (layout,) = manifest.layouts
+    most, memory = options.max_matches_per_start, options.task_bytes
+    task = task_of(Member(search, layout, id is not None), most=most, memory=memory)
+    asked = search.aggregates
+    schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
+    found = pa.Table.from_batches(kept_batches(task.run(table), memory), schema)
+    places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
+    result = Result(bound, found, places, tuple(asked))
+    return result.over_all(clock) if query.over_all_matches else result.table(clock)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The matches of one query."""
+
+    bound: BoundQuery
+    found: pa.Table
+    variables: Mapping[str, tuple[int, tuple[str, ...]]]
+    time: pa.DataType
+
+    def table(self, returns: tuple[alg.Returned, ...] = ()) -> pa.Table:
+        """A row per match, with other columns than its variables where they are asked for."""
+        bound = self.bound
+        if returns:
+            bound = rebound(bound, replace(bound.query, returns=returns))
+        return Result(bound, self.found, self.variables).table(self.time)
+
+
+def match_together(
+    queries: Mapping[str, alg.Query],
+    inputs: Mapping[str, pa.Table],
+    *,
+    time: Mapping[str, str],
+    ids: Mapping[str, str | None],
+    max_matches_per_start: int = MOST_MATCHES_PER_START,
+    max_task_memory: int = MOST_MEMORY,
+) -> dict[str, Matched]:
+    """The matches of queries that can be searched together (`tocsin.plan.programs.is_joint`), by name.
+
+    `ids` are the columns that identify the events of each.
+    """
+    types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
+    events = events_of(types, {name: inputs[name] for name in types}, time, "")
+    attributes = {group.type: types_in(group.table.schema) for group in events if group.type is not None}
+    bounds = []
+    for query in queries.values():
+        own = {name: attributes[name] for name in alg.event_types(query.pattern)}
+        bounds.append(prepare(query, own, time).bound)
+    sources, kernels = common([kernel(bound) for bound in bounds])
+    needs = [
+        needed(bound.query, {name: attributes_of(bound.held[name]) for name in bound.query.variables})
+        for bound in bounds
+    ]
+    readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids.values(), strict=True)]
+    manifest, table = ship(readers, events, named=types, sources=sources)
+    layouts = manifest.layouts
+    held: list[pa.DataType] = []
+    places = [placed(types_of(table.schema, layout), held) for layout in layouts]
+    members = [
+        Member(search, layout, id is not None, number, own)
+        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
+    ]
+    task = Task(search_groups(sources, kernels, members, [None] * len(members)), max_matches_per_start, max_task_memory)
+    found = pa.Table.from_batches(kept_batches(task.run(table), max_task_memory), schema_of(held))
+    clock = events[0].table.schema.field(events[0].time).type
+    matched: dict[str, Matched] = {}
+    for number, name in enumerate(queries):
+        own = found.filter(pc.equal(found.column(RULE), number))
+        pairs = zip(needs[number].items(), places[number], strict=True)
+        variables = {variable: (place, attributes) for (variable, attributes), place in pairs}
+        matched[name] = Matched(bounds[number], own, variables, clock)
+    return matched
+
+
+def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
+    """The window if there are windows, and the values of RETURN, for every group or for all."""
+    needs = needs_of(keys_of(trend.kernel.query, trend.machine))
+    reader = Reader(trend.kernel, needs, ties=tuple(ties), with_digests=False)
+    manifest, table = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
+    (layout,) = manifest.layouts
+    counted = list(task_of(counting_member(trend, layout)).run(table)) if table.num_rows else []
+    return answered(trend, pa.Table.from_batches(counted) if counted else None)
+
+
+def kept_batches(batches: Iterable[pa.RecordBatch], memory: int) -> list[pa.RecordBatch]:
+    """All batches: the result of the local engine is held in memory, as far as that may be."""
+    found, size = [], 0
+    for batch in batches:
+        found.append(batch)
+        size += batch.nbytes
+        check_memory(size, memory, copies=1)
+    return found
+
+
+def require_columns(tables: Mapping[str, pa.Table], ties: Sequence[str], id: str | None) -> None:
+    """Refuse columns that the tables of event types do not have, and tie columns without an order."""
+    for kind, table in tables.items():
+        for option, name in (*(("tie=", name) for name in ties), *((("id=", id),) if id is not None else ())):
+            if name not in table.column_names:
+                raise missing(name, table.column_names, f"the input of `{kind}`", option, "column")
+        for name in ties:
+            dtype = table.schema.field(name).type
+            if pa.types.is_nested(dtype):
+                raise unordered("tie", name, str(dtype))
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], type_column: str) -> list[Events]:
+    """The events of every type; those the pattern does not name come last."""
+    if isinstance(inputs, Mapping):
+        require_type_names(inputs)
+        missing = [name for name in named if name not in inputs]
+        errors.raise_all(
+            [
+                errors.UnknownEventTypeError(
+                    f"The pattern names the event type `{name}`, and no input has it.",
+                    hint=errors.did_you_mean(name, inputs, "inputs"),
+                )
+                for name in missing
+            ]
+        )
+        tables = {name: table_of(given, f"the input of `{name}`") for name, given in inputs.items()}
+    else:
+        tables = of_each_type(table_of(inputs), named, type_column)
+    order = dict.fromkeys((*named, *tables))
+    return [Events(name, tables[name], _time_of(name, time, tables[name])) for name in order]
+
+
+def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -> str:
+    if not isinstance(time, str) and (name or "") not in time:
+        raise untimed(name or "")
+    column = time if isinstance(time, str) else time[name or ""]
+    if column not in table.column_names:
+        raise missing(column, table.column_names, f"the input of `{name}`", "time=", "time column")
+    dtype = table.schema.field(column).type
+    if not (pa.types.is_timestamp(dtype) or pa.types.is_integer(dtype) or pa.types.is_null(dtype)):
+        raise errors.TimeTypeError(
+            f"The time column `{column}` of the input of `{name}` is {dtype}, neither a timestamp nor an integer.",
+            hint="choose a column that says when each event happened.",
+        )
+    return column
+
+
+def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind], *, with_timeouts: bool) -> pa.Schema:
+    """What the search gives, also when it finds nothing."""
+    numbers = [names.START, names.END, names.FIRST_HALF, names.SECOND_HALF, *([names.MISSING] if with_timeouts else ())]
+    fields = [pa.field(name, pa.int64()) for name in numbers]
+    held = types_of(table.schema, layout)
+    fields += [pa.field(names.variable(number), dtype) for number, dtype in enumerate(held)]
+    fields += [
+        pa.field(names.value(number), pa.float64() if kind is Kind.DOUBLE else pa.int64())
+        for number, kind in enumerate(asked)
+    ]
+    return pa.schema(fields)

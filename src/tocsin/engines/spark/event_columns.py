@@ -1,0 +1,318 @@
+"""What Spark computes of single events, as SQL: the columns of a manifest, which events travel, and their flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from operator import and_, or_
+from typing import assert_never
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.engines.spark import match_ids as identity
+from tocsin.engines.spark.columns import Binding, Compiler
+from tocsin.engines.spark.inputs import Part
+from tocsin.engines.spark.match_ids import text_of
+from tocsin.engines.spark.spark_types import to_spark
+from tocsin.engines.spark.sql import Column
+from tocsin.engines.spark.sql import functions as F
+from tocsin.engines.spark.tables import Question, answered
+from tocsin.engines.spark.typed_columns import TIMES, Kind, Value, micros_of, value_of
+from tocsin.kernels.conditions import anonymous
+from tocsin.kernels.model import WORD_BITS, Held, Source
+from tocsin.language import expressions as ex
+from tocsin.language import rule_expressions as rx
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Attribute, Digest, Key, Manifest, Position, Shape, Tie, TrimmedDigest, position
+
+FIXED_WIDTH: tuple[type[T.DataType], ...] = (
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+NOTHING = (F.lit(None), T.NullType())
+
+
+def attribute(part: Part, column: Attribute) -> Column:
+    """An attribute of a part's events; NULL in those of other types."""
+    dtype = to_spark(column.type)
+    if column.types.isdisjoint(part.types):
+        return F.lit(None).cast(dtype)
+    if isinstance(dtype, FIXED_WIDTH) and column.name in part.columns:
+        # As wide when it is NULL: not worth a look at the type.
+        return cast(part, column.name, dtype)
+    return part.choose({kind: ("", lambda part: cast(part, column.name, dtype)) for kind in column.types})
+
+
+def held_as(compiler: Compiler, expression: ex.Expression, held: Held) -> Column:
+    """A value as workers hold it."""
+    value = compiler.value(expression)
+    match held:
+        case Held.INTEGER if value.kind in TIMES:
+            return value.micros
+        case Held.INTEGER:
+            return value.number.cast("bigint")
+        case Held.FLOAT:
+            return value.number.cast("double")
+        case Held.RANK if value.kind is Kind.INTEGER:
+            return value.column.cast("decimal(20,0)")
+        case Held.BOOLEAN | Held.RANK:
+            return value.column
+        case _:
+            assert_never(held)
+
+
+def key(part: Part, column: Key) -> Column:
+    """A key that is equal exactly when SQL's grouping says so, in every input."""
+    dtype = to_spark(column.type)
+    if column.attribute not in part.columns:
+        return F.lit(None).cast(dtype)
+    value = value_of(*part.columns[column.attribute])
+    if value.kind in TIMES and isinstance(dtype, T.LongType):
+        return value.micros
+    if value.kind is Kind.DOUBLE:
+        # −0.0 is 0.0 here; as bits they differ.
+        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
+    return value.column if value.kind is Kind.INTERVAL else cast(part, column.attribute, dtype)
+
+
+def tie(part: Part, column: Tie) -> Column:
+    """What orders events of one instant."""
+    dtype = to_spark(column.type)
+    return value_of(cast(part, column.attribute, dtype), dtype).column
+
+
+def type_name(part: Part) -> Column:
+    """The type of an event."""
+    if part.type_column is None:
+        return F.lit(part.name)
+    return F.coalesce(part.columns[part.type_column][0], F.lit(""))
+
+
+def place(part: Part, column: Position) -> Column:
+    """The place of an event in the order of all events."""
+    ties = (cast(part, one.attribute, to_spark(one.type)) for one in column.ties)
+    parts = position(time_of(part), ties, type_name(part), text_of(part.columns, without=part.time))
+    return F.struct(*(found.alias(name) for name, found in parts.items()))
+
+
+def digest(part: Part, column: Digest) -> Column:
+    """A digest of whole events; what we have added to an event is no part of it."""
+    own = {name: typed for name, typed in part.columns.items() if not name.startswith(RESERVED_PREFIX)}
+    if column.types is not None:
+        return _digest_of(part, column.types, own, column.half, column.id)
+    # Also of types that the pattern does not name; these need not have the `id` column.
+    id = column.id if column.id in own else None
+    if part.type_column is None:
+        names = identity.names_of(part.name or "", own, id=id)
+    else:
+        names = identity.names_of_any(part.columns[part.type_column][0], own, id=id)
+    return identity.digests(names, own, id=id)[column.half]
+
+
+def trimmed_digest(part: Part, column: TrimmedDigest) -> Column:
+    """A digest of what PROJECT leaves of events."""
+    kept = {name: part.columns.get(name, NOTHING) if name in column.kept else NOTHING for name in column.attributes}
+    return _digest_of(part, column.types, kept, column.half, None)
+
+
+def _digest_of(part: Part, types: frozenset[str], columns: identity.Typed, half: int, id: str | None) -> Column:
+    """A digest of the events of these types, 0 for others."""
+    own = types.intersection(part.types)
+    if not own:
+        return F.bigint(0)
+    # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
+    named = {kind: (kind, lambda part, kind=kind: identity.names_of(kind, columns, id=id)) for kind in own}
+    made = identity.digests(part.choose(named), columns, id=id)[half]
+    is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
+    return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
+
+
+def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
+    """An attribute in a type that all event types agree on; NULL where it is not there."""
+    if attribute not in part.columns:
+        return F.lit(None).cast(dtype)
+    column, own = part.columns[attribute]
+    return column if own == dtype else column.cast(dtype)
+
+
+def time_of(part: Part) -> Column:
+    """The time of an event in microseconds."""
+    return micros_of(part.columns[part.time][0], part.time_kind)
+
+
+# --- which events, and their flags ----------------------------------------------------------------
+
+
+class Flags:
+    """The conditions of a manifest on single events."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.questions = Questions(manifest.sources)
+        self.by_type: dict[str, list[Source]] = {}
+        for source in manifest.sources:
+            for kind in source.types:
+                self.by_type.setdefault(kind, []).append(source)
+
+    def answered(self, part: Part) -> DataFrame:
+        """The events of a part with what DataFrames answer of them."""
+        return self.questions.answered(part, lambda name: self.compiler(part, self._shape(name), name))
+
+    def compiler(self, part: Part, shape: Shape | None, *variables: str) -> Compiler:
+        """What compiles expressions over an event of a part, whose attributes have these types in the query."""
+        columns: Mapping[str, tuple[Column, T.DataType]] = part.columns
+        if shape is not None:
+            wanted = {name: to_spark(dtype) for name, dtype in shape.items()}
+            columns = {name: (cast(part, name, dtype), dtype) for name, dtype in wanted.items()}
+        return Compiler({name: Binding(dict(columns)) for name in variables}, self.questions.answers)
+
+    def _shape(self, source: str) -> Shape | None:
+        return self.manifest.source_shapes.get(source)
+
+    # --- which events -----------------------------------------------------------------------------
+
+    def filter(self, part: Part) -> Column:
+        """Of an event that cannot take part nothing is shipped; its conditions are written so that files see them."""
+        manifest = self.manifest
+        tests = [part.columns[part.time][0].isNotNull()]
+        if not manifest.crosses_partitions:
+            tests += self._has_key(part)
+        if not manifest.counts_every_event:
+            sources = self._sources(part)
+            if not sources:
+                return F.lit(False)
+            candidates = [self._is_candidate(part, source) for source in sources]
+            known = [candidate for candidate in candidates if candidate is not None]
+            if len(known) == len(candidates) and any(source.conditions for source in sources):
+                tests.append(reduce(or_, known))  # which says the type as well
+            elif (of_type := part.is_of(part.types)) is not None:
+                tests.append(of_type)
+        return reduce(and_, tests)
+
+    def _has_key(self, part: Part) -> list[Column]:
+        """`[k]`: an event with NULL takes part in nothing; one without the attribute is in no partition (R11)."""
+        partition = self.manifest.partition
+        if any(name not in part.columns for name in partition.attributes):
+            return [F.lit(False)]
+        return [part.columns[name][0].isNotNull() for name in partition.same]
+
+    def _sources(self, part: Part) -> list[Source]:
+        own = set(part.types)
+        return [source for source in self.manifest.sources if not own.isdisjoint(source.types)]
+
+    def _is_alone(self, part: Part, source: Source) -> bool:
+        """Whether the events of a variable's types that are left after the filter are all candidates for it."""
+        own = set(source.types) & set(part.types)
+        return not self.manifest.counts_every_event and all(len(self.by_type[kind]) == 1 for kind in own)
+
+    def _is_candidate(self, part: Part, source: Source) -> Column | None:
+        """Whether an event may be bound to a variable; None: every one may."""
+        of_type = part.is_of(set(source.types) & set(part.types))
+        tests = [*([] if of_type is None else [of_type]), *self._conditions(part, source)]
+        return reduce(and_, tests) if tests else None
+
+    def _conditions(self, part: Part, source: Source) -> list[Column]:
+        compiler = self.compiler(part, self._shape(source.variable), source.variable)
+        return [compiler.condition(condition) for condition in source.conditions]
+
+    # --- bits -------------------------------------------------------------------------------------
+
+    def bits(self, part: Part) -> Column:
+        """The bits of a part's events."""
+        packing = self.manifest.packing
+        # By type, so that a row's type is compared once for all variables.
+        values = {
+            name: (name, lambda part, name=name, number=number: self._flags(part, name, number))
+            for number, name in enumerate(self.manifest.types)
+        }
+        bits = F.coalesce(part.choose(values), F.bigint(names.OWN_COPY))
+        if packing.has_key:
+            (attribute,) = self.manifest.partition.attributes
+            key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
+            bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
+        return bits
+
+    def _flags(self, part: Part, kind: str, number: int) -> Column:
+        """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
+        packing = self.manifest.packing
+        always = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0)
+        if packing.words:
+            return F.bigint(always)
+        places = {source.bit: names.FLAGS_AT + source.bit for source in self.manifest.sources}
+        return self._flagged(part, kind, always, places)
+
+    def word(self, number: int, part: Part) -> Column:
+        """A column of flags, where these do not fit into the bits."""
+        places = {
+            source.bit: source.bit % WORD_BITS for source in self.manifest.sources if source.bit // WORD_BITS == number
+        }
+        values = {
+            name: (name, lambda part, name=name: self._flagged(part, name, 0, places)) for name in self.manifest.types
+        }
+        return F.coalesce(part.choose(values), F.bigint(0))
+
+    def _flagged(self, part: Part, kind: str, always: int, places: Mapping[int, int]) -> Column:
+        """The flags of an event of one type at these places, and what is always there."""
+        sometimes = []
+        takes_part = self._has_key(part) if self.manifest.crosses_partitions else []
+        for source in self.by_type.get(kind, ()):
+            if source.bit not in places:
+                continue
+            bit = 1 << places[source.bit]
+            tests = takes_part + ([] if self._is_alone(part, source) else self._conditions(part, source))
+            if tests:
+                sometimes.append(F.when(reduce(and_, tests), F.bigint(bit)).otherwise(F.bigint(0)))
+            else:
+                always |= bit
+        return _any_bit([F.bigint(always), *sometimes])
+
+
+def _any_bit(numbers: list[Column]) -> Column:
+    """The bits of all numbers; in a tree, since Spark's parser goes as deep as a chain is long."""
+    if len(numbers) > names.MOST_FLAGS:
+        half = len(numbers) // 2
+        return _any_bit(numbers[:half]).bitwiseOR(_any_bit(numbers[half:]))
+    return reduce(lambda bits, bit: bits.bitwiseOR(bit), numbers)
+
+
+class Questions:
+    """The questions of a kernel's conditions."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.sources = tuple(sources)
+        asked = [node for source in self.sources for node in _asked(source)]
+        # Variables that ask the same of an event are answered by one join.
+        alike = {key: number for number, key in enumerate(dict.fromkeys(map(anonymous, asked)))}
+        self.names = {node: f"__tocsin_has{alike[anonymous(node)]}" for node in asked}
+
+    @property
+    def answers(self) -> dict[ex.Expression, Value]:
+        """What each question is in a part that `answered` has made."""
+        return {node: Value(F.col(name), Kind.BOOLEAN) for node, name in self.names.items()}
+
+    def answered(self, part: Part, compiler: Callable[[str], Compiler]) -> DataFrame:
+        """The events of a part with the answers; `compiler` compiles what a variable says of them."""
+        questions: dict[str, Question] = {}
+        for source in self.sources:
+            if set(source.types) & set(part.types):
+                for node in _asked(source):
+                    values = [compiler(source.variable).value(argument) for argument in node.arguments]
+                    questions[self.names[node]] = Question(node, values, self.names[node])
+        if not questions:
+            return part.renamed
+        return answered(part.renamed, list(questions.values()), [column.text for column, _ in part.columns.values()])
+
+
+def _asked(source: Source) -> list[rx.InTable]:
+    nodes = (node for condition in source.conditions for node in condition.walk())
+    return [node for node in nodes if isinstance(node, rx.InTable) and node.table.rows is None]

@@ -1,0 +1,301 @@
+"""The user's DataFrames → one DataFrame with the rows of a manifest.
+
+Spark decides all that concerns one event: its type, the conditions on it alone (one bit per source), the values that
+conditions between events use. One DataFrame with a type column is read once, whatever the number of variables; inputs
+per type are a union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from typing import assert_never
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tocsin.analysis.types import DataType
+from tocsin.engines.spark import event_columns as sql
+from tocsin.engines.spark.compat import make_ready_for_python
+from tocsin.engines.spark.event_columns import Flags
+from tocsin.engines.spark.inputs import Inputs, Part, parts_of
+from tocsin.engines.spark.match_ids import JSON_OPTIONS, text_of
+from tocsin.engines.spark.spark_types import Shape, arrow_type, schemas_of, to_spark
+from tocsin.engines.spark.sql import Column
+from tocsin.engines.spark.sql import functions as F
+from tocsin.engines.spark.sql.column import select, union, where, with_columns
+from tocsin.engines.spark.typed_columns import kind_of, micros_of
+from tocsin.kernels.conditions import anonymous
+from tocsin.kernels.reach import Search
+from tocsin.language import expressions as ex
+from tocsin.plan import manifest as names
+from tocsin.plan.choose_columns import manifest_of
+from tocsin.plan.manifest import (
+    Attribute,
+    Content,
+    Digest,
+    EventTypes,
+    Key,
+    Layout,
+    Manifest,
+    Position,
+    Reader,
+    Text,
+    Tie,
+    Time,
+    TrimmedDigest,
+    TypeName,
+    Value,
+    Word,
+)
+
+WHICH = "__tocsin_which"
+# The columns of streams, and how many of them travel.
+STREAM_COLUMNS = (names.CLOCK, names.SOURCE, names.EVENT)
+WITH_CLOCK, WITH_EVENTS = 2, 3
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """What travels."""
+
+    frame: DataFrame  # a row per event, with the columns of `layout`
+    columns: tuple[str, ...]
+    layout: Layout  # what they mean
+    micros: Column  # the time of a row in microseconds
+    keys: tuple[Column, ...]  # what rows of one partition agree on
+
+    @property
+    def time(self) -> str:
+        """The column with the time of a row."""
+        return self.layout.time
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """One DataFrame with the events of several parts, so that it is read once."""
+
+    frame: DataFrame
+    parts: tuple[tuple[Column, Part], ...]  # where a condition holds, a row is an event of this part
+    kept: Column | None = None  # where it is a match that was found before, to be passed on; None: nowhere
+    columns: tuple[str, ...] = ()
+
+
+def ship(
+    reader: Reader[Search], inputs: Inputs, *, stream: int = 0, rated: Sequence[str] = ()
+) -> tuple[Shipment, dict[str, Shape]]:
+    """What travels for one search, and the types of the attributes that its matches bring.
+
+    Parameters
+    ----------
+    reader
+        The search.
+    inputs
+        The events.
+    stream
+        `WITH_CLOCK` for a stream: every row travels, of one that takes no part only its time (`layout.CLOCK`) and no
+        bits; `layout.SOURCE` says which DataFrame it comes from. `WITH_EVENTS`: also the whole event as JSON.
+    rated
+        Event types whose events a stream counts, numbered from 1.
+    """
+    manifest = manifest_of([reader], event_types(inputs), made_type)
+    scan = Scan(manifest, parts_of(inputs, others=manifest.counts_every_event))
+    frame = scan.streamed(stream, rated) if stream else scan.frame()
+    make_ready_for_python(frame)
+    (layout,), (shape,) = manifest.layouts, manifest.shapes
+    return Shipment(frame, scan.columns(stream), layout, scan.micros, scan.keys(layout.keys)), spark_shapes(shape)
+
+
+def event_types(inputs: Inputs) -> EventTypes:
+    """The events of inputs, as manifests know them."""
+    return EventTypes(
+        schemas_of({name: stream.schema for name, stream in inputs.streams.items()}),
+        {name: stream.time for name, stream in inputs.streams.items()},
+        schemas_of({name: stream.schema for name, stream in inputs.others.items()}),
+    )
+
+
+def made_type(dtype: DataType) -> pa.DataType:
+    """The Arrow type of values that workers make."""
+    return arrow_type(to_spark(dtype))
+
+
+def spark_shapes(shapes: Mapping[str, Mapping[str, DataType]]) -> dict[str, Shape]:
+    """The attributes of variables in Spark's types."""
+    return {name: {one: to_spark(dtype) for one, dtype in shape.items()} for name, shape in shapes.items()}
+
+
+class Scan:
+    """Renders a manifest over DataFrames.
+
+    Parameters
+    ----------
+    manifest
+        What is shipped.
+    single
+        DataFrames, each with the events of one part.
+    mixed
+        Those with the events of several parts, matches that were found before included.
+    """
+
+    def __init__(self, manifest: Manifest, single: Sequence[Part], mixed: Sequence[Mixed] = ()) -> None:
+        self.manifest, self.single, self.mixed = manifest, single, mixed
+        self.flags = Flags(manifest)
+        self.passes_on = any(one.kept is not None for one in mixed)
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a row; the bits come last, but for matches that are passed on."""
+        return [*self.manifest.columns, names.BITS, *([names.PASSED_ON] if self.passes_on else [])]
+
+    def columns(self, stream: int = 0) -> tuple[str, ...]:
+        """The same, and those that streams have."""
+        return (*self.names, *STREAM_COLUMNS[:stream])
+
+    @property
+    def micros(self) -> Column:
+        """The time of a row in microseconds."""
+        content = self.manifest.columns[self.manifest.time]
+        column = F.col(self.manifest.time)
+        if not isinstance(content, Attribute):
+            return column
+        return micros_of(column, kind_of(to_spark(content.type)))
+
+    def keys(self, columns: Sequence[str]) -> tuple[Column, ...]:
+        """What rows of one partition agree on: these columns, or the bits."""
+        if self.manifest.packing.has_key:
+            return (F.shiftright(F.col(names.BITS), names.KEY_AT),)
+        return tuple(map(F.col, columns))
+
+    def _values(self, part: Part) -> list[Column]:
+        """What is shipped of a part's events."""
+        shipped = [self._value(part, content).alias(name) for name, content in self.manifest.columns.items()]
+        return [*shipped, self.flags.bits(part).alias(names.BITS)]
+
+    def _value(self, part: Part, content: Content) -> Column:
+        match content:
+            case Attribute():
+                return sql.attribute(part, content)
+            case Value():
+                return self._held(part, content)
+            case Key():
+                return sql.key(part, content)
+            case Time():
+                return sql.time_of(part)
+            case Tie():
+                return sql.tie(part, content)
+            case TypeName():
+                return sql.type_name(part)
+            case Text():
+                return text_of(part.columns, without=part.time)
+            case Position():
+                return sql.place(part, content)
+            case Digest():
+                return sql.digest(part, content)
+            case TrimmedDigest():
+                return sql.trimmed_digest(part, content)
+            case Word():
+                return self.flags.word(content.number, part)
+            case _:
+                assert_never(content)
+
+    def _held(self, part: Part, content: Value) -> Column:
+        def value(kind: str, part: Part) -> Column:
+            one = content.values[kind]
+            compiler = self.flags.compiler(part, one.shape, *ex.variables_in(one.expression))
+            return sql.held_as(compiler, one.expression, content.held)
+
+        return part.choose(
+            {kind: (anonymous(one.expression), partial(value, kind)) for kind, one in content.values.items()}
+        )
+
+    # --- rows of a batch --------------------------------------------------------------------------
+
+    def frame(self) -> DataFrame:
+        """A row per event that can take part, and one for each match that is passed on."""
+        frames = [self._mixed(one) for one in sorted(self.mixed, key=lambda one: one.kept is None)]  # types come first
+        nothing = [F.lit(None).alias(names.PASSED_ON)] if self.passes_on else []
+        for part in self.single:
+            rows = where(self.flags.answered(part), self.flags.filter(part))
+            frames.append(select(rows, *self._values(part), *nothing))
+        return union(frames)
+
+    def _mixed(self, mixed: Mixed) -> DataFrame:
+        """The events of several parts, and the matches among them, by one look at each row."""
+        events = [(is_own, part, self._values(part)) for is_own, part in mixed.parts]
+        passes = [is_own & self.flags.filter(part) for is_own, part, _ in events]
+        passes += [] if mixed.kept is None else [mixed.kept]
+        chosen = []
+        for place, name in enumerate([*self.manifest.columns, names.BITS]):
+            branches = [(is_own, columns[place]) for is_own, _, columns in events]
+            value = F.cases(branches) if branches else F.lit(None)
+            chosen.append((F.coalesce(value, F.bigint(names.OWN_COPY)) if name == names.BITS else value).alias(name))
+        if mixed.kept is not None:
+            match = F.struct(*(F.col(name).alias(name) for name in mixed.columns))
+            chosen.append(F.when(mixed.kept, match).alias(names.PASSED_ON))
+        elif self.passes_on:
+            chosen.append(F.lit(None).alias(names.PASSED_ON))
+        return select(where(mixed.frame, reduce(or_, passes)), *chosen)
+
+    # --- rows of a stream -------------------------------------------------------------------------
+
+    def streamed(self, stream: int, rated: Sequence[str] = ()) -> DataFrame:
+        """Every row of the inputs: what takes part with all its columns, others with their time."""
+        every = [(self._answered(one), one.parts) for one in self.mixed]
+        every += [(self.flags.answered(part), ((F.lit(True), part),)) for part in self.single]
+        return union(
+            [
+                self._every_row(frame, parts, _source(parts, number, rated), stream)
+                for number, (frame, parts) in enumerate(every)
+            ]
+        )
+
+    def _answered(self, mixed: Mixed) -> DataFrame:
+        """The rows with what DataFrames answer of them: only events from outside ask."""
+        outside = [part for _, part in mixed.parts if part.computed is None]
+        return self.flags.answered(outside[0]) if outside else mixed.frame
+
+    def _every_row(
+        self, frame: DataFrame, parts: Sequence[tuple[Column, Part]], source: Column, stream: int
+    ) -> DataFrame:
+        passes = [(is_own & self.flags.filter(part), F.lit(at)) for at, (is_own, part) in enumerate(parts)]
+        judged = with_columns(frame, F.cases(passes).alias(WHICH))
+        which, columns = F.col(WHICH), [self._values(part) for _, part in parts]
+
+        def chosen(place: int) -> Column:
+            return F.cases((which == at, own[place]) for at, own in enumerate(columns))
+
+        first = parts[0][1]
+        return select(
+            judged,
+            *(chosen(place).alias(name) for place, name in enumerate(self.manifest.columns)),
+            F.coalesce(chosen(-1), F.bigint(0)).alias(names.BITS),
+            F.when(which.isNull(), sql.time_of(first)).alias(names.CLOCK),
+            source.alias(names.SOURCE),
+            *([F.when(which.isNotNull(), _json(first)).alias(names.EVENT)] if stream == WITH_EVENTS else []),
+        )
+
+
+def _json(part: Part) -> Column:
+    """A whole event: its type, where the DataFrame does not tell it, and all its columns."""
+    own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
+    event = F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items()))
+    return F.to_json(event, JSON_OPTIONS)  # left to itself Spark leaves out NULLs and microseconds
+
+
+def _source(parts: Sequence[tuple[Column, Part]], number: int, rated: Sequence[str]) -> Column:
+    """Which DataFrame a row comes from, and of which type with a rate it is, whether or not it takes part."""
+    known = [(is_own, _source_of(part, number, rated)) for is_own, part in parts]
+    return F.cases(known).otherwise(F.lit(number)) if rated else F.lit(number)
+
+
+def _source_of(part: Part, number: int, rated: Sequence[str]) -> Column:
+    codes = {name: number | place << names.TYPE_AT for place, name in enumerate(rated, start=1)}
+    if part.type_column is None:
+        return F.lit(codes.get(part.name or "", number))
+    known = [(part.columns[part.type_column][0] == name, F.lit(code)) for name, code in codes.items()]
+    return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)

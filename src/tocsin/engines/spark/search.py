@@ -1,0 +1,234 @@
+"""A kernel and its inputs → one DataFrame of matches. Nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis import types as analysis
+from tocsin.analysis.attributes import attributes_by_variable
+from tocsin.analysis.names import MISSING, STATUS
+from tocsin.engines.spark import match_ids as identity
+from tocsin.engines.spark import scan
+from tocsin.engines.spark.bags import Bag, Binding, event_in
+from tocsin.engines.spark.columns import Compiler
+from tocsin.engines.spark.computed import computed
+from tocsin.engines.spark.inputs import Inputs
+from tocsin.engines.spark.scan import Shipment, event_types
+from tocsin.engines.spark.slices import distribute
+from tocsin.engines.spark.spark_types import Shape
+from tocsin.engines.spark.sql import Column
+from tocsin.engines.spark.sql import functions as F
+from tocsin.engines.spark.sql.column import select, where, with_columns
+from tocsin.engines.spark.typed_columns import Kind, Value
+from tocsin.engines.worker.tasks import Member, task_of
+from tocsin.kernels.beginnings import missing_variables
+from tocsin.kernels.reach import Search, width_us
+from tocsin.language import expressions as ex
+from tocsin.options import Options
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Gathered, Reader, brought, needed
+from tocsin.plan.prepare import split
+
+DEFAULTS = Options()
+
+
+@dataclass(frozen=True)
+class Found:
+    """The matches of a kernel before RETURN: one row each."""
+
+    # `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
+    # halves of `match_id` unless an `id` column makes it
+    frame: DataFrame
+    shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
+
+
+class Finder(Protocol):
+    """A way to find the matches of a search on Spark."""
+
+    def __call__(self, kernel: Any, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
+        """The matches before RETURN."""
+
+
+def matches(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, find: Finder | None = None) -> DataFrame:
+    """The matches of a query; the columns are `match_id`, `start`, `end`, then those of RETURN or of the variables.
+
+    `find` finds them; by default time slices are shuffled.
+    """
+    query = kernel.query
+    by_id = _is_identified_after(kernel, inputs)
+    found = (find or search)(kernel, inputs, options, with_digests=not by_id)
+    frame = found.frame
+    having = split(query).query.having
+    if having is not None:
+        frame = where(frame, compiler_of(kernel, found).condition(having))
+    if by_id:
+        hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
+        frame = identity.numbered(hashed, id=inputs.id)
+        match_id = identity.match_id(id=inputs.id)
+    else:
+        match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
+    return returned(kernel, inputs, Found(frame, found.shapes), match_id)
+
+
+def compiler_of(kernel: Search, found: Found) -> Compiler:
+    """What compiles expressions over the matches."""
+    return Compiler(bindings_of(kernel.query, found.shapes), known_of(kernel))
+
+
+def returned(
+    kernel: Search, inputs: Inputs, found: Found, match_id: Column, others: Sequence[Column] = ()
+) -> DataFrame:
+    """The columns that users see of the matches that HAVING keeps, and those of other outputs of a stream behind them.
+
+    The native condition of HAVING has been applied before; what Python decides is decided here.
+    """
+    query, compiler, made = kernel.query, compiler_of(kernel, found), split(kernel.query)
+    returns = made.query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
+    kind = inputs.time_kind
+    before = [
+        match_id.alias("match_id"),
+        Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
+        Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
+    ]
+    after = [*(_said_of_timeouts(query) if query.timeouts else ()), *others]
+    columns = (compiler.output(each.expression).alias(each.name) for each in returns)
+    frame = select(found.frame, *before, *columns, *after)
+    if made.is_native:
+        return frame
+    return computed(
+        frame,
+        made,
+        before=[name for column in before for name in column.names],
+        after=[name for column in after for name in column.names],
+        always=[name for column in others for name in column.names],
+    )
+
+
+def _said_of_timeouts(query: alg.Query) -> list[Column]:
+    """What tells time-outs from matches."""
+    number = F.col(names.MISSING)
+    late = [(number == place, F.lit(name)) for place, name in enumerate(missing_variables(query), start=1)]
+    status = F.cases([(number == 0, F.lit("match")), (number > 0, F.lit("timeout"))])
+    return [status.alias(STATUS), F.cases(late).alias(MISSING)]
+
+
+def search(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
+    """The matches of a kernel with the events and attributes that the query's outputs need."""
+    shipment, found = ship(kernel, inputs, with_digests=with_digests)
+    member = Member(kernel, shipment.layout, inputs.id is not None)
+    return Found(run(member, shipment, match_schema(kernel, inputs, shipment, found), options), found)
+
+
+def run(member: Member, shipment: Shipment, schema: T.StructType, options: Options) -> DataFrame:
+    """Shuffle the rows of a batch once, and run a search on those of each task; the result has this schema."""
+    search, columns = member.search, shipment.columns
+    width = width_us(search, options.slice_us)
+    rows = distribute(shipment.frame, columns, search, shipment.micros, shipment.keys, width)
+    task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
+    return rows.mapInArrow(task, schema)
+
+
+def ship(
+    kernel: Search, inputs: Inputs, *, with_digests: bool, stream: int = 0, rated: Sequence[str] = ()
+) -> tuple[Shipment, dict[str, Shape]]:
+    """What travels, and the variables and attributes that the query's outputs need."""
+    attributes = attributes_by_variable(kernel.query, event_types(inputs).schemas)
+    is_identified = not with_digests and not kernel.query.over_all_matches
+    needs = brought(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
+    reader = Reader(kernel, needs, inputs.id, inputs.ties, with_digests)
+    return scan.ship(reader, inputs, stream=stream, rated=rated)
+
+
+def match_schema(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
+    """The columns that a task gives."""
+    schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
+    if shipment.layout.digests:
+        schema = schema.add(names.FIRST_HALF, T.LongType()).add(names.SECOND_HALF, T.LongType())
+    if kernel.query.timeouts:
+        schema = schema.add(names.MISSING, T.LongType())
+    for number, gathered in enumerate(shipment.layout.gathered):
+        schema = schema.add(names.variable(number), variable_type(inputs, gathered, shapes[gathered.name]))
+    for number, kind in enumerate(kernel.aggregates.values()):
+        schema = schema.add(names.value(number), T.DoubleType() if kind is analysis.Kind.DOUBLE else T.LongType())
+    return schema
+
+
+def variable_type(inputs: Inputs, gathered: Gathered, shape: Shape) -> T.DataType:
+    """The type of the column that holds a variable's events."""
+    dtypes = [*shape.values()]
+    if not dtypes:
+        dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
+    struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
+    return T.ArrayType(struct) if gathered.is_iterated else struct
+
+
+def known_of(kernel: Search) -> dict[ex.Expression, Value]:
+    """The aggregates that tasks have computed."""
+    return {
+        aggregate: Value(F.col(names.value(number)), Kind.DOUBLE if kind is analysis.Kind.DOUBLE else Kind.INTEGER)
+        for number, (aggregate, kind) in enumerate(kernel.aggregates.items())
+    }
+
+
+def _time_type(inputs: Inputs) -> T.DataType:
+    stream = next(iter(inputs.streams.values()))
+    return stream.schema[stream.time].dataType
+
+
+def bindings_of(
+    query: alg.Query, shapes: Mapping[str, Shape], places: Sequence[int] | None = None
+) -> dict[str, Binding | Bag]:
+    """What expressions over a match mean by a variable; `places` are the numbers of the columns that hold them."""
+    found: dict[str, Binding | Bag] = {}
+    for number, (name, shape) in enumerate(shapes.items()):
+        held = F.col(names.variable(number if places is None else places[number]))
+        fields = {attribute: (names.member(place), dtype) for place, (attribute, dtype) in enumerate(shape.items())}
+        kind = query.variables[name]
+        if kind.iterated:
+            found[name] = Bag(held, fields)
+        else:
+            # A variable that is always bound needs no test whether it is.
+            event = event_in(held, fields)
+            found[name] = event if kind.optional or query.timeouts else replace(event, exists=None)
+    return found
+
+
+def _is_identified_after(kernel: Search, inputs: Inputs) -> bool:
+    """Whether the events' own ids make `match_id` after the search: not without all events, nor where types count."""
+    if inputs.id is None or not kernel.binds_rows:
+        return False
+    return all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
+
+
+def _hashes(kernel: Search, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
+    """The hashes of a match from the ids of its events."""
+    assert inputs.id is not None
+    types = {source.variable: source.types[0] for source in kernel.sources}
+    digests: dict[str, identity.Digests] = {}
+    for number, (name, shape) in enumerate(shapes.items()):
+        held, kind = F.col(names.variable(number)), kernel.query.variables[name]
+        place = list(shape).index(inputs.id)
+        pair = [_digest(place, shape[inputs.id], types[name], inputs.id, which) for which in (0, 1)]
+        if kind.iterated:
+            digests[name] = identity.bag(*(F.transform(held, digest) for digest in pair))
+        elif kind.optional or kernel.query.timeouts:
+            digests[name] = identity.at_most_one(*(F.when(held.isNotNull(), digest(held)) for digest in pair))
+        else:
+            digests[name] = identity.one(*(digest(held) for digest in pair))
+    return identity.hashes(F.col(names.START), F.col(names.END), digests)
+
+
+def _digest(place: int, dtype: T.DataType, type: str, id: str, which: int) -> Callable[[Column], Column]:
+    """From the struct of an event to one of its digests."""
+
+    def digest(event: Column) -> Column:
+        columns = {id: (event.getField(names.member(place)), dtype)}
+        return identity.digests(identity.names_of(type, columns, id=id), columns, id=id)[which]
+
+    return digest

@@ -1,0 +1,213 @@
+"""Spark's functions, under PySpark's names: Columns and plain values in, Columns out. A string is a literal here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from itertools import chain
+from typing import Protocol
+
+from tocsin.engines.spark.sql.column import Case, Column, Operand, Plain, bigint_literal, identifier, literal, operand
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def lit(value: Plain) -> Column:
+    """A literal; an integer is INT where it fits, else BIGINT."""
+    return Column(literal(value))
+
+
+def bigint(value: int) -> Column:
+    """A literal BIGINT."""
+    return Column(bigint_literal(value))
+
+
+def col(name: str) -> Column:
+    """The column of this name, whatever characters it has: a dot is one of them."""
+    return Column(identifier(name))
+
+
+def when(condition: Column, value: Operand) -> Case:
+    """The value where the condition holds; more branches follow by `when` and `otherwise`."""
+    return Case.of([(condition, value)])
+
+
+def cases(branches: Iterable[tuple[Column, Operand]]) -> Case:
+    """The value of the first condition that holds."""
+    return Case.of(branches)
+
+
+def struct(*columns: Column) -> Column:
+    """A struct of Columns with aliases, which name its fields."""
+    fields = ((lit(name), column) for column in columns for name in column.names)
+    return _call("named_struct", *chain.from_iterable(fields))
+
+
+# --- functions whose arguments are a list ---------------------------------------------------------
+
+
+def _call(name: str, *arguments: Operand) -> Column:
+    return Column(f"{name}({', '.join(map(operand, arguments))})")
+
+
+class _Function(Protocol):
+    def __call__(self, *arguments: Operand) -> Column: ...
+
+
+def _function(name: str) -> _Function:
+    return lambda *arguments: _call(name, *arguments)
+
+
+abs = _function("abs")
+array = _function("array")
+array_compact = _function("array_compact")
+array_distinct = _function("array_distinct")
+array_max = _function("array_max")
+array_min = _function("array_min")
+array_repeat = _function("array_repeat")
+array_size = _function("array_size")
+arrays_zip = _function("arrays_zip")
+ceil = _function("ceil")
+coalesce = _function("coalesce")
+concat = _function("concat")
+concat_ws = _function("concat_ws")
+explode = _function("explode")
+flatten = _function("flatten")
+floor = _function("floor")
+from_utc_timestamp = _function("from_utc_timestamp")
+get = _function("get")
+greatest = _function("greatest")
+hex = _function("hex")
+hour = _function("hour")
+inline = _function("inline")
+input_file_name = _function("input_file_name")
+isnan = _function("isnan")
+least = _function("least")
+length = _function("length")
+lower = _function("lower")
+lpad = _function("lpad")
+minute = _function("minute")
+negative = _function("negative")
+pmod = _function("pmod")
+posexplode_outer = _function("posexplode_outer")
+pow = _function("pow")
+raise_error = _function("raise_error")
+rand = _function("rand")
+regexp_replace = _function("regexp_replace")
+rint = _function("rint")
+round = _function("round")
+row_number = _function("row_number")
+second = _function("second")
+sequence = _function("sequence")
+shiftleft = _function("shiftleft")
+shiftright = _function("shiftright")
+signum = _function("signum")
+slice = _function("slice")
+spark_partition_id = _function("spark_partition_id")
+sqrt = _function("sqrt")
+substring = _function("substring")
+substring_index = _function("substring_index")
+timestamp_micros = _function("timestamp_micros")
+trim = _function("trim")
+try_add = _function("try_add")
+try_divide = _function("try_divide")
+try_mod = _function("try_mod")
+try_multiply = _function("try_multiply")
+try_subtract = _function("try_subtract")
+unix_date = _function("unix_date")
+unix_micros = _function("unix_micros")
+upper = _function("upper")
+xxhash64 = _function("xxhash64")
+
+# --- aggregates -----------------------------------------------------------------------------------
+
+collect_list = _function("collect_list")
+collect_set = _function("collect_set")
+count = _function("count")
+count_if = _function("count_if")
+hll_sketch_agg = _function("hll_sketch_agg")
+hll_sketch_estimate = _function("hll_sketch_estimate")
+hll_union_agg = _function("hll_union_agg")
+max = _function("max")
+max_by = _function("max_by")
+min = _function("min")
+min_by = _function("min_by")
+stddev_pop = _function("stddev_pop")
+sum = _function("sum")
+try_sum = _function("try_sum")
+
+
+def count_distinct(column: Column) -> Column:
+    """How many different values there are."""
+    return Column(f"count(DISTINCT {column.text})")
+
+
+# --- functions with a form of their own -----------------------------------------------------------
+
+
+def extract(field: str, source: Column) -> Column:
+    """A field of a time or an interval: DAY, HOUR, …."""
+    return Column(f"extract({field} FROM {source.text})")
+
+
+def rtrim(column: Column, characters: str) -> Column:
+    """The string without these characters at its end."""
+    return _call("rtrim", characters, column)
+
+
+def timestamp_add(unit: str, quantity: Column, time: Column) -> Column:
+    """A time, moved: by so many MICROSECOND, DAY, …."""
+    return Column(f"timestampadd({unit}, {quantity.text}, {time.text})")
+
+
+def to_json(column: Column, options: Mapping[str, str] | None = None) -> Column:
+    """The value as the text of JSON."""
+    if not options:
+        return _call("to_json", column)
+    return _call("to_json", column, _call("map", *chain.from_iterable(options.items())))
+
+
+# --- functions of functions -----------------------------------------------------------------------
+
+_depth = ContextVar("_depth", default=0)
+
+
+def _lambda(number: int, body: Callable[..., Column]) -> Column:
+    """A lambda, whose parameters have names that no lambda around it has.
+
+    One that is made before, and then stands inside, cannot mention them: there the same names do no harm.
+    """
+    depth = _depth.get()
+    token = _depth.set(depth + number)
+    try:
+        parameters = [col(f"__tocsin_x{place}") for place in range(depth, depth + number)]
+        names = ", ".join(one.text for one in parameters)
+        return Column(f"{names if number == 1 else f'({names})'} -> {body(*parameters).text}")
+    finally:
+        _depth.reset(token)
+
+
+def transform(array: Column, function: Callable[[Column], Column]) -> Column:
+    """The value of a function for each element."""
+    return _call("transform", array, _lambda(1, function))
+
+
+def exists(array: Column, condition: Callable[[Column], Column]) -> Column:
+    """Whether a condition holds for an element."""
+    return _call("exists", array, _lambda(1, condition))
+
+
+def zip_with(one: Column, other: Column, function: Callable[[Column, Column], Column]) -> Column:
+    """The value of a function for each pair of elements."""
+    return _call("zip_with", one, other, _lambda(2, function))
+
+
+def aggregate(
+    array: Column,
+    start: Column,
+    merge: Callable[[Column, Column], Column],
+    finish: Callable[[Column], Column] | None = None,
+) -> Column:
+    """Merge each element into the value so far."""
+    last = () if finish is None else (_lambda(1, finish),)
+    return _call("aggregate", array, start, _lambda(2, merge), *last)

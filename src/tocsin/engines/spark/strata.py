@@ -1,0 +1,269 @@
+"""A program on Spark as one plan: per stratum one reading of the inputs, one shuffle, one search for all of its rules.
+
+Matches of a stratum are passed on as rows: to the next stratum they are events, as far as its rules read what they
+emit, and to the result they are themselves. So nothing is found twice, however many rules read it, and nothing is
+cached. Rules that cannot share a search (policies, positions) are planned by themselves and added at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tocsin.algebra import nodes as alg
+from tocsin.algebra.programs import Rule, emitting
+from tocsin.analysis.attributes import attributes_by_variable
+from tocsin.engines.rule_run import RESULT, Run
+from tocsin.engines.spark import joint
+from tocsin.engines.spark.bags import Bag
+from tocsin.engines.spark.columns import Binding, Compiler
+from tocsin.engines.spark.compat import schema_of
+from tocsin.engines.spark.inputs import Inputs, Part, Stream, common_kind, part_of, parts_of, resolve
+from tocsin.engines.spark.joint import bindings_in, shown
+from tocsin.engines.spark.scan import Mixed, event_types
+from tocsin.engines.spark.spark_types import in_type, types_in
+from tocsin.engines.spark.sql import Column
+from tocsin.engines.spark.sql import functions as F
+from tocsin.engines.spark.sql.column import select, union, where, with_columns
+from tocsin.engines.spark.typed_columns import Kind, null
+from tocsin.engines.worker.tasks import HALVES, RULE
+from tocsin.kernels.nested_loops import Kernel, kernel
+from tocsin.plan import manifest as names
+from tocsin.plan.manifest import Reader, needed
+from tocsin.plan.prepare import prepare
+from tocsin.plan.programs import has_other_keys
+
+if TYPE_CHECKING:
+    from tocsin.engines.spark.rule_engine import Spark
+
+WHICH = "__tocsin_which"
+ITSELF = -1
+
+
+@dataclass(frozen=True)
+class _Emitted:
+    """The events of one `emit`, read from the matches of its rule: the values of its columns."""
+
+    rule: int
+    template: str
+    values: Mapping[str, Column]
+
+
+class Strata:
+    """The plan of some rules of a program.
+
+    Parameters
+    ----------
+    engine
+        Spark, with the inputs.
+    run
+        The program.
+    wanted
+        The rules whose matches are asked for.
+    """
+
+    def __init__(self, engine: Spark, run: Run[DataFrame], wanted: Sequence[Rule]) -> None:
+        self.engine, self.run, self.wanted = engine, run, wanted
+        self.rules = run.needed(wanted)
+        self.joint: list[Rule] = []
+        self.kernels: dict[str, Kernel] = {}
+        self.searched: joint.Searched | None = None
+        self.time_kind = Kind.INTEGER
+
+    def frame(self) -> DataFrame:
+        """The matches of all rules that are wanted."""
+        for stratum in sorted({rule.stratum for rule in self.rules}):
+            self._search([rule for rule in self.rules if rule.stratum == stratum and self.run.shares(rule)], stratum)
+        frames = [self._shown()] if self.searched is not None else []
+        alone = [rule for rule in self.wanted if rule not in self.joint]
+        frames += [self._alone(rule) for rule in alone]
+        return union(frames)
+
+    # --- one stratum ------------------------------------------------------------------------------
+
+    def _search(self, rules: Sequence[Rule], stratum: int) -> None:
+        """Search for the matches of rules of one stratum."""
+        reads = list(dict.fromkeys(name for rule in rules for name in rule.reads))
+        if not reads:
+            return
+        emitted = self._emitted([name for name in reads if name in self.run.program.emitters])
+        inputs, parts, mixed = self._inputs(reads, emitted)
+        self.time_kind = inputs.time_kind
+        rules = self._that_fit(rules, inputs)
+        if not rules:
+            return
+        before = self.searched
+        if before is not None:
+            mixed.append(self._passed_on(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
+        readers = {self._number(rule): self._reader(rule, inputs) for rule in rules}
+        kinds = () if before is None else before.kinds
+        most, memory = self.run.options.max_matches_per_start, self.run.options.task_bytes
+        found = joint.search(readers, inputs, parts, most=most, memory=memory, mixed=mixed, kinds=kinds)
+        self.searched = replace(found, places={**(before.places if before else {}), **found.places})
+        self.joint += rules
+
+    def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
+        """The rules that gain by being searched for together, and whose flags fit; others are planned alone.
+
+        An event that is sent by several keys is no row for other rules.
+        """
+        chosen: list[Rule] = []
+        for rule in rules:
+            types = alg.event_types(rule.query.pattern)
+            attributes = {name: types_in(inputs.streams[name].schema) for name in types}
+            bound = prepare(rule.query, attributes, self.run.options.times).bound
+            if has_other_keys(bound.query, bound.schemas):
+                continue
+            made = kernel(bound)
+            if not chosen or joint.fits([*(self.kernels[one.name] for one in chosen), made]):
+                self.kernels[rule.name] = made
+                chosen.append(rule)
+        return chosen
+
+    def _reader(self, rule: Rule, inputs: Inputs) -> Reader[Kernel]:
+        made = self.kernels[rule.name]
+        attributes = attributes_by_variable(made.query, event_types(inputs).schemas)
+        query = made.query
+        if rule not in self.wanted:
+            query = replace(query, returns=tuple(chain(*(emitting(rule, emit).returns for emit in rule.emits))))
+        return Reader(made, needed(query, attributes), None if self.run.reads_derived(rule) else self.run.options.id)
+
+    def _number(self, rule: Rule) -> int:
+        return self.run.program.rules.index(rule)
+
+    # --- inputs -----------------------------------------------------------------------------------
+
+    def _inputs(self, reads: Sequence[str], emitted: Sequence[_Emitted]) -> tuple[Inputs, list[Part], list[Mixed]]:
+        """The event types that rules read, and the DataFrames to read beside matches that are passed on."""
+        options = self.run.options
+        outside = [name for name in reads if name not in self.run.program.emitters]
+        streams: dict[str, Stream] = {}
+        parts: list[Part] = []
+        if outside:
+            given = self.engine.inputs
+            id = options.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
+            found = resolve(given, outside, time=options.times, tie=options.ties, type=options.type, id=id)
+            streams |= found.streams
+            parts += parts_of(found, others=False)
+        derived = [name for name in reads if name not in streams]
+        for name in derived:
+            origins = self._alone_emit(name)
+            given = self.engine.given_events(self.run.program.templates[name], options.times[name])
+            if given is not None and self.engine.whole is None:
+                origins.append(given)
+            streams[name] = self.engine.derived(self.run, name)
+            parts += [part_of(replace(streams[name], frame=in_types(one, streams[name].schema))) for one in origins]
+        inputs = Inputs({name: streams[name] for name in reads}, common_kind(streams), False, options.id)
+        if self.engine.whole is None or not derived:
+            return inputs, parts, []
+        of_whole = [part for part in parts if part.type_column is not None]
+        mixed = mixed_whole(
+            self.engine.whole, of_whole, [streams[name] for name in derived], options.type, self.time_kind
+        )
+        return inputs, [part for part in parts if part.type_column is None], [mixed]
+
+    def _alone_emit(self, template: str) -> list[DataFrame]:
+        """The events of a template that come from rules which are planned by themselves."""
+        pairs = ((rule, emit) for rule in self.rules if rule not in self.joint for emit in rule.emits)
+        return [self.run.emitted_by(rule, emit) for rule, emit in pairs if emit.type == template]
+
+    # --- matches that are passed on ---------------------------------------------------------------------------------
+
+    def _emitted(self, templates: Sequence[str]) -> list[_Emitted]:
+        """What matches that are passed on emit of some templates."""
+        found = []
+        for rule in self.joint:
+            compiler = Compiler(self._bindings(rule))
+            for emit in rule.emits:
+                if emit.type in templates:
+                    types = self.run.types_of(emit.type)
+                    names_of = [self.run.options.times[emit.type], *(name for name, _ in emit.values)]
+                    values = {
+                        name: in_type(compiler.output(each.expression), types[name])
+                        for name, each in zip(names_of, emitting(rule, emit).returns, strict=True)
+                    }
+                    found.append(_Emitted(self._number(rule), emit.type, values))
+        return found
+
+    def _part(self, inputs: Inputs, one: _Emitted) -> Part:
+        stream = inputs.streams[one.template]
+        values = {field.name: (one.values[field.name], field.dataType) for field in stream.schema.fields}
+        return replace(part_of(stream), computed=values)
+
+    def _passed_on(
+        self, before: joint.Searched, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int
+    ) -> Mixed:
+        """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""
+        rows = []
+        for rule in self.joint:
+            later = {name for other in self.rules if other.stratum > stratum for name in other.reads}
+            goes_on = rule in self.wanted or any(emit.type in later for emit in rule.emits)
+            own = [place for place, one in enumerate(emitted) if one.rule == self._number(rule)]
+            which = ([ITSELF] if goes_on else []) + own
+            if which:
+                rows.append((F.col(RULE) == self._number(rule), F.array(*map(F.lit, which))))
+        spread = with_columns(before.frame, F.explode(F.cases(rows)).alias(WHICH))
+        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(before.kinds))))
+        owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
+        return Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
+
+    # --- the result -------------------------------------------------------------------------------
+
+    def _bindings(self, rule: Rule) -> dict[str, Binding | Bag]:
+        assert self.searched is not None
+        return bindings_in(self.searched, self._number(rule), rule)
+
+    def _shown(self) -> DataFrame:
+        """The matches with the columns that users see."""
+        assert self.searched is not None
+        wanted = {self._number(rule): rule for rule in self.wanted if rule in self.joint}
+        searched = self.searched
+        if len(wanted) < len(self.joint):
+            searched = replace(searched, frame=where(searched.frame, F.col(RULE).isin(list(wanted))))
+        return shown(searched, wanted, self.wanted, self.time_kind)
+
+    def _alone(self, rule: Rule) -> DataFrame:
+        """The matches of a rule that is planned by itself."""
+        found = self.run.matched(rule, rule.query)
+        whole = F.struct(*(F.col(name).alias(name) for name in rule.query.variables))
+        return select(
+            found,
+            F.lit(rule.name).alias("rule"),
+            *(F.col(name).alias(name) for name in RESULT[1:]),
+            *((whole if other == rule else F.lit(None)).alias(other.name) for other in self.wanted),
+        )
+
+
+def mixed_whole(
+    whole: DataFrame, parts: Sequence[Part], derived: Sequence[Stream], type_column: str, time_kind: Kind
+) -> Mixed:
+    """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
+    base = Part(whole, (), schema_of(whole), "", time_kind, type_column, None, True)
+    kind = base.columns[type_column][0]
+    found = [(kind.isin([F.lit(name) for name in part.types]), part) for part in parts]
+    for stream in derived:
+        values = {
+            field.name: (
+                _cast(*base.columns[field.name], field.dataType)
+                if field.name in base.columns
+                else null().cast(field.dataType),
+                field.dataType,
+            )
+            for field in stream.schema.fields
+        }
+        found.append((kind == F.lit(stream.type), replace(part_of(stream), computed=values)))
+    return Mixed(base.renamed, tuple(found))
+
+
+def in_types(frame: DataFrame, schema: T.StructType) -> DataFrame:
+    """The columns of a frame in these types."""
+    return select(frame, *(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
+
+
+def _cast(value: Column, own: T.DataType, wanted: T.DataType) -> Column:
+    return value if own == wanted else value.cast(wanted)

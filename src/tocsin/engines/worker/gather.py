@@ -1,0 +1,224 @@
+"""What a kernel found → Arrow batches of matches: the rows of the events are taken from the task's table.
+
+Events that a kernel has made have columns of their own, one for each attribute; where one is left of a row, its
+attributes are the row's. No Python runs per event, but for the values that were made as Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.engines.worker.rows import array_of, key_of
+from tocsin.errors import TypeMismatchError, shown
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
+from tocsin.plan.manifest import (
+    END,
+    FIRST_HALF,
+    KEY,
+    MISSING,
+    SECOND_HALF,
+    START,
+    Gathered,
+    Layout,
+    member,
+    value,
+    variable,
+)
+
+MOST_AT_ONCE = 1 << 16
+KEY_TYPES = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}
+MOST_EVENTS = 1 << 20  # of bags: a gathering may hold any number of them
+OF_MONOIDS = 'declare the type of its result: `tocsin.Monoid(..., gives="double")`.'
+
+
+def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVENTS) -> Iterator[Matches]:
+    """Matches in portions of at most `size`, whose bags hold about `events` events at most, if there are several."""
+    if not len(matches):
+        return
+    bags = [held.shown.sizes for held in matches.events.values() if isinstance(held, Bag)]
+    held = np.cumsum(sum(bags, np.zeros(len(matches), np.int64)))
+    if len(matches) <= size and held[-1] <= events:
+        yield matches
+        return
+    begin = 0
+    while begin < len(matches):
+        before = held[begin - 1] if begin else 0
+        fitting = int(np.searchsorted(held, before + events, side="right"))
+        end = min(begin + size, max(fitting, begin + 1), len(matches))
+        part = {
+            name: held.part(begin, end) if isinstance(held, Bag) else held[begin:end]
+            for name, held in matches.events.items()
+        }
+        values = tuple((numbers[begin:end], nulls[begin:end]) for numbers, nulls in matches.values)
+        missing = None if matches.missing is None else matches.missing[begin:end]
+        edges = None if matches.edges is None else (matches.edges[0][begin:end], matches.edges[1][begin:end])
+        times = matches.start[begin:end], matches.end[begin:end]
+        yield Matches(*times, part, made=matches.made, values=values, missing=missing, edges=edges)
+        begin = end
+
+
+def types_of(schema: pa.Schema, layout: Layout) -> list[pa.DataType]:
+    """The types of the columns that hold the variables of a match, from those of the rows."""
+    found: list[pa.DataType] = []
+    for one in layout.gathered:
+        inner = pa.struct(
+            [
+                pa.field(member(place), _type_of(schema, layout, name, one.types[place]))
+                for place, name in enumerate(one.columns)
+            ]
+        )
+        found.append(pa.list_(inner) if one.is_iterated else inner)
+    return found
+
+
+def _type_of(schema: pa.Schema, layout: Layout, name: str | None, own: pa.DataType | None) -> pa.DataType:
+    if name is None:
+        return own
+    return KEY_TYPES[layout.packing.key_bits] if name == KEY else schema.field(name).type
+
+
+class Gatherer:
+    """Makes batches of matches from the columns of one task."""
+
+    def __init__(self, table: pa.Table, layout: Layout) -> None:
+        self.gathered = layout.gathered
+        self.templates = layout.templates
+        names = {name for one in layout.gathered for name in one.columns if name is not None}
+        self.columns = {
+            name: key_of(table, layout.packing.key_bits) if name == KEY else array_of(table, name) for name in names
+        }
+
+    def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
+        """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""
+        found = {START: pa.array(matches.start), END: pa.array(matches.end)}
+        if halves is not None:
+            found[FIRST_HALF], found[SECOND_HALF] = pa.array(halves[0]), pa.array(halves[1])
+        if matches.missing is not None:
+            found[MISSING] = pa.array(matches.missing)
+        for number, one in enumerate(self.gathered):
+            held = matches.events[one.name]
+            made = matches.made
+            found[variable(number)] = (
+                self._bag(one, held.shown, made) if isinstance(held, Bag) else self._event(one, held, made)
+            )
+        for number, (numbers, nulls) in enumerate(matches.values):
+            found[value(number)] = pa.array(numbers, mask=nulls)
+        return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
+
+    def _event(self, one: Gathered, rows: Integers, made: Made | None) -> pa.Array:
+        unbound = rows < 0
+        struct = self._struct(one, rows, made, unbound if unbound.any() else None)
+        if not one.is_iterated:
+            return struct
+        # A variable that is iterated in one OR branch only is a bag in all of them.
+        bound = np.flatnonzero(~unbound)
+        offsets = np.append(0, np.cumsum(~unbound))
+        return _lists(offsets, struct.take(pa.array(bound)))
+
+    def _bag(self, one: Gathered, bag: Bag, made: Made | None) -> pa.Array:
+        return _lists(bag.offsets, self._struct(one, bag.rows, made, None))
+
+    def _struct(self, one: Gathered, rows: Integers, made: Made | None, unbound: Mask | None) -> pa.StructArray:
+        if made is not None and (rows >= made.base).any():
+            columns = [self._mixed(one, place, rows, made) for place in range(len(one.columns))]
+        else:
+            taken = pa.array(rows, mask=unbound)
+            columns = [
+                pa.nulls(len(rows), one.types[place]) if name is None else self.columns[name].take(taken)
+                for place, name in enumerate(one.columns)
+            ]
+        names = [member(number) for number in range(len(columns))]
+        return pa.StructArray.from_arrays(columns, names=names, mask=None if unbound is None else pa.array(unbound))
+
+    # --- events that were made --------------------------------------------------------------------
+
+    def _mixed(self, one: Gathered, place: int, rows: Integers, made: Made) -> pa.Array:
+        """An attribute of events of which some were made: theirs, or that of the row which they are left of."""
+        attribute, name = one.attributes[place], one.columns[place]
+        is_made = rows >= made.base
+        numbers = rows[is_made] - made.base
+        templates = made.templates[numbers]
+        origin = rows.copy()
+        origin[is_made] = np.where(self._keeps(attribute)[templates], made.rows[numbers], -1)
+        dtype = one.types[place] if name is None else self.columns[name].type
+        own = pa.nulls(len(rows), dtype)
+        if name is not None:
+            own = self.columns[name].take(pa.array(origin, mask=origin < 0))
+        derived = [number for number in np.unique(templates).tolist() if self._makes(number, attribute)]
+        if not derived:
+            return own
+        places = np.full(len(rows), -1, np.int64)
+        parts, size = [], 0
+        for number in derived:
+            of_it = np.flatnonzero(templates == number)
+            column = made.columns[number][self.templates[number].attributes.index(attribute)]
+            parts.append(as_array(_taken(column, made.places[numbers[of_it]]), dtype, attribute))
+            places[np.flatnonzero(is_made)[of_it]] = np.arange(size, size + len(of_it))
+            size += len(of_it)
+        values = pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
+        # An event has the attribute in one way only: where one side has a value, the other is NULL.
+        return pc.coalesce(own, values)
+
+    def _keeps(self, attribute: str) -> Mask:
+        """Of which templates an event has the attribute of the row that it was made at; all have what is counted."""
+        return np.array([not attribute or attribute in one.kept for one in self.templates])
+
+    def _makes(self, number: int, attribute: str) -> bool:
+        template = self.templates[number]
+        return template.is_derived and attribute in template.attributes
+
+
+def _lists(offsets: Integers, values: pa.Array) -> pa.ListArray:
+    """Lists, NULL where they would be empty: a variable that holds nothing is unbound."""
+    is_empty = np.diff(offsets) == 0
+    mask = pa.array(is_empty) if is_empty.any() else None
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, mask=mask)
+
+
+def _taken(values: Sequence[Any], places: Integers) -> Sequence[Any]:
+    if isinstance(values, np.ndarray):
+        return values[places]
+    return [values[place] for place in places.tolist()]
+
+
+def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: str = OF_MONOIDS) -> pa.Array:
+    """Values that were made, as a column.
+
+    Raises
+    ------
+    TypeMismatchError
+        When an aggregate or a function of the user gives something else than it said.
+
+    Examples
+    --------
+    >>> as_array([Decimal("1.5"), 2, None], pa.float64(), "mean").to_pylist()
+    [1.5, 2.0, None]
+    """
+    if isinstance(values, np.ndarray) and values.dtype != np.object_:
+        return pa.array(values).cast(dtype)
+    if pa.types.is_floating(dtype):
+        values = [float(value) if isinstance(value, Decimal) and not value.is_snan() else value for value in values]
+    wrong = next((value for value in values if isinstance(value, float) and pa.types.is_integer(dtype)), None)
+    try:
+        if wrong is None:  # Arrow would cut off what is behind the point
+            return pa.array(values, dtype)
+    except Exception:  # Arrow's own, and whatever the classes of values raise
+        wrong = next(value for value in values if not _fits(value, dtype))
+    raise TypeMismatchError(
+        f"The value of `{attribute}` is {shown(wrong)}, which is not of the type {dtype}.",
+        hint=hint,
+    )
+
+
+def _fits(value: Any, dtype: pa.DataType) -> bool:
+    try:
+        pa.array([value], dtype)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,282 @@
+"""RETURN, HAVING and GROUP BY in one process: matches that tasks found, as the table that Spark would give.
+
+For `engine="local"`, and for streams of Spark that decide in a worker.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from tocsin.algebra import nodes as alg
+from tocsin.analysis.names import MISSING, STATUS
+from tocsin.analysis.schema import BoundQuery
+from tocsin.analysis.types import DataType, Kind
+from tocsin.engines.worker.arrow_scan import place_of
+from tocsin.engines.worker.arrow_types import ARROW
+from tocsin.engines.worker.gather import OF_MONOIDS, as_array
+from tocsin.engines.worker.summaries import TOTALS, WINDOW, added_up
+from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
+from tocsin.expressions import interpret
+from tocsin.kernels.beginnings import missing_variables
+from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
+from tocsin.kernels.trends.totals import Totals, too_large
+from tocsin.kernels.trends.trend_count import Trend
+from tocsin.language import expressions as ex
+from tocsin.language.sase.printer import print_expression
+from tocsin.plan import manifest as names
+
+Bags = dict[str, list[dict[str, Any]]]
+Known = dict[ex.Expression, Any]
+ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
+
+
+class Result:
+    """RETURN, HAVING and GROUP BY over the matches that the search found."""
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        found: pa.Table,
+        variables: Mapping[str, tuple[int, Sequence[str]]],
+        asked: Sequence[ex.Expression] = (),
+    ) -> None:
+        self.bound = bound
+        self.query = bound.query
+        self.found = found
+        self.variables = variables
+        self.asked = {aggregate: ex.Attribute(ASKED, (names.value(number),)) for number, aggregate in enumerate(asked)}
+
+    def table(self, time: pa.DataType) -> pa.Table:
+        """A row per match."""
+        query, found = self.query, self.found
+        bags = self._bags() if query.returns or query.having is not None else []
+        if query.having is not None:
+            wanted = interpret.value(self._known(query.having))
+            keep = [number for number, one in enumerate(bags) if wanted(one) is True]
+            found, bags = found.take(pa.array(keep, pa.int64())), [bags[number] for number in keep]
+        halves = (found.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
+        columns = {
+            "match_id": pa.array(
+                [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)], pa.string()
+            ),
+            "start": found.column(names.START).cast(time),
+            "end": found.column(names.END).cast(time),
+        }
+        if query.returns:
+            for returned, (_, dtype) in zip(query.returns, self.bound.columns, strict=True):
+                columns[returned.name] = self._column(returned.expression, bags, dtype, time)
+        else:
+            columns |= {name: self._whole(found, name) for name in query.variables}
+        return pa.table(columns | (_said_of_timeouts(query, found) if query.timeouts else {}))
+
+    def over_all(self, time: pa.DataType) -> pa.Table:
+        """One row per window and group, or one in all."""
+        query, bags = self.query, self._bags()
+        every_us = query.every_us
+        starts = self.found.column(names.START).to_pylist()
+        keys = [(one.expression, interpret.value(one.expression)) for one in query.group_by]
+        groups: dict[tuple[Any, ...], list[Bags]] = {} if keys or every_us else {(): []}
+        values: dict[tuple[Any, ...], list[Any]] = {(): []}
+        for one, start in zip(bags, starts, strict=True):
+            found = [key(one) for _, key in keys]
+            window = (start - start % every_us,) if every_us else ()
+            name = (*window, *map(group_name, found))
+            groups.setdefault(name, []).append(one)
+            values.setdefault(name, found)
+        rows = []
+        for name, members in groups.items():
+            known = {expression: value for (expression, _), value in zip(keys, values[name], strict=True)}
+            if query.having is None or _over(query.having, members, known) is True:
+                window = name[:1] if every_us else ()
+                rows.append([*window, *(_over(one.expression, members, known) for one in query.returns)])
+        return grouped(self.bound, rows, time)
+
+    def _bags(self) -> list[Bags]:
+        """Per match, the events of each variable with the attributes that were asked for."""
+        bags: list[Bags] = [{} for _ in range(self.found.num_rows)]
+        for name, (place, attributes) in self.variables.items():
+            is_iterated = self.query.variables[name].iterated
+            for bag, held in zip(bags, self.found.column(names.variable(place)).to_pylist(), strict=True):
+                events = held if is_iterated else [held]
+                if held is not None:
+                    bag[name] = [dict(zip(attributes, event.values(), strict=False)) for event in events]
+        if self.asked:
+            values = self.found.select([names.value(number) for number in range(len(self.asked))]).to_pylist()
+            for bag, row in zip(bags, values, strict=True):
+                bag[ASKED] = [row]
+        return bags
+
+    def _column(self, expression: ex.Expression, bags: list[Bags], dtype: DataType, time: pa.DataType) -> pa.Array:
+        if isinstance(expression, ex.Variable):
+            return self._whole(self.found, expression.name)
+        if isinstance(expression, ex.Attribute):
+            name, first, inner = expression.variable, interpret.value(expression), None
+            is_iterated = self.query.variables[name].iterated
+            if len(expression.path) == 1:
+                place, attributes = self.variables[name]
+                kind = self.found.schema.field(names.variable(place)).type
+                kind = kind.value_type if is_iterated else kind
+                inner = kind.field(list(attributes).index(expression.path[0])).type
+            if is_iterated and expression.index is ex.Each.PLAIN:
+                each = itemgetter(expression.path[0]) if inner is not None else lambda one: first({name: [one]})
+                held = (bag.get(name) for bag in bags)
+                lists = [None if bag is None else list(map(each, bag)) for bag in held]
+                return pa.array(lists, None if inner is None else pa.list_(inner))
+            if inner is not None:
+                return pa.array(map(first, bags), inner)
+        values = list(map(interpret.value(self._known(expression)), bags))
+        zone = time.tz if pa.types.is_timestamp(time) else "UTC"
+        return _array(values, _arrow(dtype, zone), expression)
+
+    def _known(self, expression: ex.Expression) -> ex.Expression:
+        """An expression that reads the aggregates which the search has computed."""
+        return expression.transform(lambda node: self.asked.get(node, node))
+
+    def _whole(self, found: pa.Table, name: str) -> pa.ChunkedArray:
+        """A variable's events under the names of their attributes."""
+        place, attributes = self.variables[name]
+        column = found.column(names.variable(place))
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
+        named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
+        wanted = pa.list_(named) if pa.types.is_list(column.type) else named
+        return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def _said_of_timeouts(query: alg.Query, found: pa.Table) -> dict[str, pa.Array]:
+    """The columns that tell time-outs from matches."""
+    numbers = found.column(names.MISSING).to_pylist()
+    late = missing_variables(query)
+    return {
+        STATUS: pa.array(["timeout" if number else "match" for number in numbers], pa.string()),
+        MISSING: pa.array([late[number - 1] if number else None for number in numbers], pa.string()),
+    }
+
+
+def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:
+    """Rows over all matches as a table; the first value of each is its window, where there are windows."""
+    returns, every_us = bound.query.returns, bound.query.every_us
+    windows: dict[str, pa.Array] = {}
+    if every_us is not None:
+        starts = [row[0] for row in rows]
+        windows["window_start"] = pa.array(starts, pa.int64()).cast(time)
+        windows["window_end"] = pa.array([start + every_us for start in starts], pa.int64()).cast(time)
+        rows = [row[1:] for row in rows]
+    columns = zip(*rows, strict=True) if rows else ([] for _ in returns)
+    return pa.table(
+        windows
+        | {
+            returned.name: _array(
+                list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype), returned.expression
+            )
+            for returned, column, (_, dtype) in zip(returns, columns, bound.columns, strict=True)
+        }
+    )
+
+
+def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expression) -> pa.Array:
+    """Computed values; without a type Arrow infers one."""
+    if dtype is not None:
+        return as_array(values, dtype, print_expression(expression))
+    try:
+        return pa.array(values)
+    except Exception as problem:  # Arrow's own, and whatever the classes of values raise
+        raise TypeMismatchError(
+            f"The values of `{print_expression(expression)}` are of no type: {message_of(problem)}.",
+            hint=OF_MONOIDS,
+        ) from None
+
+
+def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values under other names of fields."""
+    if pa.types.is_list(wanted):
+        values = _renamed(array.values, wanted.value_type)
+        # Offsets of a NULL list are equal, so that the mask tells all there is to know of it.
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
+    names_of = [field.name for field in wanted.fields]
+    fields = [array.field(number) for number in range(len(names_of))]
+    return pa.StructArray.from_arrays(fields, names=names_of, mask=array.is_null() if array.null_count else None)
+
+
+def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
+    """The Arrow type of a computed column; None lets Arrow see for itself."""
+    if dtype.kind is Kind.TIMESTAMP:
+        return pa.timestamp("us", zone)
+    if dtype.kind is Kind.ARRAY and dtype.element is not None:
+        element = _arrow(dtype.element, zone)
+        return None if element is None else pa.list_(element)
+    return None if dtype.kind is Kind.NULL else ARROW.get(dtype.kind)
+
+
+def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expression, Any]) -> Any:
+    """An expression of group keys and aggregates over all matches: both become constants (R4, R40)."""
+
+    def settled(node: ex.Expression) -> ex.Expression:
+        if node in keys:
+            return ex.Literal(keys[node])
+        if isinstance(node, ex.Aggregate):
+            if node.argument is None:
+                return ex.Literal(len(members))
+            if not members and node.monoid is None and node.function not in ("count", "sum"):
+                return ex.Literal(None)
+            (variable,) = ex.variables_in(node.argument)
+            together = [event for bags in members for event in bags.get(variable, ())]
+            if together and node.function in ("first", "last"):  # of all events, whatever matches they are in
+                choose = min if node.function == "first" else max
+                together = [choose(together, key=lambda event: place_of(event[names.POSITION]))]
+            try:
+                return ex.Literal(interpret.value(node)({variable: together}))
+            except NumberTooLargeError:
+                raise too_large(node.function) from None
+        return node.map_children(settled)
+
+    return interpret.value(settled(expression))({})
+
+
+# --- aggregates over all matches that were counted ------------------------------------------------
+
+
+def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
+    """The rows over all matches, from what tasks have counted."""
+    query = trend.kernel.query
+    keys = keys_of(query, trend.machine)
+    needs = needs_of(keys)
+    groups: dict[tuple[Any, ...], list[Totals]] = {} if keys or query.every_us else {(): []}
+    values: dict[tuple[Any, ...], list[Any]] = {(): []}
+    attributes = [attribute for wanted in needs.values() for attribute in wanted]
+    for row in counted.to_pylist() if counted is not None else []:
+        totals = pickle.loads(row.pop(TOTALS))
+        window = (row.pop(WINDOW),) if query.every_us else ()
+        event = dict(zip(attributes, row.values(), strict=True))
+        found = [interpret.value(key)({name: [event] for name in needs}) for key in keys.values()]
+        name = (*window, *map(group_name, found))
+        groups.setdefault(name, []).append(totals)
+        values.setdefault(name, found)
+    rows = []
+    for name, totals_of in groups.items():
+        known: Known = dict(zip(keys, values[name], strict=True))
+        summed = added_up(totals_of, trend.kinds)
+        for asked, answer in zip(requested_in(query), trend.answers, strict=True):
+            known[asked.expression] = answer.of(summed)
+        if query.having is None or settled(query.having, known) is True:
+            window = name[:1] if query.every_us else ()
+            rows.append([*window, *(settled(one.expression, known) for one in query.returns)])
+    return rows
+
+
+def group_name(value: Any) -> Any:
+    """A value as a key of a dict: NaN is one value, and TRUE is not 1."""
+    return "NaN" if value != value else (isinstance(value, bool), value)  # noqa: PLR0124
+
+
+def settled(expression: ex.Expression, known: Known) -> Any:
+    """The value of an expression of which some parts are known."""
+
+    def settle(node: ex.Expression) -> ex.Expression:
+        return ex.Literal(known[node]) if node in known else node.map_children(settle)
+
+    return interpret.value(settle(expression))({})

@@ -1,0 +1,306 @@
+"""Run searches on the rows of a task: batches of events in, batches of matches out.
+
+Input    the rows of a task as Arrow batches; matches of earlier strata among them are passed on
+Output   batches of matches, or what else the members of the task write: totals, graphs
+
+A task has one or more members, each a search with the layout of its rows. Members that split rows alike form a group:
+its rows are read, sorted and split once. A pattern is a task of one member and writes columns of its own; where several
+searches share a result, each variable has a place in it (`places`).
+
+Tasks are pickled and sent to workers. Nothing here imports Spark or the planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tocsin import errors
+from tocsin.algebra.tree_text import to_text
+from tocsin.engines.worker.digests import MadeDigests
+from tocsin.engines.worker.gather import Gatherer, portions, types_of
+from tocsin.engines.worker.rows import NullableArray, array_of, integers, rows_of, shared_rows
+from tocsin.kernels.hashes import Digests, Identity
+from tocsin.kernels.model import Matches, Rows, Source
+from tocsin.kernels.nested_loops import Kernel
+from tocsin.kernels.reach import Search
+from tocsin.kernels.shared import SharedLoops
+from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
+from tocsin.plan.manifest import BITS, END, FIRST_HALF, KEY_AT, PASSED_ON, SECOND_HALF, START, Layout, variable
+
+
+@dataclass(frozen=True)
+class Member:
+    """A search of a task: what its rows mean, and how its matches are written."""
+
+    summarizes: ClassVar[bool] = False  # whether it writes totals or graphs of matches in place of matches
+
+    search: Search
+    layout: Layout  # the meaning of the columns of rows
+    has_id: bool = False  # whether a column identifies events, so that no two matches are equal
+    number: int = 0  # the number of its matches in a result of several searches
+    # of each variable of the layout, its place in such a result; None: matches have columns of their own
+    places: tuple[int, ...] | None = None
+
+    def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
+        """Search rows and write what is found; `table` has them as columns."""
+        return self.written(self.search.find(rows, most=most, memory=memory), table, rows)
+
+    def written(
+        self, found: Iterable[Matches], table: pa.Table, rows: Rows, identify: Identity | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Write matches of these rows, with the two halves of their ids where the layout has digests."""
+        gatherer = Gatherer(table, self.layout)
+        some = (portion for matches in found for portion in portions(matches))
+        if not self.layout.digests:
+            return (gatherer.batch(portion, None) for portion in some)
+        identify = identify or self.identity(table, rows)
+        return (gatherer.batch(portion, identify(portion)) for portion in some)
+
+    def identity(self, table: pa.Table, rows: Rows) -> Identity:
+        """What identifies matches of these rows."""
+        made = MadeDigests(table, self.layout).of
+        return Identity(self.digests(table), rows.slice, rows.partition, has_id=self.has_id, made=made)
+
+    def digests(self, table: pa.Table) -> Digests:
+        """The digests of rows; an event that a rule emits has none for rules that do not read it."""
+        arrays = (array_of(table, name) for name in self.layout.digests)
+        first, second = (integers(array.fill_null(0) if array.null_count else array) for array in arrays)
+        return first, second
+
+
+@dataclass(frozen=True)
+class SearchGroup:
+    """Members that split rows alike."""
+
+    members: tuple[Member, ...]  # the members; one, where they are not searched for together
+    width_us: int | None = None  # how wide time slices are; None when rows are not cut by time
+    loops: SharedLoops | None = None  # the nested loops of all members, where they share lists and prefixes
+
+    def rows(self, table: pa.Table, known: dict[object, NullableArray]) -> list[Rows]:
+        """The rows as each member reads them; columns that several read are taken from `known`."""
+        if self.loops is None:
+            return [rows_of(table, member.search, member.layout, self.width_us) for member in self.members]
+        return shared_rows(table, self.loops.kernels, [one.layout for one in self.members], self.width_us, known)
+
+    def find(self, rows: Sequence[Rows], *, most: int, memory: int) -> Iterator[tuple[int, Iterator[Matches]]]:
+        """The matches of each member, by its place in the group."""
+        if self.loops is None:
+            for place, member in enumerate(self.members):
+                yield place, member.search.find(rows[place], most=most, memory=memory)
+            return
+        for place, some in groupby(self.loops.find(rows, most=most, memory=memory), key=itemgetter(0)):
+            yield place, (matches for _, matches in some)
+
+    def run(
+        self, table: pa.Table, known: dict[object, NullableArray], *, most: int, memory: int
+    ) -> Iterator[tuple[Member, pa.RecordBatch]]:
+        """What each member writes of a table of rows."""
+        rows = self.rows(table, known)
+        if self.loops is None:
+            for member, own in zip(self.members, rows, strict=True):
+                yield from ((member, batch) for batch in member.run(table, own, most=most, memory=memory))
+            return
+        for place, matches in self.find(rows, most=most, memory=memory):
+            member = self.members[place]
+            yield from ((member, batch) for batch in member.written(matches, table, rows[place]))
+
+
+@dataclass(frozen=True)
+class Task:
+    """The function that an engine runs on the rows of each task."""
+
+    groups: tuple[SearchGroup, ...]  # the searches, those in one group that split rows alike
+    most: int = MOST_MATCHES_PER_START  # how many matches may have one start
+    memory: int = MOST_MEMORY  # how many bytes may be held for matches
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the searches on one task's rows; matches that were found before are passed on."""
+        received = []
+        types: list[pa.DataType] = []
+        for batch in batches:
+            if PASSED_ON in batch.schema.names:
+                types = types or self._types(batch.schema)
+                matches = batch.column(PASSED_ON)
+                if len(matches) > matches.null_count:
+                    yield passed_on(matches.drop_null(), types)
+                received.append(batch.filter(matches.is_null()).drop_columns([PASSED_ON]))
+            else:
+                received.append(batch)
+        received = [batch for batch in received if batch.num_rows]
+        if received:
+            yield from self.run(pa.Table.from_batches(received), types)
+
+    def run(self, table: pa.Table, types: Sequence[pa.DataType] = ()) -> Iterator[pa.RecordBatch]:
+        """Run the searches on a table of rows; `types` are those of all places, where matches are passed on too.
+
+        Raises
+        ------
+        MatchFailedError
+            When a search fails for a reason that is not the user's.
+        """
+        types = types or self._types(table.schema)
+        if any(group.loops is not None for group in self.groups):
+            table = table.combine_chunks()  # once, and not for every search
+        known: dict[object, NullableArray] = {}
+        for group in self.groups:
+            try:
+                for member, batch in group.run(table, known, most=self.most, memory=self.memory):
+                    places = member.places
+                    yield batch if places is None else in_places(batch, member.number, places, types)
+            except errors.TocsinError:
+                raise
+            except Exception as problem:
+                raise errors.MatchFailedError(
+                    f"The search failed: {errors.fault(problem)}\n  {_described(table, group)}",
+                    hint="this is a fault of Tocsin's own; please report it with the query.",
+                ) from problem
+
+    def _types(self, schema: pa.Schema) -> list[pa.DataType]:
+        """The types of all places: those of matches that are passed on, and those of the members."""
+        known: dict[int, pa.DataType] = {}
+        if PASSED_ON in schema.names:
+            known |= dict(enumerate(types_passed_on(schema.field(PASSED_ON).type)))
+        for member in (member for group in self.groups for member in group.members):
+            if member.places is not None:
+                known |= dict(zip(member.places, types_of(schema, member.layout), strict=True))
+        return [known[place] for place in sorted(known)]
+
+
+def task_of(
+    member: Member,
+    width_us: int | None = None,
+    *,
+    most: int = MOST_MATCHES_PER_START,
+    memory: int = MOST_MEMORY,
+) -> Task:
+    """The task of one search."""
+    return Task((SearchGroup((member,), width_us),), most, memory)
+
+
+def search_groups(
+    sources: Sequence[Source],
+    kernels: Sequence[Kernel],
+    members: Sequence[Member],
+    widths: Sequence[int | None],
+) -> tuple[SearchGroup, ...]:
+    """Group searches that split rows alike.
+
+    Parameters
+    ----------
+    sources
+        The candidates of all searches, as `tocsin.kernels.shared.common` numbers them.
+    kernels, members
+        The searches as nested loops, and as members of a task.
+    widths
+        The width of the time slices of each.
+    """
+    groups: dict[tuple[object, int | None, bool], list[int]] = {}
+    for at, (member, width) in enumerate(zip(members, widths, strict=True)):
+        groups.setdefault((member.search.query.partition, width, member.has_id), []).append(at)
+    return tuple(
+        SearchGroup(
+            tuple(members[at] for at in group),
+            width,
+            SharedLoops(tuple(kernels[at] for at in group), tuple(sources)),
+        )
+        for (_, width, _), group in groups.items()
+    )
+
+
+def _described(table: pa.Table, group: SearchGroup) -> str:
+    """Where a group searched: enough to find it again, and no row of it."""
+    layout = group.members[0].layout
+    try:
+        times = integers(array_of(table, layout.time))
+        where = f"in {len(times)} rows of the times {times.min()} to {times.max()} µs"
+        keys = [array_of(table, name)[0].as_py() for name in layout.keys]
+        if layout.packing.has_key:
+            keys = [int(integers(array_of(table, BITS))[0]) >> (KEY_AT + 1)]
+        where += f", partition {', '.join(map(repr, keys))} and others" if keys else ""
+    except Exception:
+        where = "in rows that cannot be read"
+    texts = "\n".join(to_text(member.search.query) for member in group.members)
+    return f"{where}, of the {'query' if len(group.members) == 1 else 'queries'}:\n{texts}"
+
+
+# --- several searches in one schema ---------------------------------------------------------------
+
+# Variables of the same type, of whichever search, share a column.
+#
+# column              meaning
+# ------              -------
+# __tocsin_rule       the number of the search
+# __tocsin_start …    interval and halves of `match_id`
+# __tocsin_v0 …       places; NULL where a search has no variable
+
+
+RULE = "__tocsin_rule"
+HALVES = (START, END, FIRST_HALF, SECOND_HALF)
+Placed = TypeVar("Placed")
+
+
+def placed(kinds: Sequence[Placed], known: list[Placed]) -> tuple[int, ...]:
+    """Choose places for the variables of a search by their types; `known` grows where it has none left for one.
+
+    Examples
+    --------
+    >>> known = ["struct a"]
+    >>> placed(["struct b", "struct a", "struct a"], known), known
+    ((1, 0, 2), ['struct a', 'struct b', 'struct a'])
+    """
+    taken: list[int] = []
+    for kind in kinds:
+        free = [place for place, one in enumerate(known) if one == kind and place not in taken]
+        if not free:
+            free = [len(known)]
+            known.append(kind)
+        taken.append(free[0])
+    return tuple(taken)
+
+
+def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
+    """The columns of matches whose places have these types."""
+    fields = [pa.field(RULE, pa.int32()), *(pa.field(name, pa.int64()) for name in HALVES)]
+    return pa.schema([*fields, *(pa.field(variable(place), dtype) for place, dtype in enumerate(types))])
+
+
+def types_passed_on(matches: pa.DataType) -> list[pa.DataType]:
+    """The types of the places of matches that are passed on as structs."""
+    return [field.type for field in matches if field.name not in (RULE, *HALVES)]
+
+
+def passed_on(matches: pa.StructArray, types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    """Matches that were found before, as rows of the result."""
+    columns = dict(zip((field.name for field in matches.type), matches.flatten(), strict=True))
+    return _completed(columns, len(matches), types)
+
+
+def rule_columns(found: pa.RecordBatch, number: int, places: Sequence[int]) -> dict[str, pa.Array]:
+    """The matches of one search, its variables at their places."""
+    columns = {RULE: pa.array(np.full(found.num_rows, number, np.int32))}
+    columns |= {name: found.column(name) for name in HALVES}
+    return columns | {variable(place): found.column(variable(at)) for at, place in enumerate(places)}
+
+
+def in_places(
+    found: pa.RecordBatch, number: int, places: Sequence[int], types: Sequence[pa.DataType]
+) -> pa.RecordBatch:
+    """The matches of one search as rows of the result, NULL at the places of others."""
+    return _completed(rule_columns(found, number, places), found.num_rows, types)
+
+
+def _completed(columns: Mapping[str, pa.Array], size: int, types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    names = [RULE, *HALVES]
+    found = [columns[name] for name in names]
+    for place, dtype in enumerate(types):
+        name = variable(place)
+        found.append(columns[name] if name in columns else pa.nulls(size, dtype))
+        names.append(name)
+    return pa.RecordBatch.from_arrays(found, names=names)
