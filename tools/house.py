@@ -12,7 +12,10 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "tocsin"
@@ -96,14 +99,11 @@ def shared_names() -> dict[str, list[str]]:
     return {name: found for name, found in sorted(places.items()) if len(found) > 1}
 
 
-def walk(*, streaming: bool) -> list[tuple[str, str]]:
-    """The (module, first function) pairs that `match` on Spark passes, in order of their first call."""
-    from pyspark.sql import DataFrame, SparkSession  # only here: counting needs no JVM
-
+def walk(spark: SparkSession, *, streaming: bool) -> list[tuple[str, str, str]]:
+    """The modules that `match` on Spark passes, in order: module, first function called there, and what it returned."""
     import tocsin
 
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    pattern, seen = tocsin.pattern(QUERY), dict[str, str]()
+    pattern, seen, made = tocsin.pattern(QUERY), dict[str, str](), dict[str, str]()
 
     def frame_of() -> DataFrame:
         if not streaming:
@@ -114,19 +114,21 @@ def walk(*, streaming: bool) -> list[tuple[str, str]]:
     frames = {name: frame_of() for name in "ABCD"}
     pattern.match(frames, **options)  # a first call imports engines and fills caches
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
+    def note(frame: FrameType, event: str, value: Any) -> None:
+        function = frame.f_code.co_name
+        if frame.f_code.co_filename.startswith(str(SOURCE)) and function != "<module>":
             module = str(Path(frame.f_code.co_filename).relative_to(SOURCE))
-            if frame.f_code.co_name != "<module>":
-                seen.setdefault(module, frame.f_code.co_name)
+            if event == "call":
+                seen.setdefault(module, function)
+            elif event == "return" and seen.get(module) == function:
+                made.setdefault(module, type(value).__name__)
 
     sys.setprofile(note)
     try:
         pattern.match(frames, **options)
     finally:
         sys.setprofile(None)
-        spark.stop()
-    return list(seen.items())
+    return [(module, function, made.get(module, "")) for module, function in seen.items()]
 
 
 def main() -> None:
@@ -138,10 +140,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
     asked = parser.parse_args()
     if asked.walk or asked.walk_stream:
-        passed = walk(streaming=asked.walk_stream)
-        folders = [module.rpartition("/")[0] for module, _ in passed]
-        for module, function in passed:
-            print(f"{module:55} {function}")
+        from pyspark.sql import SparkSession  # only here: counting needs no JVM
+
+        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        passed = walk(spark, streaming=asked.walk_stream)
+        spark.stop()
+        folders = [module.rpartition("/")[0] for module, _, _ in passed]
+        for module, function, made in passed:
+            print(f"{module:50} {function:30} {made}")
         changes = sum(one != other for one, other in pairwise(folders))
         print(f"{len(passed)} modules, {changes} changes of folder")
         return
