@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import operator
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -16,11 +18,12 @@ import tocsin
 from tocsin import options, reference
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
-from tocsin.errors import OptionRefusedError, TocsinWarning, UnsupportedError
+from tocsin.errors import InvalidOptionError, OptionRefusedError, TocsinWarning, UnsupportedError
 from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.plan import strategies
+from tocsin.plan.codec import decode, encode
 from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategy import ON_SPARK, Strategy
@@ -48,7 +51,9 @@ def planned(text: str, **given: Any) -> Plan:
 def test_a_plan_is_what_its_snapshot_shows(name: str, snapshot: SnapshotAssertion) -> None:
     found = planned(TEXTS[name]).to_dict()
     assert json.loads(json.dumps(found)) == found
+    made_of = found.pop("made_of")
     assert found == snapshot
+    assert made_of["query"]["is"] == "Query"
 
 
 def test_plans_are_equal_when_they_run_the_same() -> None:
@@ -57,6 +62,44 @@ def test_plans_are_equal_when_they_run_the_same() -> None:
     assert planned(text) != planned(text, strategy="aggregate")
     assert planned(text) != planned(text.replace("1 MINUTE", "2 MINUTES"))
     assert len({planned(text), planned(text)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"), [*((name, "auto") for name in TEXTS), ("sequence", "join"), ("contiguous", "automaton")]
+)
+def test_a_plan_comes_back_from_json(name: str, strategy: str) -> None:
+    given = {"tie": ("k",), "lateness": dt.timedelta(seconds=3), "rates": {"A": "3/s"}, "strategy": strategy}
+    plan = planned(TEXTS[name], **given)
+    found = Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
+    assert found == plan
+    assert found.describe() == plan.describe()
+    assert found.rule.bound.columns == plan.rule.bound.columns
+
+
+@given(queries())
+def test_every_plan_comes_back_from_json(query: ast.Query) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TocsinWarning)
+        plan = unbound_plan(tocsin.pattern(query).query, Options())
+    stored = json.loads(json.dumps(encode(plan.rule.written)))
+    assert decode(stored) == plan.rule.written
+
+
+def test_what_is_no_plan_is_refused() -> None:
+    stored = planned(TEXTS["sequence"]).to_dict()
+    for damaged in ({}, {"made_of": {}}, {"made_of": stored["made_of"] | {"query": None}}):
+        with pytest.raises(InvalidOptionError, match="no stored plan"):
+            Plan.from_dict(damaged)
+    with pytest.raises(InvalidOptionError, match="has no `Popen`"):
+        Plan.from_dict({"made_of": stored["made_of"] | {"query": {"is": "Popen"}}})
+
+
+def test_a_plan_with_a_function_of_the_user_does_not_come_back() -> None:
+    product = tocsin.Monoid(zero=1, combine=operator.mul, gives="bigint")
+    query = tocsin.pattern("PATTERN A+ a WITHIN 1 DAY RETURN product(a.k) AS p", aggregates={"product": product}).query
+    plan = Plan(prepare(query, {"A": SCHEMA}), Options(), {"A": "ts"})
+    with pytest.raises(InvalidOptionError, match="has no `function`"):
+        Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
 
 
 @given(queries())

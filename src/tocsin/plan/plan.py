@@ -17,11 +17,13 @@ from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import counting
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, unit_of
+from tocsin.errors import InvalidOptionError, TocsinError, fault
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import Choice, choose
 from tocsin.optimizer.query_parts import is_filter
 from tocsin.optimizer.routes import Routes, crossed_keys, is_connected
 from tocsin.options import Options
+from tocsin.plan.codec import decode, encode
 from tocsin.plan.describe import describe_stream
 from tocsin.plan.joins.build import common_clock
 from tocsin.plan.joins.build import plan as join_plan
@@ -213,10 +215,14 @@ class Plan:
         return describe_stream(search, due, search.query.partition.attributes, counts=self.is_counted)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan for tools and snapshots: plain values that JSON holds."""
+        """The plan for tools and snapshots: plain values that JSON holds; `made_of` is what `from_dict` reads."""
         has_search = self.strategy.form in (Form.SEARCH, Form.CLUSTERED, Form.TREND)
         search = (self.counted.kernel if self.strategy is TREND else self.search) if has_search else None
+        facts = [self.rule.written, self.rule.facts, self.options, self.times]
         return {
+            "made_of": dict(zip(("query", "facts", "options", "times"), map(encode, facts), strict=True))
+            | {name: getattr(self, name) for name in ("one_input", "shared_input", "is_streaming", "engine")}
+            | {"is_bound": self.rule.types is not None},
             "query": to_text(self.query),
             "rewrites": [rule.name for rule in self.rule.rewrites],
             "strategy": self.strategy.name,
@@ -229,6 +235,32 @@ class Plan:
                 "columns": [[name, dtype.exact] for name, dtype in self.rule.bound.columns],
             },
         }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Plan:
+        """The plan that `to_dict` showed, planned anew from what it was made of.
+
+        Raises
+        ------
+        InvalidOptionError
+            When these are not the values of a plan, or it has functions of the user.
+        """
+        try:
+            given = dict(stored["made_of"])
+            query, facts, options, times = (decode(given.pop(name)) for name in ("query", "facts", "options", "times"))
+            with counting(options.unit.microseconds):
+                if given.pop("is_bound"):
+                    types = {name: schema.attributes for name, schema in facts.schemas.items()}
+                    rule = prepare(query, types, facts.time)
+                else:
+                    rule = rewritten(query, facts.time, facts.schemas, integer_time=facts.integer_time)
+            return cls(rule, options, times, **given)
+        except TocsinError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise InvalidOptionError(
+                f"This is no stored plan: {fault(problem)}.", hint="pass what `Plan.to_dict()` gave."
+            ) from None
 
     def __eq__(self, other: object) -> bool:
         """Whether two plans run the same."""
