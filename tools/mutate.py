@@ -386,8 +386,8 @@ MUTATIONS = (
     ),
     Mutation(
         "option without effect accepted",
-        "and place in option.no_effect:",
-        "and place == option.no_effect:",
+        "if place in OPTIONS[name].no_effect:",
+        "if place == OPTIONS[name].no_effect:",
         (f"{OPTIONS}::test_whatever_is_asked_of_the_local_engine_is_done_or_refused",),
     ),
     Mutation(

@@ -6,12 +6,12 @@ Compiling needs no Spark; pyspark is imported when DataFrames come in.
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import io
 import warnings as python_warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -20,25 +20,28 @@ from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import counting
 from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.rates import check_rates
-from tocsin.engines.dispatch import check_options, matched_locally, prepared
-from tocsin.explain.pattern_report import Demands, checked
+from tocsin.engines.dispatch import (
+    CheckOptions,
+    ExplainOptions,
+    InputOptions,
+    MatchOptions,
+    check_demands,
+    check_options,
+    matched_locally,
+    prepared,
+    with_options,
+)
+from tocsin.explain.pattern_report import checked
 from tocsin.explain.planner import network_text, plan_sections
 from tocsin.language import ast
 from tocsin.language.acel import ast as acel
 from tocsin.language.builder import Draft
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.user_defined import Monoid, registered
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import (
-    MOST_TASK_MEMORY,
-    Options,
-    check_columns,
-    check_flag,
     check_max_text,
     check_name,
-    names_of,
-    options_in,
 )
 from tocsin.plan.plan import unbound_plan
 from tocsin.plan.strategies import unsupported
@@ -105,8 +108,8 @@ def pattern(
     >>> tocsin.pattern("(Login AS l ; Transfer AS t) FILTER t[amount > 1000]", language="acel").query.variables["t"]
     Kind(types=('Transfer',), iterated=False, optional=False)
     """
-    check_max_text(max_text)
-    check_name(name)
+    check_max_text("max_text", max_text)
+    check_name("name", name)
     text, tree, translation = compiled(query, language, name or "<pattern>", registered(aggregates), max_text)
     for warning in translation.warnings:
         python_warnings.warn(warning, stacklevel=2)
@@ -134,28 +137,11 @@ class Pattern:
     query: alg.Query
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
+    @with_options(MatchOptions)
     def match(
         self,
         inputs: DataFrame | Mapping[str, DataFrame],
-        *,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        id: str | None = None,
-        time_unit: str | None = None,
-        rates: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
-        lateness: str | dt.timedelta | None = None,
-        statistics: Statistics | None = None,
-        max_matches_per_start: int = MOST_MATCHES_PER_START,
-        max_task_memory: int | str = MOST_TASK_MEMORY,
-        engine: str = "spark",
-        form: str = "matches",
-        shards: int | None = None,
-        emit: str = "auto",
-        heartbeats: DataFrame | Mapping[str, DataFrame] | None = None,
-        late: bool | str = False,
-        idle_timeout: str | dt.timedelta | None = None,
+        **options: Unpack[MatchOptions],
     ) -> Any:
         """Find every match, as a DataFrame: nothing runs until you use it.
 
@@ -227,22 +213,15 @@ class Pattern:
         >>> p = pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 10 MINUTES")
         >>> p.match({"A": logins, "B": transfers}).show()  # doctest: +SKIP
         """
-        given = options_in(locals())
-        problems: list[errors.TocsinError] = []
-        with errors.collecting(problems):
-            if rates is not None:
-                check_rates(rates, self.query.pattern)
-        options = Options()
-        with errors.collecting(problems):
-            options = check_options(given, inputs)
-        errors.raise_all(problems)
-        if engine == "local":
-            return matched_locally(self.query, inputs, options)
+        check = partial(check_rates, pattern=self.query.pattern)
+        asked = check_options(options, inputs, check_rates=check)
+        if asked.engine == "local":
+            return matched_locally(self.query, inputs, asked)
         refusal = unsupported(self.query)
         if refusal is not None:
             raise refusal
-        made = prepared(self.query, inputs, options)
-        if form == "compact":
+        made = prepared(self.query, inputs, asked)
+        if asked.form == "compact":
             return made.compact()
         if made.plan.warning is not None:
             python_warnings.warn(errors.TocsinWarning("EXPLOSION_EXPECTED", made.plan.warning), stacklevel=2)
@@ -270,15 +249,13 @@ class Pattern:
 
         return enumerated(self.query, row)
 
+    @with_options(InputOptions)
     def analyze(
         self,
         inputs: DataFrame | Mapping[str, DataFrame],
         *,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        time_unit: str | None = None,
         sample: float = 0.05,
+        **options: Unpack[InputOptions],
     ) -> Statistics:
         """Measure the inputs for the choice of a plan. This runs one Spark job, which reads them once.
 
@@ -295,24 +272,17 @@ class Pattern:
             Counts, rates, how many events pass each variable's own conditions, keys and their skew, and whether the
             input is clustered by time. Pass it to `match` and `explain`; it can be printed and stored.
         """
-        made = prepared(self.query, inputs, check_options(options_in(locals()), inputs))
+        made = prepared(self.query, inputs, check_options(options, inputs, InputOptions))
         from tocsin.engines.spark.analyze import analyze
 
         return analyze(made.query, made.inputs, sample=sample).times(made.options.unit.microseconds)
 
+    @with_options(CheckOptions)
     def check(
         self,
         schemas: DataFrame | StructType | Mapping[str, DataFrame | StructType | Mapping[str, str]] | None = None,
         rates: Mapping[str, Any] | None = None,
-        *,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        time_unit: str | None = None,
-        lateness: str | dt.timedelta | None = None,
-        streaming: bool = False,
-        max_state: str | int | None = None,
-        live_keys: int | None = None,
+        **options: Unpack[CheckOptions],
     ) -> CheckReport:
         """Check the query against the schemas of its event types, and tell what is known before anything runs.
 
@@ -348,33 +318,15 @@ class Pattern:
         a         9.999999 s
         b         0 s
         """
-        check_columns(time=time, type=type)
-        check_flag("streaming", streaming)
-        return checked(
-            self.query,
-            schemas,
-            Demands(rates, lateness, streaming, max_state, live_keys),
-            time=time,
-            ties=names_of(tie),
-            type=type,
-            time_unit=time_unit,
-            warnings=self.warnings,
-        )
+        return checked(self.query, schemas, check_demands(rates, options, CheckOptions), self.warnings)
 
+    @with_options(ExplainOptions)
     def explain(
         self,
         inputs: DataFrame | Mapping[str, DataFrame] | None = None,
         *,
         mode: str = "simple",
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        id: str | None = None,
-        time_unit: str | None = None,
-        strategy: str = "auto",
-        statistics: Statistics | None = None,
-        lateness: str | dt.timedelta | None = None,
-        emit: str = "auto",
+        **options: Unpack[ExplainOptions],
     ) -> Report:
         r"""Tell how the query is understood and run: its plan, and with inputs Spark's own.
 
@@ -408,23 +360,22 @@ class Pattern:
                with copies of events up to 10 s after a slice
           search
         """
-        given = options_in(locals())
         if not isinstance(mode, str) or mode not in EXPLAIN_MODES:
             raise errors.InvalidOptionError(
                 f"There is no mode `{errors.named(mode)}`.", hint=errors.did_you_mean(mode, EXPLAIN_MODES, "modes")
             )
-        options = check_options(given, inputs)
+        asked = check_options(options, inputs, ExplainOptions)
         if inputs is None and mode != EXPLAIN_MODES[0]:
             raise errors.InvalidOptionError(
                 "`mode=` has no effect without `inputs`: it is the mode of Spark's plan.", hint="leave out `mode=`."
             )
-        query = ordered_by_ties(self.query) if tie else self.query
+        query = ordered_by_ties(self.query) if asked.tie else self.query
         parts = {"Query": self.text.strip("\n"), "Logical plan": to_text(query)}
         if inputs is None:
-            plan = unbound_plan(query, options)
+            plan = unbound_plan(query, asked)
             parts |= {"Temporal network": network_text(plan.rule.network)} | plan_sections(plan)
         else:
-            made = prepared(self.query, inputs, options)
+            made = prepared(self.query, inputs, asked)
             with counting(made.options.unit.microseconds):
                 parts |= {"Temporal network": network_text(made.distances)} | plan_sections(made.plan)
             # Spark prints its plan and does not give it.

@@ -1,22 +1,25 @@
 """The options of `match`, `check` and `explain`: their values, and where each has an effect.
 
-`Options` holds all of them, checked once. `Pattern` and `Rules` make it, and every engine reads it.
+`Options` has those of `match`, checked once: `Pattern` and `Rules` make it, and every engine reads it. `Demands` has
+those of `check`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from tocsin import errors
-from tocsin.algebra.units import MICROSECONDS, Unit, check_unit, parse_limit
+from tocsin.algebra.units import MICROSECONDS, Limit, Unit, check_unit, parse_limit
 from tocsin.analysis.rates import Rate, parse_rates
 from tocsin.language.durations import microseconds
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.optimizer.statistics import Statistics
+
+Check: TypeAlias = Callable[[str, Any], None]  # of the name and the value of an option
 
 LOCAL, BATCH, STREAM, NOTHING = "local", "batch", "stream", "nothing"
 # By name, where a strategy runs; `plan.strategies` has what they do, and adds others here.
@@ -37,90 +40,88 @@ MOST_TASK_MEMORY = "512MB"
 FAIL = "fail"  # what a stream does with late events, other than to count or to show them
 
 
-def check_columns(*, time: Any = "ts", type: Any = "type", tie: Any = None, id: Any = None) -> None:
-    """Refuse names of columns that are no names.
-
-    Raises
-    ------
-    InvalidOptionError
-        For the one that is wrong, or a `QueryErrors` with all of them.
-    """
-    problems: list[errors.TocsinError] = []
-    for name, value in (("time", time), ("type", type), ("tie", tie), ("id", id)):
-        with errors.collecting(problems):
-            OPTIONS[name].check(name, value)
-    errors.raise_all(problems)
-
-
-# --- every option of `match`: what it may be, and where it has an effect --------------------------
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option of `match`.
-
-    Attributes
-    ----------
-    check
-        Raises for a value that the option cannot have.
-    default
-        Its value when it is left out.
-    no_effect
-        Where it would change nothing, and why: a value other than the default is refused there.
-    """
-
-    check: Callable[[str, Any], None]
-    default: Any = None
-    no_effect: Mapping[str, str] = field(default_factory=dict)
-
-    def is_given(self, value: Any) -> bool:
-        """Whether a value asks for more than the default does."""
-        return value is not None if self.default is None else bool(value != self.default)
-
-
-def _column(name: str, value: Any) -> None:
-    if not _is_name(value):
-        raise _not_a(name, value, "the name of a column", f"{name}='kind'")
-
-
-def _optional_column(name: str, value: Any) -> None:
-    if value is not None and not _is_name(value):
-        raise _not_a(name, value, "the name of a column", f"{name}='event_id'")
-
-
-def _time(name: str, value: Any) -> None:
-    if not _is_name(value) and not _is_names_by_type(value):
-        raise _not_a(name, value, "the name of a column, nor a mapping from event type to one", "time='at'")
-
-
-def _tie(name: str, value: Any) -> None:
-    if value is not None and not _is_name(value) and not _is_names(value):
-        raise _not_a(name, value, "the name of a column, nor a list of such names", "tie='seq'")
-
-
-def _time_unit(name: str, value: Any) -> None:
-    check_unit(value)
-
-
-def _positive(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_NUMBER:
-        raise errors.InvalidOptionError(
-            f"`{name}={errors.shown(value)}` is not a positive integer of at most 64 bits.",
-            hint="write an `int`, or leave it out.",
-        )
-
-
 def strategies_in(place: str) -> tuple[str, ...]:
     """The strategies that run locally, on a batch or on a stream."""
     return tuple(name for name, places in STRATEGIES.items() if place in places)
 
 
-def _optional_positive(name: str, value: Any) -> None:
-    if value is not None:
-        _positive(name, value)
+# --- values: a check raises InvalidOptionError for a value that an option cannot have -------------
 
 
-def _one_of(*known: str) -> Callable[[str, Any], None]:
+def _not(name: str, value: Any, expected: str, hint: str) -> errors.InvalidOptionError:
+    return errors.InvalidOptionError(f"`{name}={errors.shown(value)}` is not {expected}.", hint=hint)
+
+
+def must_be(expected: str, holds: Callable[[Any], bool], hint: str) -> Check:
+    """A check that something holds for a value; `{}` in the hint is the name of the option."""
+
+    def check(name: str, value: Any) -> None:
+        if not holds(value):
+            raise _not(name, value, expected, hint.format(name))
+
+    return check
+
+
+def _optional(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_name, value))
+
+
+def _is_names_by_type(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_name, [*value.keys(), *value.values()]))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+_time = must_be(
+    "the name of a column, nor a mapping from event type to one",
+    lambda value: _is_name(value) or _is_names_by_type(value),
+    "write `time='at'`.",
+)
+_tie = must_be(
+    "the name of a column, nor a list of such names",
+    lambda value: value is None or _is_name(value) or _is_names(value),
+    "write `tie='seq'`.",
+)
+_type = must_be("the name of a column", _is_name, "write `type='kind'`.")
+_id = _optional(must_be("the name of a column", _is_name, "write `id='event_id'`."))
+_number = must_be(
+    "a positive integer of at most 64 bits",
+    lambda value: _is_count(value) and value <= MOST_NUMBER,
+    "write an `int`, or leave it out.",
+)
+_late = must_be(
+    f"True, False or {FAIL!r}",
+    lambda value: isinstance(value, bool) or (isinstance(value, str) and value == FAIL),
+    f'write `late="{FAIL}"`.',
+)
+_statistics = _optional(
+    must_be("statistics", lambda value: isinstance(value, Statistics), "write `statistics=pattern.analyze(inputs)`.")
+)
+_flag = must_be("True or False", lambda value: isinstance(value, bool), "write `{}=True`.")  # the text "no" would be on
+check_name = _optional(must_be("a text", lambda value: isinstance(value, str), 'write `name="fraud.sase"`.'))
+check_max_text = must_be(
+    "a number of characters", _is_count, "write the most characters a text may have, as in `max_text=5_000_000`."
+)
+check_live_keys = _optional(
+    must_be(
+        "a number of keys",
+        _is_count,
+        "write how many different keys have events while events are kept, as in `live_keys=100_000`.",
+    )
+)
+
+
+def _one_of(*known: str) -> Check:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, str) or value not in known:
             raise errors.InvalidOptionError(
@@ -147,8 +148,11 @@ def _strategy_of_rules(name: str, value: Any) -> None:
         )
 
 
+_form = _one_of("matches", "compact")
+
+
 def _form_of_rules(name: str, value: Any) -> None:
-    OPTIONS[name].check(name, value)
+    _form(name, value)
     if value == "compact":
         raise errors.InvalidOptionError(
             '`form="compact"` is not for rules: an automaton makes compact rows of one pattern, and rules are searched '
@@ -160,7 +164,7 @@ def _form_of_rules(name: str, value: Any) -> None:
 def _bytes(name: str, value: Any) -> None:
     limit = parse_limit(value, name)
     if limit.is_per_key or limit.bytes < 1:
-        raise _not_a(name, value, "a number of bytes for one task", f'{name}="2GB"')
+        raise _not(name, value, "a number of bytes for one task", f'write `{name}="2GB"`.')
 
 
 def _duration(name: str, value: Any) -> None:
@@ -168,18 +172,42 @@ def _duration(name: str, value: Any) -> None:
         microseconds(value, name)
 
 
-def _late(name: str, value: Any) -> None:
-    if not isinstance(value, bool) and not (isinstance(value, str) and value == FAIL):
-        raise _not_a(name, value, f"True, False or {FAIL!r}", f'late="{FAIL}"')
-
-
-def _statistics(name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, Statistics):
-        raise _not_a(name, value, "statistics", "statistics=pattern.analyze(inputs)")
-
-
 def _anything(name: str, value: Any) -> None:
     """Accept a value that is checked where the inputs are known."""
+
+
+# Options whose values a program of rules does not all have.
+NOT_OF_RULES: Mapping[str, Check] = {"strategy": _strategy_of_rules, "form": _form_of_rules}
+
+
+# --- the options of `match` -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of `match`.
+
+    Attributes
+    ----------
+    check
+        Raises for a value that the option cannot have.
+    default
+        Its value when it is left out.
+    no_effect
+        Where it would change nothing, and why: a value other than the default is refused there.
+    """
+
+    check: Check
+    default: Any
+    no_effect: Mapping[str, str]
+
+    def is_given(self, value: Any) -> bool:
+        """Whether a value asks for more than the default does."""
+        return value is not None if self.default is None else bool(value != self.default)
+
+
+def _option(default: Any, check: Check, no_effect: Mapping[str, str] | None = None) -> Any:
+    return field(default=default, metadata={"option": Option(check, default, no_effect or {})})
 
 
 def _for_streams(why: str) -> dict[str, str]:
@@ -187,114 +215,7 @@ def _for_streams(why: str) -> dict[str, str]:
 
 
 _READS = {NOTHING: "it names a column of the inputs"}
-_ONE_PLAN = "it guides the choice of a plan on Spark, and the local engine has one plan"
-OPTIONS: Mapping[str, Option] = {
-    "time": Option(_time, "ts"),
-    "tie": Option(_tie, no_effect=_READS),
-    "type": Option(_column, "type", _READS),
-    "id": Option(_optional_column, no_effect=_READS),
-    "time_unit": Option(_time_unit, no_effect={NOTHING: "it is the unit of a column of the inputs"}),
-    "engine": Option(_one_of("spark", "local"), "spark"),
-    "form": Option(_one_of("matches", "compact"), "matches"),
-    "strategy": Option(_strategy, "auto"),
-    "max_matches_per_start": Option(_positive, MOST_MATCHES_PER_START),
-    "max_task_memory": Option(_bytes, MOST_TASK_MEMORY),
-    "statistics": Option(_statistics, no_effect={LOCAL: _ONE_PLAN}),
-    "rates": Option(_anything, no_effect={LOCAL: _ONE_PLAN}),
-    "lateness": Option(_duration, no_effect=_for_streams("only events of a stream come late")),
-    "shards": Option(_optional_positive, no_effect=_for_streams("it splits the state of a stream")),
-    "emit": Option(_one_of("auto", "watermark"), "auto", _for_streams("it says when a stream emits its matches")),
-    "heartbeats": Option(_anything, no_effect=_for_streams("they advance the watermark of a stream")),
-    "late": Option(_late, False, _for_streams("only events of a stream come late")),
-    "idle_timeout": Option(_duration, no_effect=_for_streams("it advances the watermark of a stream")),
-}
-# Options whose values a program of rules does not all have.
-NOT_OF_RULES: Mapping[str, Callable[[str, Any], None]] = {"strategy": _strategy_of_rules, "form": _form_of_rules}
-
-
-def check_option(name: str, value: Any, *, of_rules: bool = False) -> None:
-    """Refuse a value that an option of `match` cannot have, for a pattern or for a program of rules.
-
-    Raises
-    ------
-    InvalidOptionError
-        With the nearest value that it can have.
-    """
-    check = NOT_OF_RULES.get(name, OPTIONS[name].check) if of_rules else OPTIONS[name].check
-    check(name, value)
-
-
-def names_of(tie: Any) -> tuple[str, ...]:
-    """The columns of `tie=`.
-
-    Raises
-    ------
-    InvalidOptionError
-        When they are no names.
-    """
-    given = options_in({"tie": tie})["tie"]
-    OPTIONS["tie"].check("tie", given)
-    return (given,) if isinstance(given, str) else given or ()
-
-
-def options_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among the arguments of a method; columns that order events as a tuple."""
-    given = {name: value for name, value in arguments.items() if name in OPTIONS}
-    tie = given.get("tie")
-    if isinstance(tie, Iterable) and not isinstance(tie, str | bytes | Mapping):
-        given["tie"] = tuple(tie)
-    return given
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(map(_is_name, value))
-
-
-def _is_names_by_type(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_name, [*value.keys(), *value.values()]))
-
-
-def _not_a(option: str, value: Any, expected: str, example: str) -> errors.InvalidOptionError:
-    return errors.InvalidOptionError(f"`{option}={errors.shown(value)}` is not {expected}.", hint=f"write `{example}`.")
-
-
-def check_max_text(max_text: Any) -> None:
-    """Refuse a length of texts that is none."""
-    if isinstance(max_text, bool) or not isinstance(max_text, int) or max_text < 1:
-        raise errors.InvalidOptionError(
-            f"`max_text={errors.shown(max_text)}` is not a number of characters.",
-            hint="write the most characters a text may have, as in `max_text=5_000_000`.",
-        )
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Refuse a switch that is neither on nor off: the text "no" would be on."""
-    if not isinstance(value, bool):
-        raise _not_a(name, value, "True or False", f"{name}=True")
-
-
-def check_name(name: Any) -> None:
-    """Refuse a name of a text that is none."""
-    if name is not None and not isinstance(name, str):
-        raise _not_a("name", name, "a text", 'name="fraud.sase"')
-
-
-def check_live_keys(live_keys: Any) -> None:
-    """Refuse a number of keys that is none."""
-    if live_keys is None:
-        return
-    if isinstance(live_keys, bool) or not isinstance(live_keys, int) or live_keys < 1:
-        raise errors.InvalidOptionError(
-            f"`live_keys={errors.shown(live_keys)}` is not a number of keys.",
-            hint="write how many different keys have events while events are kept, as in `live_keys=100_000`.",
-        )
-
-
-# --- all of them ----------------------------------------------------------------------------------
+_ONE_PLAN = {LOCAL: "it guides the choice of a plan on Spark, and the local engine has one plan"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -302,7 +223,7 @@ class Options:
     """The options of one query: those of `match` under their names, and two that users do not give.
 
     A value that an option cannot have raises InvalidOptionError here. Whether an option has an effect depends on the
-    inputs too: `tocsin.engines.check_options`.
+    inputs too: `tocsin.engines.dispatch.check_options`.
 
     Attributes
     ----------
@@ -312,37 +233,57 @@ class Options:
         The unit of integer times, in which all lengths of time are given.
     """
 
-    time: str | Mapping[str, str] = "ts"
-    tie: str | Iterable[str] | None = None
-    type: str = "type"
-    id: str | None = None
-    time_unit: str | None = None
-    rates: Mapping[str, Any] | None = None
-    strategy: str = "auto"
-    lateness: str | dt.timedelta | None = None
-    statistics: Statistics | None = None
-    max_matches_per_start: int = MOST_MATCHES_PER_START
-    max_task_memory: int | str = MOST_TASK_MEMORY
-    engine: str = "spark"
-    form: str = "matches"
-    shards: int | None = None
-    emit: str = "auto"
-    heartbeats: Any = None
-    late: bool | str = False
-    idle_timeout: str | dt.timedelta | None = None
+    time: str | Mapping[str, str] = _option("ts", _time)
+    tie: str | Iterable[str] | None = _option(None, _tie, _READS)
+    type: str = _option("type", _type, _READS)
+    id: str | None = _option(None, _id, _READS)
+    time_unit: str | None = _option(
+        None, lambda _, value: check_unit(value), {NOTHING: "it is the unit of a column of the inputs"}
+    )
+    rates: Mapping[str, Any] | None = _option(None, _anything, _ONE_PLAN)
+    strategy: str = _option("auto", _strategy)
+    lateness: str | dt.timedelta | None = _option(None, _duration, _for_streams("only events of a stream come late"))
+    statistics: Statistics | None = _option(None, _statistics, _ONE_PLAN)
+    max_matches_per_start: int = _option(MOST_MATCHES_PER_START, _number)
+    max_task_memory: int | str = _option(MOST_TASK_MEMORY, _bytes)
+    engine: str = _option("spark", _one_of("spark", "local"))
+    form: str = _option("matches", _form)
+    shards: int | None = _option(None, _optional(_number), _for_streams("it splits the state of a stream"))
+    emit: str = _option("auto", _one_of("auto", "watermark"), _for_streams("it says when a stream emits its matches"))
+    heartbeats: Any = _option(None, _anything, _for_streams("they advance the watermark of a stream"))
+    late: bool | str = _option(False, _late, _for_streams("only events of a stream come late"))
+    idle_timeout: str | dt.timedelta | None = _option(
+        None, _duration, _for_streams("it advances the watermark of a stream")
+    )
     slice_us: int | None = None
     unit: Unit = MICROSECONDS
 
     def __post_init__(self) -> None:
         """Check every value; all that is wrong is raised at once."""
-        object.__setattr__(self, "tie", options_in({"tie": self.tie})["tie"])
+        object.__setattr__(self, "tie", _kept(self.tie))
         problems: list[errors.TocsinError] = []
         for name, option in OPTIONS.items():
             with errors.collecting(problems):
                 option.check(name, getattr(self, name))
         with errors.collecting(problems):
-            _optional_positive("slice_us", self.slice_us)
+            _optional(_number)("slice_us", self.slice_us)
         errors.raise_all(problems)
+
+    @classmethod
+    def checked(cls, given: Mapping[str, Any], *, of_rules: bool = False) -> Options:
+        """The options that are given, for a pattern or for a program of rules; all that is wrong is raised at once."""
+        problems: list[errors.TocsinError] = []
+        right = dict(given)
+        for name in (name for name in NOT_OF_RULES if of_rules and name in right):
+            value = right.pop(name)
+            with errors.collecting(problems):
+                NOT_OF_RULES[name](name, value)
+                right[name] = value
+        options = cls()
+        with errors.collecting(problems):
+            options = cls(**right)
+        errors.raise_all(problems)
+        return options
 
     def counting(self, unit: Unit) -> Options:
         """The options for times of another unit."""
@@ -351,7 +292,7 @@ class Options:
     @property
     def ties(self) -> tuple[str, ...]:
         """The columns that order events of one instant."""
-        return (self.tie,) if isinstance(self.tie, str) else tuple(self.tie or ())
+        return _names_in(self.tie)
 
     @property
     def times(self) -> Mapping[str, str]:
@@ -397,3 +338,60 @@ class Options:
         if found is None and self.rates:
             found = Statistics.of(rates=self.rates)
         return None if found is None else found.times(1 / self.unit.microseconds)
+
+
+OPTIONS: Mapping[str, Option] = {
+    each.name: each.metadata["option"] for each in fields(Options) if "option" in each.metadata
+}
+
+
+def _kept(tie: Any) -> Any:
+    """Columns that order events, as a tuple where an iterator has them."""
+    return tuple(tie) if isinstance(tie, Iterable) and not isinstance(tie, str | bytes | Mapping) else tie
+
+
+def _names_in(tie: Any) -> tuple[str, ...]:
+    return (tie,) if isinstance(tie, str) else tuple(tie or ())
+
+
+# --- the options of `check` -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demands:
+    """The options of `check`, and the demands on a live query among them."""
+
+    rates: Mapping[str, Any] | None = None
+    time: str | Mapping[str, str] = "ts"
+    tie: str | Iterable[str] | None = None
+    type: str = "type"
+    time_unit: str | None = None
+    lateness: str | dt.timedelta | None = None
+    streaming: bool = False
+    guarantees: bool = True
+    max_state: str | int | None = None
+    live_keys: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check columns and switches, without which nothing else can be checked."""
+        object.__setattr__(self, "tie", _kept(self.tie))
+        problems: list[errors.TocsinError] = []
+        for name, check in {"time": _time, "type": _type, "tie": _tie, "streaming": _flag, "guarantees": _flag}.items():
+            with errors.collecting(problems):
+                check(name, getattr(self, name))
+        errors.raise_all(problems)
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that order events of one instant."""
+        return _names_in(self.tie)
+
+    @property
+    def late_us(self) -> int:
+        """How much longer events are remembered."""
+        return microseconds(self.lateness)
+
+    @property
+    def limit(self) -> Limit | None:
+        """The most that may be kept."""
+        return None if self.max_state is None else parse_limit(self.max_state)

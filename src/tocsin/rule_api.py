@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import html
 import re
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP, Program
 from tocsin.analysis.rules.scopes import Registry
 from tocsin.analysis.rules.translate import translate
-from tocsin.engines.dispatch import MatchOptions, check_options, program_run, with_options
+from tocsin.engines.dispatch import (
+    MatchOptions,
+    RulesCheckOptions,
+    check_demands,
+    check_options,
+    program_run,
+    with_options,
+)
 from tocsin.explain.rule_report import RulesReport, checked_program, program_parts, rates_of
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.partelang import ast, parse, print_program
 from tocsin.language.user_defined import Function, functions_of, tables_of
 from tocsin.optimizer.choose import expected_explosion
 from tocsin.optimizer.statistics import Statistics
-from tocsin.options import (
-    OPTIONS,
-    Options,
-    check_columns,
-    check_flag,
-    check_max_text,
-    check_name,
-    names_of,
-    options_in,
-)
+from tocsin.options import check_max_text, check_name
 from tocsin.plan.prepare import distances_of
 from tocsin.reports import Report, sections
 
@@ -115,8 +113,8 @@ def rules(
             f"A program is a text, not a {type(text).__name__}.", hint="write `tocsin.rules('rule R where a : A')`."
         )
     registry = Registry(functions_of(functions), tables_of(tables))
-    check_max_text(max_text)
-    check_name(name)
+    check_max_text("max_text", max_text)
+    check_name("name", name)
     for option, given in (("types", types), ("modules", modules)):
         if given is not None and not isinstance(given, Mapping) and not (option == "modules" and callable(given)):
             raise errors.InvalidOptionError(
@@ -152,7 +150,7 @@ class Rules:
     program: Program
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
-    @with_options
+    @with_options(MatchOptions)
     def matches(
         self,
         rule: str,
@@ -198,7 +196,7 @@ class Rules:
         self._require([rule])
         return self._run(inputs, options, [rule]).matches(rule)
 
-    @with_options
+    @with_options(MatchOptions)
     def match(
         self,
         inputs: DataFrame | Mapping[str, DataFrame],
@@ -249,18 +247,7 @@ class Rules:
 
     def _run(self, inputs: Any, given: MatchOptions, wanted: Iterable[str]) -> Run[Any]:
         """The program on its inputs; everything that is wrong with the options is raised at once."""
-        unknown = [name for name in given if name not in OPTIONS]
-        if unknown:
-            raise TypeError(f"Rules have no option `{unknown[0]}`.")
-        problems: list[errors.TocsinError] = []
-        rates: dict[str, Any] = {}
-        with errors.collecting(problems):
-            rates = rates_of(self.program, given.get("rates"))
-        options = Options()
-        with errors.collecting(problems):
-            options = check_options(options_in(given), inputs, of_rules=True)
-        errors.raise_all(problems)
-        options = replace(options, rates=rates)
+        options = check_options(given, inputs, check_rates=partial(rates_of, self.program), of_rules=True)
         run = program_run(self.program, inputs, options)
         if options.known is not None:
             self._warn_of_explosions(wanted, options.known, options.max_matches_per_start)
@@ -287,7 +274,7 @@ class Rules:
             ]
         )
 
-    @with_options
+    @with_options(MatchOptions)
     def events(
         self,
         template: str,
@@ -328,20 +315,12 @@ class Rules:
         emitting = [rule.name for rule in self.program.rules if any(emit.type == template for emit in rule.emits)]
         return self._run(inputs, options, emitting).events(template)
 
+    @with_options(RulesCheckOptions)
     def check(
         self,
         schemas: DataFrame | StructType | Mapping[str, DataFrame | StructType | Mapping[str, str]] | None = None,
         rates: Mapping[str, Any] | None = None,
-        *,
-        time: str | Mapping[str, str] = "ts",
-        tie: str | Iterable[str] | None = None,
-        type: str = "type",
-        time_unit: str | None = None,
-        lateness: str | dt.timedelta | None = None,
-        streaming: bool = False,
-        guarantees: bool = True,
-        max_state: str | int | None = None,
-        live_keys: int | None = None,
+        **options: Unpack[RulesCheckOptions],
     ) -> RulesReport:
         """Tell what is known before anything runs; with schemas, check that the inputs fit the templates.
 
@@ -379,24 +358,8 @@ class Rules:
         total                        10      320 B  10
         Key: a.x = b.x.
         """
-        check_columns(time=time, type=type)
-        check_flag("streaming", streaming)
-        check_flag("guarantees", guarantees)
-        return checked_program(
-            self.program,
-            schemas,
-            rates,
-            time=time,
-            ties=names_of(tie),
-            type=type,
-            time_unit=time_unit,
-            lateness=lateness,
-            streaming=streaming,
-            guarantees=guarantees,
-            max_state=max_state,
-            live_keys=live_keys,
-            warnings=self.warnings,
-        )
+        demands = check_demands(rates, options, RulesCheckOptions)
+        return checked_program(self.program, schemas, demands, self.warnings)
 
     def explain(self) -> Report:
         """Tell how the program is understood: strata, the plan and distances of each rule, and what `match` shares."""

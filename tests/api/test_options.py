@@ -174,6 +174,24 @@ def test_rules_show_the_options_of_patterns_and_take_no_others(method: Callable[
         method(program, *first, {}, engin="local")
 
 
+@pytest.mark.parametrize(
+    ("method", "first", "other"),
+    [
+        (ANY.match, [ROWS], "slice_us"),
+        (ANY.analyze, [ROWS], "engine"),
+        (ANY.explain, [], "engine"),
+        (ANY.check, [], "guarantees"),
+        (RULES.check, [], "strategy"),
+    ],
+)
+def test_no_method_takes_an_option_that_its_signature_does_not_have(
+    method: Callable[..., Any], first: list[Any], other: str
+) -> None:
+    assert other not in inspect.signature(method).parameters
+    with pytest.raises(TypeError, match=f"no option `{other}`"):
+        method(*first, **{other: None})
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("face", FACES)
 def test_a_wrong_value_is_refused_by_name_on_every_engine(spark: SparkSession, face: str, place: str) -> None:

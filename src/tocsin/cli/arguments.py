@@ -12,7 +12,7 @@ import typer
 
 import tocsin
 from tocsin.errors import InvalidOptionError, did_you_mean
-from tocsin.options import FAIL, OPTIONS, STRATEGIES, STREAM, Options, check_option, strategies_in
+from tocsin.options import FAIL, OPTIONS, STRATEGIES, STREAM, Options, strategies_in
 
 LANGUAGES = {".sase": "sase", ".acel": "acel", ".parte": "parte"}
 
@@ -115,8 +115,7 @@ def keywords(given: Mapping[str, Any], method: Callable[..., Any]) -> dict[str, 
 def match_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a command as those of `match`; values that they cannot have are refused, all at once."""
     options = keywords(given, tocsin.Pattern.match)
-    Options(**options)
-    check_option("strategy", options["strategy"], of_rules=is_program(given))
+    Options.checked(options, of_rules=is_program(given))
     return options
 
 

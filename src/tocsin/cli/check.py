@@ -17,7 +17,7 @@ from tocsin.algebra.programs import Program
 from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import compiled, program_of
-from tocsin.options import OPTIONS, check_option
+from tocsin.options import OPTIONS, Options
 
 CHECK_FORMATS = ("text", "json")
 NOTHING_GIVEN = "Names and structure are fine; add --schema TYPE=… or --input TYPE=PATH to check attributes and types."
@@ -137,7 +137,7 @@ def explain(
                 raise arguments.without_effect(flag, "on a program, which is explained without inputs")
     elif function:
         raise arguments.without_effect("--function", NO_FUNCTION)
-    check_option("strategy", strategy)
+    Options(strategy=strategy)
     arguments.check_choice("mode", mode, EXPLAIN_MODES)
     inputs = files.Inputs.of(input) if input else None
     schemas = None if inputs is None else inputs.load

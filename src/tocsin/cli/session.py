@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tocsin import errors
 from tocsin.cli.arguments import as_flags
+from tocsin.engines.dispatch import SPARK, needing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,12 +78,8 @@ def start() -> SparkSession:
 
     An existing session of this process is used as it is.
     """
-    try:
+    with needing(*SPARK):
         from pyspark.sql import SparkSession
-    except ModuleNotFoundError:
-        raise errors.MissingExtraError(
-            "Matching needs Apache Spark, and pyspark is not installed.", hint="pip install 'tocsin[spark]'."
-        ) from None
     active = SparkSession.getActiveSession()
     if active is not None:
         return active

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
-from tocsin.algebra.units import check_unit, parse_limit
-from tocsin.analysis.attributes import Schema, differing
+from tocsin.algebra.units import check_unit
+from tocsin.analysis.attributes import differing
 from tocsin.analysis.front_ends import compiled
 from tocsin.analysis.keys import keys
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.rates import check_rates, parse_rates
 from tocsin.analysis.result_types import common_type
-from tocsin.analysis.schema import check_clock
+from tocsin.analysis.schema import BoundQuery, check_clock
 from tocsin.analysis.sizes import require_within, size_report
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.engines.wording import missing, unordered
-from tocsin.language.durations import microseconds
-from tocsin.options import Options, check_live_keys
+from tocsin.options import Demands, Options, check_live_keys
 from tocsin.plan.plan import unbound_plan
 from tocsin.plan.prepare import types_of
 from tocsin.plan.strategies import AUTOMATON, unsupported
@@ -33,58 +30,74 @@ from tocsin.reports import CheckReport
 SMALLER = "shorten the window, or declare rates per key with `live_keys=` (`--live-keys`)."
 
 
-@dataclass(frozen=True)
-class Demands:
-    """The demands on a live query; see `Pattern.check`."""
-
-    rates: Mapping[str, Any] | None = None
-    lateness: str | dt.timedelta | None = None
-    streaming: bool = False
-    max_state: str | int | None = None
-    live_keys: int | None = None
-
-
 def checked(
-    query: alg.Query,
-    schemas: Any,
-    demands: Demands,
-    *,
-    time: str | Mapping[str, str],
-    type: str,
-    warnings: tuple[errors.TocsinWarning, ...],
-    ties: Sequence[str] = (),
-    time_unit: str | None = None,
+    query: alg.Query, schemas: Any, demands: Demands, warnings: tuple[errors.TocsinWarning, ...]
 ) -> CheckReport:
     """Check a query against schemas; see `Pattern.check`.
 
     Without schemas (None), the report has all but the columns of the result.
     """
-    query = ordered_by_ties(query) if ties else query
+    query = ordered_by_ties(query) if demands.tie else query
+    problems = errors.Problems()
+    bound: BoundQuery | None = None
     if schemas is None:
-        check_unit(time_unit)
-        return reported(query, demands, None, errors.Problems(), time=time, warnings=warnings)
-    given = schemas_of(schemas, alg.event_types(query.pattern), type)
-    problems = errors.Problems(tie_problems(ties, given, alg.event_types(query.pattern)))
-    columns: tuple[tuple[str, str], ...] = ()
-    is_integer = False
-    known: Mapping[str, Schema] = {}
+        check_unit(demands.time_unit)
+    else:
+        types = alg.event_types(query.pattern)
+        given = schemas_of(schemas, types, demands.type)
+        problems.extend(tie_problems(demands.ties, given, types))
+        with errors.collecting(problems):
+            check_clock(demands.time_unit, given, demands.time, (query,))
+        with errors.collecting(problems):
+            bound = types_of(query, given, demands.time)
+    distances, late_us, limit = None, 0, None
+    known = None if bound is None else bound.schemas
+    is_integer = bound is not None and bound.has_integer_time
+    plan = unbound_plan(query, Options(time=demands.time), known, integer_time=is_integer)
     with errors.collecting(problems):
-        check_clock(time_unit, given, time, (query,))
+        distances = plan.rule.written_network
+        if demands.streaming or demands.max_state is not None:
+            distances.require_bounded()
     with errors.collecting(problems):
-        bound = types_of(query, given, time)
-        columns = tuple((name, str(kind)) for name, kind in bound.columns)
-        columns += ((STATUS, "string"), (MISSING, "string")) if query.timeouts else ()
-        is_integer, known = bound.has_integer_time, bound.schemas
-    return reported(
+        late_us = demands.late_us
+    with errors.collecting(problems):
+        if demands.rates is not None:
+            check_rates(demands.rates, query.pattern)
+    with errors.collecting(problems):
+        limit = demands.limit
+    with errors.collecting(problems):
+        check_live_keys("live_keys", demands.live_keys)
+    errors.raise_all(problems)
+    assert distances is not None
+    lives = lifetimes(query, distances)
+    rates = parse_rates(demands.rates)
+    sizes = size_report(
         query,
-        demands,
-        columns,
-        problems,
-        time=time,
-        is_integer=is_integer,
+        lives,
+        rates,
         schemas=known,
-        warnings=warnings,
+        lateness_us=late_us,
+        live_keys=demands.live_keys,
+        least_us=span_of_words(plan.query, lives) + (query.every_us or 0) if plan.strategy is AUTOMATON else 0,
     )
+    if limit is not None:
+        require_within(limit, sizes.shared, SMALLER)
+    refusal = unsupported(query)
+    return CheckReport(
+        columns=None if bound is None else _columns(bound),
+        network=distances,
+        lifetimes=lives,
+        keys=keys(query),
+        sizes=sizes if rates else None,
+        unbounded=distances.unbounded_pair(),
+        refusal=None if refusal is None else refusal.message,
+        warnings=warnings + distances.warnings,
+    )
+
+
+def _columns(bound: BoundQuery) -> tuple[tuple[str, str], ...]:
+    columns = tuple((name, str(kind)) for name, kind in bound.columns)
+    return (*columns, (STATUS, "string"), (MISSING, "string")) if bound.query.timeouts else columns
 
 
 def tie_problems(
@@ -134,61 +147,6 @@ def problems_with_schemas(
             or not (isinstance(problem, errors.UnknownVariableError) or problem.where in places)
         ]
     return problems.in_order()
-
-
-def reported(
-    query: alg.Query,
-    demands: Demands,
-    columns: tuple[tuple[str, str], ...] | None,
-    problems: errors.Problems,
-    *,
-    time: str | Mapping[str, str],
-    warnings: tuple[errors.TocsinWarning, ...],
-    is_integer: bool = False,
-    schemas: Mapping[str, Schema] | None = None,
-) -> CheckReport:
-    """The report on distances, lifetimes, keys and sizes, unless something is wrong, here or found before."""
-    distances, late_us, limit = None, 0, None
-    plan = unbound_plan(query, Options(time=time), schemas, integer_time=is_integer)
-    with errors.collecting(problems):
-        distances = plan.rule.written_network
-        if demands.streaming or demands.max_state is not None:
-            distances.require_bounded()
-    with errors.collecting(problems):
-        late_us = microseconds(demands.lateness)
-    with errors.collecting(problems):
-        if demands.rates is not None:
-            check_rates(demands.rates, query.pattern)
-    with errors.collecting(problems):
-        limit = None if demands.max_state is None else parse_limit(demands.max_state)
-    with errors.collecting(problems):
-        check_live_keys(demands.live_keys)
-    errors.raise_all(problems)
-    assert distances is not None
-    lives = lifetimes(query, distances)
-    rates = parse_rates(demands.rates)
-    sizes = size_report(
-        query,
-        lives,
-        rates,
-        schemas=schemas,
-        lateness_us=late_us,
-        live_keys=demands.live_keys,
-        least_us=span_of_words(plan.query, lives) + (query.every_us or 0) if plan.strategy is AUTOMATON else 0,
-    )
-    if limit is not None:
-        require_within(limit, sizes.shared, SMALLER)
-    refusal = unsupported(query)
-    return CheckReport(
-        columns=columns,
-        network=distances,
-        lifetimes=lives,
-        keys=keys(query),
-        sizes=sizes if rates else None,
-        unbounded=distances.unbounded_pair(),
-        refusal=None if refusal is None else refusal.message,
-        warnings=warnings + distances.warnings,
-    )
 
 
 # --- schemas --------------------------------------------------------------------------------------

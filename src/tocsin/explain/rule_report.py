@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.programs import Program, Rule, sources
 from tocsin.algebra.tree_text import table, to_text
-from tocsin.algebra.units import check_unit, format_us, parse_limit
+from tocsin.algebra.units import check_unit, format_us
 from tocsin.analysis.keys import Keys, keys, sharding
 from tocsin.analysis.lifetimes import Lifetimes, lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float, parse_rates
@@ -26,8 +26,7 @@ from tocsin.analysis.temporal import Network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.pattern_report import schemas_of, tie_problems
 from tocsin.explain.planner import sharing_text
-from tocsin.language.durations import microseconds
-from tocsin.options import check_live_keys
+from tocsin.options import Demands, check_live_keys
 from tocsin.plan.prepare import distances_of
 from tocsin.plan.programs import refusals, refused_on_streams
 from tocsin.reports import sections
@@ -174,42 +173,31 @@ def streams_text(program: Program) -> str:
 
 
 def checked_program(
-    program: Program,
-    schemas: Any,
-    rates: Mapping[str, Any] | None,
-    *,
-    time: str | Mapping[str, str],
-    ties: Sequence[str],
-    type: str,
-    time_unit: str | None,
-    lateness: Any,
-    streaming: bool,
-    guarantees: bool,
-    max_state: Any,
-    live_keys: int | None,
-    warnings: tuple[errors.TocsinWarning, ...],
+    program: Program, schemas: Any, demands: Demands, warnings: tuple[errors.TocsinWarning, ...]
 ) -> RulesReport:
     """Check a program against schemas and rates; see `Rules.check`."""
-    program = _ordered(program) if ties else program
+    program = _ordered(program) if demands.tie else program
     problems = errors.Problems()
     with errors.collecting(problems):
-        check_unit(time_unit)
+        check_unit(demands.time_unit)
     if schemas is not None:
         with errors.collecting(problems):
-            given = schemas_of(schemas, list(sources(program)), type)
-            _check_schemas(program, given, time, problems)
-            problems.extend(tie_problems(ties, given, list(sources(program))))
-            check_clock(time_unit, given, time, [rule.query for rule in program.rules])
-    late_us, known, limit = 0, {}, None
+            types = list(sources(program))
+            given = schemas_of(schemas, types, demands.type)
+            _check_schemas(program, given, demands.time, problems)
+            problems.extend(tie_problems(demands.ties, given, types))
+            check_clock(demands.time_unit, given, demands.time, [rule.query for rule in program.rules])
+    late_us, known, limit, live_keys = 0, {}, None, demands.live_keys
     with errors.collecting(problems):
-        late_us = microseconds(lateness)
+        late_us = demands.late_us
     with errors.collecting(problems):
-        limit = None if max_state is None else parse_limit(max_state)
+        limit = demands.limit
     with errors.collecting(problems):
-        check_live_keys(live_keys)
+        check_live_keys("live_keys", live_keys)
     with errors.collecting(problems):
-        is_asked = streaming or (isinstance(rates, Mapping) and bool(rates)) or max_state is not None
-        known = rates_of(program, rates, required=guarantees and is_asked)
+        has_rates = isinstance(demands.rates, Mapping) and bool(demands.rates)
+        is_asked = demands.streaming or has_rates or demands.max_state is not None
+        known = rates_of(program, demands.rates, required=demands.guarantees and is_asked)
     errors.raise_all(problems)
     derived = with_derived(program, known, live_keys)
     reports = tuple(_rule_reports(program, derived, late_us, live_keys))
