@@ -223,6 +223,12 @@ def test_having_asks_time_outs_too() -> None:
     assert [(row["x"], row["status"]) for row in run(text, ROWS)] == [(1, "match")]
 
 
+def test_having_leaves_out_rows_whose_variables_are_returned_whole() -> None:
+    text = "PATTERN SEQ(A a, B b) WITHIN 1 HOUR HAVING a.x > 1 RETURN a, b.x AS y"
+    found = run(text, {"A": [{"ts": 1, "x": 1}, {"ts": 3, "x": 5}], "B": [{"ts": 5, "x": 2}]})
+    assert [(row["a"], row["y"]) for row in found] == [({"ts": 3, "x": 5}, 2)]
+
+
 def test_an_and_that_begins_with_nothing_is_searched_once_when_a_call_is_full() -> None:
     text = "PATTERN AND(B* a, B b) WITHIN 1 SECOND"
     rows = {"B": [{"ts": ts} for ts in range(6)]}

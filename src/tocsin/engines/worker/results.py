@@ -69,7 +69,7 @@ class Result:
         }
         if query.returns:
             for returned, (_, dtype) in zip(query.returns, self.bound.columns, strict=True):
-                columns[returned.name] = self._column(returned.expression, bags, dtype, time)
+                columns[returned.name] = self._column(returned.expression, found, bags, dtype, time)
         else:
             columns |= {name: self._whole(found, name) for name in query.variables}
         return pa.table(columns | (_said_of_timeouts(query, found) if query.timeouts else {}))
@@ -111,9 +111,11 @@ class Result:
                 bag[ASKED] = [row]
         return bags
 
-    def _column(self, expression: ex.Expression, bags: list[Bags], dtype: DataType, time: pa.DataType) -> pa.Array:
+    def _column(
+        self, expression: ex.Expression, found: pa.Table, bags: list[Bags], dtype: DataType, time: pa.DataType
+    ) -> pa.Array:
         if isinstance(expression, ex.Variable):
-            return self._whole(self.found, expression.name)
+            return self._whole(found, expression.name)
         if isinstance(expression, ex.Attribute):
             name, first, inner = expression.variable, interpret.value(expression), None
             is_iterated = self.query.variables[name].iterated
