@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.engines.worker.digests import MadeDigests, derived_digests, digest
+from tocsin.engines.worker.digests import MadeDigests, digests
 from tocsin.engines.worker.gather import Gatherer, as_array, portions
 from tocsin.errors import TypeMismatchError
 from tocsin.kernels.hashes import Identity, chain, match_hashes
@@ -99,15 +99,13 @@ def made_again(held: Made) -> Made:
 
 def test_hashes_are_those_of_the_events_that_were_made() -> None:
     found = matches(made(4, 2))
-    digests = MadeDigests(TABLE, LAYOUT)
-    of_made = digests.of(found.made) if found.made is not None else None
-    assert of_made is not None
-    assert of_made[0].tolist() == [digest(1, [""], ["n", "x"], {"n": 4, "x": 2}), 8]
-    assert of_made[1].tolist() == [digest(2, [""], ["n", "x"], {"n": 4, "x": 2}), 0]
+    assert found.made is not None
+    of_made = MadeDigests(TABLE, LAYOUT).of(found.made)
+    assert of_made[0].tolist() == [reference_digest(1, [""], {"n": 4, "x": 2}), 8]
+    assert of_made[1].tolist() == [reference_digest(2, [""], {"n": 4, "x": 2}), 0]
     own = (array(1, 2, 3), array(4, 5, 6))
     first, _ = match_hashes(found, own, of_made)
     # The same as if the events that were made were rows behind the others, at the events that were read.
-    assert found.made is not None
     at = [chain(one.view(np.uint64), row[found.made.rows]) for one, row in zip(of_made, own, strict=True)]
     longer = (np.append(own[0], at[0].view(np.int64)), np.append(own[1], at[1].view(np.int64)))
     assert first.tolist() == match_hashes(found, longer)[0].tolist()
@@ -143,7 +141,7 @@ VALUES = st.one_of(
 def test_digests_of_derived_events_are_those_of_the_reference(pairs: list[tuple[Any, Any]], salt: int) -> None:
     columns = {"s": [one for one, _ in pairs], "a": [other for _, other in pairs]}
     expected = [reference_digest(salt, [""], {"s": one, "a": other}) for one, other in pairs]
-    assert derived_digests(salt, columns).tolist() == expected
+    assert digests(salt, [""], columns, len(pairs)).tolist() == expected
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=5), st.lists(st.booleans(), min_size=5, max_size=5))
@@ -151,13 +149,13 @@ def test_digests_of_arrays_are_those_of_their_values(values: list[float], nulls:
     given_nulls = nulls[: len(values)]
     masked = np.ma.MaskedArray(values, given_nulls)
     plain = [None if is_null else value for value, is_null in zip(values, given_nulls, strict=True)]
-    assert derived_digests(1, {"x": masked}).tolist() == derived_digests(1, {"x": plain}).tolist()
+    assert digests(1, [""], {"x": masked}, len(values)).tolist() == digests(1, [""], {"x": plain}, len(values)).tolist()
 
 
 def test_a_wide_event_has_several_words_of_nulls() -> None:
     columns = {f"c{number:03}": [None if number % 2 else number] for number in range(130)}
     row = {name: values[0] for name, values in columns.items()}
-    assert derived_digests(2, columns).tolist() == [reference_digest(2, [""], row)]
+    assert digests(2, [""], columns, 1).tolist() == [reference_digest(2, [""], row)]
 
 
 @pytest.mark.parametrize(

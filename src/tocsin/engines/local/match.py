@@ -22,7 +22,7 @@ from tocsin.engines.wording import missing, unordered, untimed
 from tocsin.engines.worker.arrow_scan import Events, ship
 from tocsin.engines.worker.arrow_types import types_in
 from tocsin.engines.worker.compacted import compact_table, refused_compact
-from tocsin.engines.worker.gather import types_of
+from tocsin.engines.worker.gather import Gatherer
 from tocsin.engines.worker.results import Result, answered, grouped
 from tocsin.engines.worker.summaries import counting as counting_member
 from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
@@ -142,7 +142,7 @@ def match_together(
     manifest, table = ship(readers, events, named=types, sources=sources)
     layouts = manifest.layouts
     held: list[pa.DataType] = []
-    places = [placed(types_of(table.schema, layout), held) for layout in layouts]
+    places = [placed(Gatherer(table, layout).types(), held) for layout in layouts]
     members = [
         Member(search, layout, id is not None, number, own)
         for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
@@ -234,7 +234,7 @@ def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind], *, with_time
     """What the search gives, also when it finds nothing."""
     numbers = [names.START, names.END, names.FIRST_HALF, names.SECOND_HALF, *([names.MISSING] if with_timeouts else ())]
     fields = [pa.field(name, pa.int64()) for name in numbers]
-    held = types_of(table.schema, layout)
+    held = Gatherer(table, layout).types()
     fields += [pa.field(names.variable(number), dtype) for number, dtype in enumerate(held)]
     fields += [
         pa.field(names.value(number), pa.float64() if kind is Kind.DOUBLE else pa.int64())

@@ -23,9 +23,9 @@ from tocsin.engines.spark.spark_types import arrow_schema, to_spark
 from tocsin.engines.spark.sql.column import with_columns
 from tocsin.engines.spark.typed_columns import TIME_TYPES
 from tocsin.engines.stream.outputs import Output
-from tocsin.engines.stream.packing import completed
 from tocsin.engines.stream.pipeline import StreamSettings, rated, run_rule, search, what_travels
 from tocsin.engines.stream.shard_rules import LiveRule
+from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.results import Result, answered, grouped
 from tocsin.engines.worker.summaries import WINDOW, counting
 from tocsin.kernels.reach import Search
@@ -48,7 +48,7 @@ class Closing:
             found = table.select(list(others)).rename_columns(list(others.values()))
         else:
             found = self.rows(table.select([name for name in table.column_names if name not in others]))
-        return pa.Table.from_arrays(completed(found, self.schema), schema=self.schema)
+        return completed(found, self.schema)
 
 
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:

@@ -23,6 +23,7 @@ from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.stream.guard import UNRATED, Guard
 from tocsin.engines.stream.store import NEVER, rows_to_bytes, to_bytes
+from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.kernels.model import Integers
 from tocsin.plan.manifest import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
@@ -115,17 +116,7 @@ class Unpacking:
             for written in batch.column(0):
                 with pa.ipc.open_stream(written.as_buffer()) as stream:
                     for found in stream:
-                        yield pa.RecordBatch.from_arrays(completed(found, self.schema), names=self.schema.names)
-
-
-def completed(found: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array]:
-    """The columns of a schema, NULL where there are none; events bring the session's zone along, and are cast."""
-    return [
-        found.column(field.name).cast(field.type)
-        if field.name in found.schema.names
-        else pa.nulls(found.num_rows, field.type)
-        for field in schema
-    ]
+                        yield completed(found, self.schema)  # events have the zone of the session, and are cast
 
 
 SEED = 42  # of Spark's hash partitioning

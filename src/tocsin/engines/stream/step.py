@@ -28,7 +28,6 @@ from tocsin.engines.stream.affected import StratumSearch
 from tocsin.engines.stream.shard_rules import Insertion, Stratum, retention_of
 from tocsin.engines.stream.store import RowRetention, Store
 from tocsin.engines.worker.rows import array_of, integers
-from tocsin.engines.worker.tasks import Member, rule_columns
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.plan.manifest import EVENT, Layout
 
@@ -109,7 +108,7 @@ class Step:
         searched = StratumSearch(stratum, self.layout, limits, store, before, now)
         for rule, batch in searched.batches():
             if rule.is_shown and self.wanted is None:
-                yield _in_result(rule.member, batch)
+                yield rule.member.in_result(batch)  # columns of others are added where rows are unpacked
             for emission in rule.emissions:
                 events = emission.events(batch, rule.member.layout.gathered)
                 emitted.setdefault(emission.type, []).append(events)
@@ -130,11 +129,3 @@ def split_late(new: Sequence[pa.Table], time: str, before: int) -> tuple[pa.Tabl
     if EVENT in arrived.column_names:  # only a late one is shown
         arrived = arrived.drop_columns([EVENT])
     return arrived, late
-
-
-def _in_result(member: Member, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The matches of a rule in the columns of the result; those of others are added where rows are unpacked."""
-    if member.places is None:
-        return batch
-    columns = rule_columns(batch, member.number, member.places)
-    return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.analysis.types import DataType
-from tocsin.engines.worker.arrow_types import schemas_of, to_arrow
-from tocsin.engines.worker.digests import MICROSECOND, digest, micros
+from tocsin.engines.worker.arrow_types import completed, schemas_of, to_arrow
+from tocsin.engines.worker.digests import MICROSECOND, digests, micros
 from tocsin.expressions import interpret
 from tocsin.kernels.expressions.slots import slot_values
-from tocsin.kernels.model import WORD_BITS, Held, Source
+from tocsin.kernels.model import WORD_BITS, Held, Integers, Source
 from tocsin.kernels.reach import Search
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
@@ -88,13 +89,41 @@ def scan(manifest: Manifest, events: Sequence[Events], schema: pa.Schema | None 
 
 @dataclass(frozen=True)
 class _Group:
-    """The events of one type that can take part: rows, columns, times and flags."""
+    """The events of one type that can take part: as columns, as rows, and their flags."""
 
     type: str | None
     time: str
-    columns: Mapping[str, pa.ChunkedArray]
+    table: pa.Table
     rows: Sequence[Row]
     flags: Sequence[int]
+
+    def column(self, attribute: str, dtype: pa.DataType) -> pa.Array:
+        """An attribute in a type, times as integers in microseconds; NULL where there is none."""
+        if attribute not in self.table.column_names or not self.rows:  # a type that nobody reads may be any
+            return pa.nulls(len(self.rows), dtype)
+        column = self.table.column(attribute).combine_chunks()
+        if pa.types.is_date(column.type) and pa.types.is_integer(dtype):
+            column = column.cast(pa.timestamp("us"))
+        return column if column.type == dtype else column.cast(dtype, safe=False)
+
+    def times(self) -> pa.Array:
+        """The times in microseconds."""
+        return self.column(self.time, pa.int64())
+
+    def digests(self, content: Digest | TrimmedDigest) -> Integers:
+        """A digest of every event, as `tocsin.engines.spark.match_ids` defines it."""
+        size = len(self.rows)
+        if content.types is not None and self.type not in content.types:
+            return np.zeros(size, np.int64)
+        attributes: Sequence[str] = self.table.column_names
+        if isinstance(content, TrimmedDigest):
+            attributes = content.attributes
+        elif content.id is not None and content.id in attributes:
+            attributes = [content.id]
+        kept = content.kept if isinstance(content, TrimmedDigest) else attributes
+        nothing = [None] * size
+        columns = {name: [row.get(name) for row in self.rows] if name in kept else nothing for name in attributes}
+        return digests(content.half + 1, [self.type or ""], columns, size)
 
 
 class _Scan:
@@ -112,53 +141,29 @@ class _Scan:
         """The columns of the manifest, and the bits."""
         columns = {name: self._column(name, content) for name, content in self.manifest.columns.items()}
         table = pa.table({**columns, names.BITS: pa.array(self._bits(), pa.int64())})
-        if self.schema is None:
-            return table
-        return pa.table(
-            [
-                table.column(field.name).cast(field.type, safe=False)
-                if field.name in table.column_names
-                else pa.nulls(len(table), field.type)
-                for field in self.schema
-            ],
-            schema=self.schema,
-        )
+        return table if self.schema is None else completed(table, self.schema, safe=False)
 
-    # --- which events -----------------------------------------------------------------------------
-
-    def _candidates(self, group: Events) -> _Group:
+    def _candidates(self, events: Events) -> _Group:
         """The events that can take part; every one with a time and a key where all of them count."""
-        rows = group.table.to_pylist()
-        has_key = all(name in group.table.column_names for name in self.manifest.partition.attributes)
-        in_partition = [has_key and self._is_in_partition(row) for row in rows]
-        flags = self._flags(group.type, rows, in_partition)
-        counts_all, crosses = self.manifest.counts_every_event, self.manifest.crosses_partitions
-        kept = [
-            number
-            for number, row in enumerate(rows)
-            if row[group.time] is not None and (crosses or in_partition[number]) and (counts_all or flags[number])
-        ]
-        table = group.table.take(pa.array(kept, pa.int64()))
-        columns = dict(zip(table.column_names, table.columns, strict=True))
-        return _Group(group.type, group.time, columns, [rows[at] for at in kept], [flags[at] for at in kept])
-
-    def _is_in_partition(self, row: Row) -> bool:
-        return all(row[name] is not None for name in self.manifest.partition.same)
-
-    def _flags(self, kind: str | None, rows: Sequence[Row], in_partition: Sequence[bool]) -> list[int]:
-        """What each event may be bound to, as bits."""
+        manifest, table = self.manifest, events.table
+        has_key = all(name in table.column_names for name in manifest.partition.attributes)
         tests = [
             (source.variable, 1 << source.bit, [interpret.holds(one) for one in source.conditions])
-            for source in self.sources.get(kind, ())
+            for source in self.sources.get(events.type, ())
         ]
-        found = []
-        for row, is_in in zip(rows, in_partition, strict=True):
+        kept, rows, flags = [], [], []
+        for number, row in enumerate(table.to_pylist()):
+            is_in_partition = has_key and all(row[name] is not None for name in manifest.partition.same)
             bits = 0
-            for variable, bit, conditions in tests if is_in else ():
+            for variable, bit, conditions in tests if is_in_partition else ():
                 if all(condition({variable: (row,)}) for condition in conditions):
                     bits |= bit
-            found.append(bits)
-        return found
+            counts = (manifest.crosses_partitions or is_in_partition) and (manifest.counts_every_event or bits)
+            if counts and row[events.time] is not None:
+                kept.append(number)
+                rows.append(row)
+                flags.append(bits)
+        return _Group(events.type, events.time, table.take(pa.array(kept, pa.int64())), rows, flags)
 
     def _bits(self) -> list[int]:
         """The flags of events, and the numbers of their types."""
@@ -172,8 +177,6 @@ class _Scan:
             bits += [base if packing.words else base | found << names.FLAGS_AT for found in group.flags]
         return bits
 
-    # --- columns ----------------------------------------------------------------------------------
-
     def _column(self, name: str, content: Content) -> pa.Array:
         match content:
             case Attribute():
@@ -184,20 +187,19 @@ class _Scan:
                 found = self._typed(name, content.attribute, content.type)
                 return pc.add(found, 0.0) if pa.types.is_floating(found.type) else found  # −0.0 is 0.0
             case Time():
-                return pa.concat_arrays([_times(group) for group in self.groups])
+                return pa.concat_arrays([group.times() for group in self.groups])
             case Tie():
-                is_typed = not content.type.is_null
-                return self._typed(name, content.attribute, content.type) if is_typed else self._numbered_tie(content)
+                if content.type.is_null:
+                    return self._numbered([content], is_whole=False)
+                return self._typed(name, content.attribute, content.type)
             case TypeName():
                 return pa.array([group.type or "" for group in self.groups for _ in group.rows], pa.string())
             case Text():
-                return pa.array([_text(group, row) for group in self.groups for row in group.rows], pa.string())
+                return pa.array([_text(row, group.time) for group in self.groups for row in group.rows], pa.string())
             case Position():
-                return self._positions(content)
-            case Digest():
-                return pa.array([one for group in self.groups for one in _digests(group, content)], pa.int64())
-            case TrimmedDigest():
-                return pa.array([one for group in self.groups for one in _trimmed(group, content)], pa.int64())
+                return self._numbered(content.ties, is_whole=True)
+            case Digest() | TrimmedDigest():
+                return pa.concat_arrays([pa.array(group.digests(content)) for group in self.groups])
             case Word():
                 at, mask = content.number * WORD_BITS, (1 << WORD_BITS) - 1
                 return pa.array([found >> at & mask for group in self.groups for found in group.flags], pa.int64())
@@ -209,7 +211,7 @@ class _Scan:
         wanted = to_arrow(dtype) if self.schema is None else self.schema.field(name).type
         return pa.concat_arrays(
             [
-                _in_type(group, attribute, wanted)
+                group.column(attribute, wanted)
                 if types is None or group.type in types
                 else pa.nulls(len(group.rows), wanted)
                 for group in self.groups
@@ -224,77 +226,31 @@ class _Scan:
             values += own
         return _ranked(values) if content.held is Held.RANK else pa.array(values, HELD[content.held])
 
-    def _numbered_tie(self, content: Tie) -> pa.Array:
+    def _numbered(self, ties: Sequence[Tie], *, is_whole: bool) -> pa.Array:
+        """The number of each event in the order of times and ties, of whole events also of types and texts."""
         places = [
-            (time, as_sorted([row.get(content.attribute)]))
+            (
+                time,
+                as_sorted(row.get(tie.attribute) for tie in ties),
+                (group.type or "", _json(row)) if is_whole else (),
+            )
             for group in self.groups
-            for time, row in zip(_times(group).to_pylist(), group.rows, strict=True)
+            for time, row in zip(group.times().to_pylist(), group.rows, strict=True)
         ]
-        return pa.array(_numbered(places), pa.int64())
-
-    def _positions(self, content: Position) -> pa.Array:
-        """Where one process has all events, they are numbered."""
-        places = [
-            (time, as_sorted(row.get(tie.attribute) for tie in content.ties), group.type or "", _json(row))
-            for group in self.groups
-            for time, row in zip(_times(group).to_pylist(), group.rows, strict=True)
-        ]
-        return pa.array(_numbered(places), pa.int64())
+        try:
+            numbers = {place: number for number, place in enumerate(sorted(set(places)))}
+        except TypeError as problem:
+            raise errors.TypeMismatchError(
+                f"The tie columns of events at one time cannot be compared: {problem}.",
+                hint="`tie=` names columns that have one type in all inputs.",
+            ) from None
+        return pa.array([numbers[place] for place in places], pa.int64())
 
 
-def _digests(group: _Group, content: Digest) -> list[int]:
-    """A digest of every event, as `tocsin.engines.spark.match_ids` defines it."""
-    if content.types is not None and group.type not in content.types:
-        return [0] * len(group.rows)
-    columns = group.columns
-    attributes = sorted(columns) if content.id is None or content.id not in columns else [content.id]
-    return [digest(content.half + 1, [group.type or ""], attributes, row) for row in group.rows]
-
-
-def _in_type(group: _Group, attribute: str, dtype: pa.DataType) -> pa.Array:
-    """An attribute in a type, times as integers in microseconds; NULL where there is none."""
-    if attribute not in group.columns or not group.rows:  # a type that nobody reads may be any
-        return pa.nulls(len(group.rows), dtype)
-    column = group.columns[attribute].combine_chunks()
-    if pa.types.is_date(column.type) and pa.types.is_integer(dtype):
-        column = column.cast(pa.timestamp("us"))
-    return column if column.type == dtype else column.cast(dtype, safe=False)
-
-
-def _times(group: _Group) -> pa.Array:
-    return _in_type(group, group.time, pa.int64())
-
-
-def _trimmed(group: _Group, content: TrimmedDigest) -> list[int]:
-    """A digest of what PROJECT leaves of every event."""
-    attributes = sorted(content.attributes)
-    return [
-        digest(
-            content.half + 1,
-            [group.type or ""],
-            attributes,
-            {name: row.get(name) if name in content.kept else None for name in attributes},
-        )
-        for row in group.rows
-    ]
-
-
-def _text(group: _Group, row: Row) -> str:
+def _text(row: Row, time: str) -> str:
     """An event as text: its values by name, without names and time, as `tocsin.engines.spark.match_ids` has it."""
-    others = [name for name in sorted(row) if name != group.time]
-    return ",".join(_json(row[name]) for name in others) + end_of(others, group.time)
-
-
-def _numbered(places: list[Any]) -> list[int]:
-    """The number of each place in their order, the same for equal ones."""
-    try:
-        numbers = {place: number for number, place in enumerate(sorted(set(places)))}
-    except TypeError as problem:
-        raise errors.TypeMismatchError(
-            f"The tie columns of events at one time cannot be compared: {problem}.",
-            hint="`tie=` names columns that have one type in all inputs.",
-        ) from None
-    return [numbers[place] for place in places]
+    others = [name for name in sorted(row) if name != time]
+    return ",".join(_json(row[name]) for name in others) + end_of(others, time)
 
 
 def _json(value: Any) -> str:
@@ -326,33 +282,28 @@ def _as_json(value: Any) -> Any:
 
 
 def as_sorted(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What orders lists of values as Spark sorts them: NULL first and NaN last.
+    """Order lists of values as Spark sorts them: NULL first and NaN last.
 
-    Examples
-    --------
     >>> sorted([(float("nan"),), (2.0,), (None,)], key=as_sorted)
     [(None,), (2.0,), (nan,)]
     """
-    return tuple((0,) if value is None else (2,) if is_nan(value) else (1, value) for value in values)
+    return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in values)
 
 
-def is_nan(value: Any) -> bool:
-    """Whether a value is the number that is none."""
+def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
 def place_of(position: Mapping[str, Any] | int) -> Any:
-    """What orders positions: those of `positions`; where one process has all events, they are numbered."""
+    """Order positions: structs of Spark, or numbers where one process has all events."""
     return position if isinstance(position, int) else as_sorted(position.values())
 
 
 def end_of(names: Iterable[str], time: str) -> str:
-    """What stands behind the last value of an event's text without its time.
+    """The character behind the last value of an event's text without its time.
 
     `1}` is greater than `10}`; where the time would come after the value, it is less.
 
-    Examples
-    --------
     >>> end_of(["k", "x"], "ts"), end_of(["k", "n"], "ts")
     ('}', ',')
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.types import DataType, Kind
 
+Columns = TypeVar("Columns", pa.Table, pa.RecordBatch)
 ARROW: Mapping[Kind, pa.DataType] = {
     Kind.NULL: pa.null(),
     Kind.BOOLEAN: pa.bool_(),
@@ -98,6 +100,17 @@ def in_type(values: pa.ChunkedArray, dtype: DataType) -> pa.ChunkedArray:
     if pa.types.is_floating(values.type) and pa.types.is_integer(wanted):
         values = pc.floor(values)
     return values if values.type == wanted else values.cast(wanted, safe=False)
+
+
+def completed(found: Columns, schema: pa.Schema, *, safe: bool = True) -> Columns:
+    """Rows in the columns and types of a schema, NULL where they have none."""
+    columns = [
+        found.column(field.name).cast(field.type, safe=safe)
+        if field.name in found.schema.names
+        else pa.nulls(found.num_rows, field.type)
+        for field in schema
+    ]
+    return type(found).from_arrays(columns, schema=schema)
 
 
 def normal(table: pa.Table) -> pa.Table:

@@ -16,7 +16,7 @@ from tocsin.engines.worker.arrow_scan import Events, ship
 from tocsin.engines.worker.summaries import COUNT, GRAPH, STARTS, Compacting
 from tocsin.engines.worker.tasks import task_of
 from tocsin.expressions import interpret
-from tocsin.kernels.runs.packed import Graph, matches_in, of_another_pattern, unpacked
+from tocsin.kernels.runs.packed import matches_in, of_another_pattern, unpacked
 from tocsin.kernels.runs.register_automaton import run_kernel, tables_of
 from tocsin.language import expressions as ex
 from tocsin.plan import manifest as names
@@ -72,20 +72,15 @@ def enumerated(query: alg.Query, row: Any) -> Iterator[dict[str, Any]]:
             hint='give a row of `match(…, form="compact")` with all its columns.',
         )
     graph = unpacked(given["graph"])
-    query = _converted(query, graph)
+    try:
+        query = graph.unit.query(query)
+    except errors.TocsinError:  # its durations are no whole numbers of the unit of the graph's times
+        raise of_another_pattern() from None
     found = tables_of(query)
     graph.require(found)
     events = [(kind, event) for kind in sorted(given["events"]) for event in given["events"][kind] or ()]
     for start, bags in matches_in(graph, found, given["starts"], events):
         yield _row(query, start, given["end"], bags)
-
-
-def _converted(query: alg.Query, graph: Graph) -> alg.Query:
-    """The query in the unit of the times that the graph was made of."""
-    try:
-        return graph.unit.query(query)
-    except errors.TocsinError:  # its durations are no whole numbers of that unit
-        raise of_another_pattern() from None
 
 
 def _row(query: alg.Query, start: Any, end: Any, bags: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -126,29 +121,14 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
 
 def named(found: Iterable[pa.RecordBatch], schemas: Mapping[str, pa.Schema], time: pa.DataType) -> pa.Table:
     """Batches of `Compacting` under the names that users know."""
-    types = list(schemas)
-    columns: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
+    events = pa.struct([pa.field(name, pa.list_(pa.struct(list(schema)))) for name, schema in schemas.items()])
+    types = (time, time, pa.string(), pa.list_(time), events, pa.binary())
+    schema = pa.schema(list(zip(COLUMNS, types, strict=True)))
+    bags = [names.variable(number) for number in range(len(schemas))]
+    batches = []
     for batch in found:
-        columns["start"].append(batch.column(names.START).cast(time))
-        columns["end"].append(batch.column(names.END).cast(time))
-        columns["matches"].append(batch.column(COUNT))
-        columns["starts"].append(batch.column(STARTS).cast(pa.list_(time)))
-        columns["events"].append(_events(batch, types, schemas))
-        columns["graph"].append(batch.column(GRAPH))
-    kinds = (time, time, pa.string(), pa.list_(time), _events_type(types, schemas), pa.binary())
-    return pa.table({name: pa.chunked_array(columns[name], kind) for name, kind in zip(COLUMNS, kinds, strict=True)})
-
-
-def _events_type(types: Sequence[str], schemas: Mapping[str, pa.Schema]) -> pa.DataType:
-    return pa.struct([pa.field(name, pa.list_(pa.struct(list(schemas[name])))) for name in types])
-
-
-def _events(batch: pa.RecordBatch, types: Sequence[str], schemas: Mapping[str, pa.Schema]) -> pa.Array:
-    """The events by type, under the names of their attributes."""
-    lists = []
-    for number, name in enumerate(types):
-        column = batch.column(names.variable(number))
-        fields = [column.values.field(place) for place in range(len(schemas[name]))]
-        structs = pa.StructArray.from_arrays(fields, fields=list(schemas[name]))
-        lists.append(pa.ListArray.from_arrays(column.offsets, structs))
-    return pa.StructArray.from_arrays(lists, fields=list(_events_type(types, schemas)))
+        columns = [batch.column(name) for name in (names.START, names.END, COUNT, STARTS)]
+        named_events = pa.StructArray.from_arrays([batch.column(bag) for bag in bags], names=list(schemas)).view(events)
+        cast = [column.cast(dtype) for column, dtype in zip(columns, types, strict=False)]
+        batches.append(pa.RecordBatch.from_arrays([*cast, named_events, batch.column(GRAPH)], schema=schema))
+    return pa.Table.from_batches(batches, schema)

@@ -32,16 +32,41 @@ def names_of(names: Iterable[str]) -> str:
     return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
 
 
-def digest(salt: int, prefix: Sequence[str], attributes: Sequence[str], row: Mapping[str, Any]) -> int:
-    """A digest of one event, or the hash of a struct: its names are `prefix`, then the sorted `attributes`."""
-    values = [row[name] for name in attributes]
-    nulls = [
-        sum(1 << place for place, value in enumerate(values[begin : begin + NULLS_PER_WORD]) if value is None)
-        for begin in range(0, len(values), NULLS_PER_WORD)
-    ]
-    known = [written(value, salt) for value in values if value is not None]
-    found = hashes.constant(salt, names_of([*prefix, *attributes]), *nulls, *known)
-    return found - (1 << 64) if found >> 63 else found
+def digests(salt: int, prefix: Sequence[str], columns: Mapping[str, Sequence[Any]], size: int) -> Integers:
+    """Digest several events, or structs, from columns of values; the names are `prefix`, then those of the columns."""
+    names = sorted(columns)
+    nulls = [_nulls(columns[name]) for name in names]
+    found = np.full(size, hashes.constant(salt, names_of([*prefix, *names])), np.uint64)
+    for begin in range(0, len(names), NULLS_PER_WORD):
+        word = np.zeros(size, np.int64)
+        for place, is_null in enumerate(nulls[begin : begin + NULLS_PER_WORD]):
+            word |= is_null.astype(np.int64) << place
+        found = hashes.chain(found, word)
+    for name, is_null in zip(names, nulls, strict=True):
+        known = np.flatnonzero(~is_null)
+        found[known] = _with_values(found[known], columns[name], known, salt)
+    return found.view(np.int64)
+
+
+def _nulls(values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if isinstance(values, np.ndarray) and values.dtype != np.object_:
+        return np.ma.getmaskarray(values)
+    return np.fromiter((value is None for value in values), np.bool_, len(values))
+
+
+def _with_values(seeds: Words, values: Sequence[Any], known: Integers, salt: int) -> Words:
+    if isinstance(values, np.ndarray) and values.dtype != np.object_:
+        numbers = np.asarray(values)[known]
+        is_float = np.issubdtype(numbers.dtype, np.floating)
+        return hashes.chain(seeds, (numbers + 0.0).view(np.int64) if is_float else numbers.astype(np.int64))
+    fields = [written(values[place], salt) for place in known.tolist()]
+    # A value may be a number in one event and a text in the next.
+    is_number = np.fromiter((isinstance(field, int) for field in fields), np.bool_, len(fields))
+    numbers = np.array([field & hashes.BITS for field in fields if isinstance(field, int)], np.uint64)
+    found = seeds.copy()
+    found[is_number] = hashes.chain(seeds[is_number], numbers.view(np.int64))
+    found[~is_number] = hashes.chain_texts(seeds[~is_number], [field for field in fields if isinstance(field, str)])
+    return found
 
 
 def written(value: Any, salt: int) -> int | str:
@@ -59,7 +84,7 @@ def written(value: Any, salt: int) -> int | str:
         case bytes():
             return value.hex().upper()
         case Mapping():
-            return digest(salt, [], sorted(value), value)
+            return int(digests(salt, [], {name: [one] for name, one in value.items()}, 1)[0])
         case list() | tuple():
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_list)
         case _:
@@ -106,49 +131,6 @@ class MadeDigests:
                 found[own] = self.trimmed[number][which][made.rows[own]]
             elif len(own):
                 columns = dict(zip(template.attributes, made.columns[number], strict=True))
-                found[own] = derived_digests(which + 1, columns)[made.places[own]]
+                size = len(made.columns[number][0])
+                found[own] = digests(which + 1, [""], columns, size)[made.places[own]]
         return found
-
-
-def derived_digests(salt: int, columns: Mapping[str, Sequence[Any]]) -> Integers:
-    """A digest of each of several derived events, whose values stand in columns.
-
-    Examples
-    --------
-    >>> derived_digests(1, {"s": [4, None]}).tolist() == [digest(1, [""], ["s"], {"s": s}) for s in (4, None)]
-    True
-    """
-    names = sorted(columns)
-    size = len(columns[names[0]])
-    nulls = [_nulls(columns[name]) for name in names]
-    found = np.full(size, hashes.constant(salt, names_of(["", *names])), np.uint64)
-    for begin in range(0, len(names), NULLS_PER_WORD):
-        word = np.zeros(size, np.int64)
-        for place, is_null in enumerate(nulls[begin : begin + NULLS_PER_WORD]):
-            word |= is_null.astype(np.int64) << place
-        found = hashes.chain(found, word)
-    for name, is_null in zip(names, nulls, strict=True):
-        known = np.flatnonzero(~is_null)
-        found[known] = _with_values(found[known], columns[name], known, salt)
-    return found.view(np.int64)
-
-
-def _nulls(values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    if isinstance(values, np.ndarray) and values.dtype != np.object_:
-        return np.ma.getmaskarray(values)
-    return np.fromiter((value is None for value in values), np.bool_, len(values))
-
-
-def _with_values(seeds: Words, values: Sequence[Any], known: Integers, salt: int) -> Words:
-    if isinstance(values, np.ndarray) and values.dtype != np.object_:
-        numbers = np.asarray(values)[known]
-        is_float = np.issubdtype(numbers.dtype, np.floating)
-        return hashes.chain(seeds, (numbers + 0.0).view(np.int64) if is_float else numbers.astype(np.int64))
-    fields = [written(values[place], salt) for place in known.tolist()]
-    # A value may be a number in one event and a text in the next.
-    is_number = np.fromiter((isinstance(field, int) for field in fields), np.bool_, len(fields))
-    numbers = np.array([field & hashes.BITS for field in fields if isinstance(field, int)], np.uint64)
-    found = seeds.copy()
-    found[is_number] = hashes.chain(seeds[is_number], numbers.view(np.int64))
-    found[~is_number] = hashes.chain_texts(seeds[~is_number], [field for field in fields if isinstance(field, str)])
-    return found

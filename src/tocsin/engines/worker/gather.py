@@ -32,7 +32,6 @@ from tocsin.plan.manifest import (
 )
 
 MOST_AT_ONCE = 1 << 16
-KEY_TYPES = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}
 MOST_EVENTS = 1 << 20  # of bags: a gathering may hold any number of them
 OF_MONOIDS = 'declare the type of its result: `tocsin.Monoid(..., gives="double")`.'
 
@@ -63,26 +62,6 @@ def portions(matches: Matches, size: int = MOST_AT_ONCE, events: int = MOST_EVEN
         begin = end
 
 
-def types_of(schema: pa.Schema, layout: Layout) -> list[pa.DataType]:
-    """The types of the columns that hold the variables of a match, from those of the rows."""
-    found: list[pa.DataType] = []
-    for one in layout.gathered:
-        inner = pa.struct(
-            [
-                pa.field(member(place), _type_of(schema, layout, name, one.types[place]))
-                for place, name in enumerate(one.columns)
-            ]
-        )
-        found.append(pa.list_(inner) if one.is_iterated else inner)
-    return found
-
-
-def _type_of(schema: pa.Schema, layout: Layout, name: str | None, own: pa.DataType | None) -> pa.DataType:
-    if name is None:
-        return own
-    return KEY_TYPES[layout.packing.key_bits] if name == KEY else schema.field(name).type
-
-
 class Gatherer:
     """Makes batches of matches from the columns of one task."""
 
@@ -93,6 +72,11 @@ class Gatherer:
         self.columns = {
             name: key_of(table, layout.packing.key_bits) if name == KEY else array_of(table, name) for name in names
         }
+
+    def types(self) -> list[pa.DataType]:
+        """The types of the columns that hold the variables of a match."""
+        nothing = np.zeros(0, np.int64)
+        return [self._event(one, nothing, None).type for one in self.gathered]
 
     def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
         """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""
@@ -190,13 +174,8 @@ def _taken(values: Sequence[Any], places: Integers) -> Sequence[Any]:
 def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: str = OF_MONOIDS) -> pa.Array:
     """Values that were made, as a column.
 
-    Raises
-    ------
-    TypeMismatchError
-        When an aggregate or a function of the user gives something else than it said.
+    Raises `TypeMismatchError` when an aggregate or a function of the user gives something else than it declares.
 
-    Examples
-    --------
     >>> as_array([Decimal("1.5"), 2, None], pa.float64(), "mean").to_pylist()
     [1.5, 2.0, None]
     """

@@ -6,9 +6,9 @@ For `engine="local"`, and for streams of Spark that decide in a worker.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from tocsin.plan import manifest as names
 
 Bags = dict[str, list[dict[str, Any]]]
 Known = dict[ex.Expression, Any]
+Member = TypeVar("Member")  # of a group: a match, or totals of several
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
@@ -72,29 +73,25 @@ class Result:
                 columns[returned.name] = self._column(returned.expression, found, bags, dtype, time)
         else:
             columns |= {name: self._whole(found, name) for name in query.variables}
-        return pa.table(columns | (_said_of_timeouts(query, found) if query.timeouts else {}))
+        if query.timeouts:
+            numbers = found.column(names.MISSING).to_pylist()
+            late = missing_variables(query)
+            columns[STATUS] = pa.array(["timeout" if number else "match" for number in numbers], pa.string())
+            columns[MISSING] = pa.array([late[number - 1] if number else None for number in numbers], pa.string())
+        return pa.table(columns)
 
     def over_all(self, time: pa.DataType) -> pa.Table:
         """One row per window and group, or one in all."""
-        query, bags = self.query, self._bags()
-        every_us = query.every_us
+        query, every_us = self.query, self.query.every_us
+
+        def fold(members: list[Bags]) -> Known:
+            return {one.node: _aggregated(one.node, members) for one in requested_in(query)}
+
         starts = self.found.column(names.START).to_pylist()
-        keys = [(one.expression, interpret.value(one.expression)) for one in query.group_by]
-        groups: dict[tuple[Any, ...], list[Bags]] = {} if keys or every_us else {(): []}
-        values: dict[tuple[Any, ...], list[Any]] = {(): []}
-        for one, start in zip(bags, starts, strict=True):
-            found = [key(one) for _, key in keys]
-            window = (start - start % every_us,) if every_us else ()
-            name = (*window, *map(group_name, found))
-            groups.setdefault(name, []).append(one)
-            values.setdefault(name, found)
-        rows = []
-        for name, members in groups.items():
-            known = {expression: value for (expression, _), value in zip(keys, values[name], strict=True)}
-            if query.having is None or _over(query.having, members, known) is True:
-                window = name[:1] if every_us else ()
-                rows.append([*window, *(_over(one.expression, members, known) for one in query.returns)])
-        return grouped(self.bound, rows, time)
+        windows = [start - start % every_us if every_us else None for start in starts]
+        keys = {one.expression: one.expression for one in query.group_by}
+        bags = self._bags()
+        return grouped(self.bound, _rows_of_groups(query, keys, zip(windows, bags, bags, strict=True), fold), time)
 
     def _bags(self) -> list[Bags]:
         """Per match, the events of each variable with the attributes that were asked for."""
@@ -146,17 +143,7 @@ class Result:
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
         named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
         wanted = pa.list_(named) if pa.types.is_list(column.type) else named
-        return pa.chunked_array([_renamed(chunk, wanted) for chunk in column.chunks], wanted)
-
-
-def _said_of_timeouts(query: alg.Query, found: pa.Table) -> dict[str, pa.Array]:
-    """The columns that tell time-outs from matches."""
-    numbers = found.column(names.MISSING).to_pylist()
-    late = missing_variables(query)
-    return {
-        STATUS: pa.array(["timeout" if number else "match" for number in numbers], pa.string()),
-        MISSING: pa.array([late[number - 1] if number else None for number in numbers], pa.string()),
-    }
+        return pa.chunked_array([chunk.view(wanted) for chunk in column.chunks], wanted)
 
 
 def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:
@@ -172,9 +159,7 @@ def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.T
     return pa.table(
         windows
         | {
-            returned.name: _array(
-                list(column), None if rows and dtype.kind is Kind.DECIMAL else _arrow(dtype), returned.expression
-            )
+            returned.name: _array(list(column), _arrow(dtype), returned.expression)
             for returned, column, (_, dtype) in zip(returns, columns, bound.columns, strict=True)
         }
     )
@@ -193,17 +178,6 @@ def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expressi
         ) from None
 
 
-def _renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values under other names of fields."""
-    if pa.types.is_list(wanted):
-        values = _renamed(array.values, wanted.value_type)
-        # Offsets of a NULL list are equal, so that the mask tells all there is to know of it.
-        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
-    names_of = [field.name for field in wanted.fields]
-    fields = [array.field(number) for number in range(len(names_of))]
-    return pa.StructArray.from_arrays(fields, names=names_of, mask=array.is_null() if array.null_count else None)
-
-
 def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
     """The Arrow type of a computed column; None lets Arrow see for itself."""
     if dtype.kind is Kind.TIMESTAMP:
@@ -214,32 +188,66 @@ def _arrow(dtype: DataType, zone: str | None = "UTC") -> pa.DataType | None:
     return None if dtype.kind is Kind.NULL else ARROW.get(dtype.kind)
 
 
-def _over(expression: ex.Expression, members: list[Bags], keys: Mapping[ex.Expression, Any]) -> Any:
-    """An expression of group keys and aggregates over all matches: both become constants (R4, R40)."""
-
-    def settled(node: ex.Expression) -> ex.Expression:
-        if node in keys:
-            return ex.Literal(keys[node])
-        if isinstance(node, ex.Aggregate):
-            if node.argument is None:
-                return ex.Literal(len(members))
-            if not members and node.monoid is None and node.function not in ("count", "sum"):
-                return ex.Literal(None)
-            (variable,) = ex.variables_in(node.argument)
-            together = [event for bags in members for event in bags.get(variable, ())]
-            if together and node.function in ("first", "last"):  # of all events, whatever matches they are in
-                choose = min if node.function == "first" else max
-                together = [choose(together, key=lambda event: place_of(event[names.POSITION]))]
-            try:
-                return ex.Literal(interpret.value(node)({variable: together}))
-            except NumberTooLargeError:
-                raise too_large(node.function) from None
-        return node.map_children(settled)
-
-    return interpret.value(settled(expression))({})
+# --- over all matches -----------------------------------------------------------------------------
 
 
-# --- aggregates over all matches that were counted ------------------------------------------------
+def _rows_of_groups(
+    query: alg.Query,
+    keys: Mapping[ex.Expression, ex.Expression],
+    found: Iterable[tuple[int | None, Bags, Member]],
+    fold: Callable[[list[Member]], Known],
+) -> list[list[Any]]:
+    """Group what was found; a row for each window and group that HAVING keeps, or one in all.
+
+    `keys` are those of GROUP BY, each with its meaning for a match; `found` are the window, the events that keys read,
+    and what is added up by `fold` to the aggregates of a group.
+    """
+    evaluated = [interpret.value(meaning) for meaning in keys.values()]
+    groups: dict[tuple[Any, ...], tuple[list[Any], list[Member]]] = {}
+    if not keys and query.every_us is None:
+        groups[None,] = [], []
+    for window, bags, member in found:
+        values = [value(bags) for value in evaluated]
+        groups.setdefault((window, *map(_group_name, values)), (values, []))[1].append(member)
+    rows = []
+    for key, (values, members) in groups.items():
+        # Keys and aggregates become constants (R4, R40).
+        known = fold(members) | dict(zip(keys, values, strict=True))
+        if query.having is None or _settled(query.having, known) is True:
+            windows = [] if query.every_us is None else [key[0]]
+            rows.append([*windows, *(_settled(one.expression, known) for one in query.returns)])
+    return rows
+
+
+def _group_name(value: Any) -> Any:
+    """A value as a key of a dict: NaN is one value, and TRUE is not 1."""
+    return "NaN" if value != value else (isinstance(value, bool), value)  # noqa: PLR0124
+
+
+def _settled(expression: ex.Expression, known: Known) -> Any:
+    """The value of an expression of which some parts are known."""
+
+    def settle(node: ex.Expression) -> ex.Expression:
+        return ex.Literal(known[node]) if node in known else node.map_children(settle)
+
+    return interpret.value(settle(expression))({})
+
+
+def _aggregated(node: ex.Aggregate, members: list[Bags]) -> Any:
+    """An aggregate over the events of all matches of a group."""
+    if node.argument is None:
+        return len(members)
+    if not members and node.monoid is None and node.function not in ("count", "sum"):
+        return None
+    (variable,) = ex.variables_in(node.argument)
+    together = [event for bags in members for event in bags.get(variable, ())]
+    if together and node.function in ("first", "last"):  # of all events, whatever matches they are in
+        choose = min if node.function == "first" else max
+        together = [choose(together, key=lambda event: place_of(event[names.POSITION]))]
+    try:
+        return interpret.value(node)({variable: together})
+    except NumberTooLargeError:
+        raise too_large(node.function) from None
 
 
 def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
@@ -247,38 +255,18 @@ def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
     query = trend.kernel.query
     keys = keys_of(query, trend.machine)
     needs = needs_of(keys)
-    groups: dict[tuple[Any, ...], list[Totals]] = {} if keys or query.every_us else {(): []}
-    values: dict[tuple[Any, ...], list[Any]] = {(): []}
     attributes = [attribute for wanted in needs.values() for attribute in wanted]
-    for row in counted.to_pylist() if counted is not None else []:
-        totals = pickle.loads(row.pop(TOTALS))
-        window = (row.pop(WINDOW),) if query.every_us else ()
-        event = dict(zip(attributes, row.values(), strict=True))
-        found = [interpret.value(key)({name: [event] for name in needs}) for key in keys.values()]
-        name = (*window, *map(group_name, found))
-        groups.setdefault(name, []).append(totals)
-        values.setdefault(name, found)
-    rows = []
-    for name, totals_of in groups.items():
-        known: Known = dict(zip(keys, values[name], strict=True))
-        summed = added_up(totals_of, trend.kinds)
-        for asked, answer in zip(requested_in(query), trend.answers, strict=True):
-            known[asked.expression] = answer.of(summed)
-        if query.having is None or settled(query.having, known) is True:
-            window = name[:1] if query.every_us else ()
-            rows.append([*window, *(settled(one.expression, known) for one in query.returns)])
-    return rows
 
+    def fold(totals: list[Totals]) -> Known:
+        summed = added_up(totals, trend.kinds)
+        asked = zip(requested_in(query), trend.answers, strict=True)
+        return {one.expression: answer.of(summed) for one, answer in asked}
 
-def group_name(value: Any) -> Any:
-    """A value as a key of a dict: NaN is one value, and TRUE is not 1."""
-    return "NaN" if value != value else (isinstance(value, bool), value)  # noqa: PLR0124
+    def found() -> Iterator[tuple[int | None, Bags, Totals]]:
+        for row in counted.to_pylist() if counted is not None else []:
+            totals = pickle.loads(row.pop(TOTALS))
+            window = row.pop(WINDOW, None)
+            event = dict(zip(attributes, row.values(), strict=True))
+            yield window, {name: [event] for name in needs}, totals
 
-
-def settled(expression: ex.Expression, known: Known) -> Any:
-    """The value of an expression of which some parts are known."""
-
-    def settle(node: ex.Expression) -> ex.Expression:
-        return ex.Literal(known[node]) if node in known else node.map_children(settle)
-
-    return interpret.value(settle(expression))({})
+    return _rows_of_groups(query, keys, found(), fold)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows
+from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows, differs
 from tocsin.kernels.reach import Search
 from tocsin.plan.manifest import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
 
@@ -142,8 +142,6 @@ def partition_of(table: pa.Table, layout: Layout) -> Integers | None:
 def codes(arrays: Sequence[pa.Array]) -> Integers:
     """A number per combination of values; NULL is a value like any other.
 
-    Examples
-    --------
     >>> codes([pa.array(["a", None, "a"]), pa.array([1, 1, 1])]).tolist()
     [0, 1, 0]
     """
@@ -191,32 +189,21 @@ def ranks(arrays: Sequence[pa.Array]) -> list[Integers]:
 
     Strings and bytes are in the order of their bytes, which for UTF-8 is that of code points.
 
-    Examples
-    --------
     >>> [found.tolist() for found in ranks([pa.array(["b", "a"]), pa.array(["b", "c"])])]
     [[1, 0], [1, 2]]
     """
     if any(pa.types.is_decimal(array.type) for array in arrays):
-        arrays = _same_decimals(arrays)
-    together = pa.concat_arrays([_plain(array) for array in arrays])
+        scale = max(array.type.scale if pa.types.is_decimal(array.type) else 0 for array in arrays)
+        # 76 digits hold every 38 digits at every scale.
+        arrays = [array.cast(pa.decimal256(76, scale)) for array in arrays]
+    arrays = [array.cast(pa.string()) if pa.types.is_large_string(array.type) else array for array in arrays]
+    together = pa.concat_arrays(arrays)
     encoded = together.dictionary_encode()
     places = np.empty(len(encoded.dictionary) + 1, np.int64)
     places[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
     places[-1] = 0  # of NULL, which is nobody's value
     indices = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
     return np.split(places[indices], np.cumsum([len(array) for array in arrays])[:-1])
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    if pa.types.is_large_string(array.type):
-        return array.cast(pa.string())
-    return array
-
-
-def _same_decimals(arrays: Sequence[pa.Array]) -> list[pa.Array]:
-    scale = max(array.type.scale if pa.types.is_decimal(array.type) else 0 for array in arrays)
-    # 76 digits hold every 38 digits at every scale.
-    return [array.cast(pa.decimal256(76, scale)) for array in arrays]
 
 
 # --- order ----------------------------------------------------------------------------------------
@@ -257,29 +244,19 @@ def _instants(table: pa.Table, layout: Layout, ts: Integers) -> Integers:
     keys = [ts, *_ties(table, layout)]
     sorted_rows = np.lexsort(keys[::-1])
     found = np.empty(len(sorted_rows), np.int64)
-    found[sorted_rows] = np.cumsum(_differs(sorted_rows, keys)) - 1
+    found[sorted_rows] = np.cumsum(differs(*(key[sorted_rows] for key in keys))) - 1
     return found
-
-
-def _differs(sorted_rows: Integers, keys: Sequence[Integers]) -> Mask:
-    """Which rows of an order differ from the one before them in a key."""
-    differs = np.zeros(len(sorted_rows), np.bool_)
-    differs[:1] = True
-    for key in keys:
-        ordered = key[sorted_rows]
-        differs[1:] |= ordered[1:] != ordered[:-1]
-    return differs
 
 
 def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
     """Sort the rows that are equal in all keys by their text: only they need it compared."""
-    differs = _differs(sorted_rows, keys)
-    tied = ~differs
-    tied[:-1] |= ~differs[1:]
+    is_first = differs(*(key[sorted_rows] for key in keys))
+    tied = ~is_first
+    tied[:-1] |= ~is_first[1:]
     places = np.flatnonzero(tied)
     if not len(places):
         return
-    rows, runs = sorted_rows[places], np.cumsum(differs)[places]
+    rows, runs = sorted_rows[places], np.cumsum(is_first)[places]
     (ranked,) = ranks([text.take(pa.array(rows))])
     sorted_rows[places] = rows[np.lexsort((ranked, runs))]
 

@@ -12,7 +12,7 @@ Tasks are pickled and sent to workers. Nothing here imports Spark or the planner
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from tocsin import errors
 from tocsin.algebra.tree_text import to_text
+from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.digests import MadeDigests
-from tocsin.engines.worker.gather import Gatherer, portions, types_of
+from tocsin.engines.worker.gather import Gatherer, portions
 from tocsin.engines.worker.rows import NullableArray, array_of, integers, rows_of, shared_rows
 from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.model import Matches, Rows, Source
@@ -63,6 +64,15 @@ class Member:
         identify = identify or self.identity(table, rows)
         return (gatherer.batch(portion, identify(portion)) for portion in some)
 
+    def in_result(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch in the columns of the result, where variables have places; without those that only others fill."""
+        if self.places is None:
+            return found
+        columns = {RULE: pa.array(np.full(found.num_rows, self.number, np.int32))}
+        columns |= {name: found.column(name) for name in HALVES}
+        columns |= {variable(place): found.column(variable(at)) for at, place in enumerate(self.places)}
+        return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
     def identity(self, table: pa.Table, rows: Rows) -> Identity:
         """What identifies matches of these rows."""
         made = MadeDigests(table, self.layout).of
@@ -77,23 +87,23 @@ class Member:
 
 @dataclass(frozen=True)
 class SearchGroup:
-    """Members that split rows alike."""
+    """Members that split rows alike: one, or several that share their nested loops."""
 
-    members: tuple[Member, ...]  # the members; one, where they are not searched for together
+    members: tuple[Member, ...]
     width_us: int | None = None  # how wide time slices are; None when rows are not cut by time
-    loops: SharedLoops | None = None  # the nested loops of all members, where they share lists and prefixes
+    loops: SharedLoops | None = None  # of all members; None: there is one
 
     def rows(self, table: pa.Table, known: dict[object, NullableArray]) -> list[Rows]:
         """The rows as each member reads them; columns that several read are taken from `known`."""
         if self.loops is None:
-            return [rows_of(table, member.search, member.layout, self.width_us) for member in self.members]
+            (member,) = self.members
+            return [rows_of(table, member.search, member.layout, self.width_us)]
         return shared_rows(table, self.loops.kernels, [one.layout for one in self.members], self.width_us, known)
 
     def find(self, rows: Sequence[Rows], *, most: int, memory: int) -> Iterator[tuple[int, Iterator[Matches]]]:
         """The matches of each member, by its place in the group."""
         if self.loops is None:
-            for place, member in enumerate(self.members):
-                yield place, member.search.find(rows[place], most=most, memory=memory)
+            yield 0, self.members[0].search.find(rows[0], most=most, memory=memory)
             return
         for place, some in groupby(self.loops.find(rows, most=most, memory=memory), key=itemgetter(0)):
             yield place, (matches for _, matches in some)
@@ -104,8 +114,8 @@ class SearchGroup:
         """What each member writes of a table of rows."""
         rows = self.rows(table, known)
         if self.loops is None:
-            for member, own in zip(self.members, rows, strict=True):
-                yield from ((member, batch) for batch in member.run(table, own, most=most, memory=memory))
+            (member,) = self.members
+            yield from ((member, batch) for batch in member.run(table, rows[0], most=most, memory=memory))
             return
         for place, matches in self.find(rows, most=most, memory=memory):
             member = self.members[place]
@@ -123,37 +133,33 @@ class Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the searches on one task's rows; matches that were found before are passed on."""
         received = []
-        types: list[pa.DataType] = []
+        result: pa.Schema | None = None
         for batch in batches:
+            rows = batch
             if PASSED_ON in batch.schema.names:
-                types = types or self._types(batch.schema)
+                result = result or self._result(batch.schema)
                 matches = batch.column(PASSED_ON)
                 if len(matches) > matches.null_count:
-                    yield passed_on(matches.drop_null(), types)
-                received.append(batch.filter(matches.is_null()).drop_columns([PASSED_ON]))
-            else:
-                received.append(batch)
-        received = [batch for batch in received if batch.num_rows]
+                    yield completed(pa.RecordBatch.from_struct_array(matches.drop_null()), result)
+                rows = batch.filter(matches.is_null()).drop_columns([PASSED_ON])
+            if rows.num_rows:
+                received.append(rows)
         if received:
-            yield from self.run(pa.Table.from_batches(received), types)
+            yield from self.run(pa.Table.from_batches(received), result)
 
-    def run(self, table: pa.Table, types: Sequence[pa.DataType] = ()) -> Iterator[pa.RecordBatch]:
-        """Run the searches on a table of rows; `types` are those of all places, where matches are passed on too.
+    def run(self, table: pa.Table, result: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+        """Run the searches on a table of rows; `result` has all places, where matches are passed on too.
 
-        Raises
-        ------
-        MatchFailedError
-            When a search fails for a reason that is not the user's.
+        Raises `MatchFailedError` when a search fails for a reason that is not the user's.
         """
-        types = types or self._types(table.schema)
+        result = result or self._result(table.schema)
         if any(group.loops is not None for group in self.groups):
             table = table.combine_chunks()  # once, and not for every search
         known: dict[object, NullableArray] = {}
         for group in self.groups:
             try:
                 for member, batch in group.run(table, known, most=self.most, memory=self.memory):
-                    places = member.places
-                    yield batch if places is None else in_places(batch, member.number, places, types)
+                    yield batch if member.places is None else completed(member.in_result(batch), result)
             except errors.TocsinError:
                 raise
             except Exception as problem:
@@ -162,15 +168,16 @@ class Task:
                     hint="this is a fault of Tocsin's own; please report it with the query.",
                 ) from problem
 
-    def _types(self, schema: pa.Schema) -> list[pa.DataType]:
-        """The types of all places: those of matches that are passed on, and those of the members."""
+    def _result(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of a result with places: those of matches that are passed on, and those of the members."""
         known: dict[int, pa.DataType] = {}
         if PASSED_ON in schema.names:
-            known |= dict(enumerate(types_passed_on(schema.field(PASSED_ON).type)))
+            matches = schema.field(PASSED_ON).type
+            known |= enumerate(field.type for field in matches if field.name not in (RULE, *HALVES))
         for member in (member for group in self.groups for member in group.members):
             if member.places is not None:
-                known |= dict(zip(member.places, types_of(schema, member.layout), strict=True))
-        return [known[place] for place in sorted(known)]
+                known |= zip(member.places, Gatherer(schema.empty_table(), member.layout).types(), strict=True)
+        return schema_of([known[place] for place in sorted(known)])
 
 
 def task_of(
@@ -190,16 +197,9 @@ def search_groups(
     members: Sequence[Member],
     widths: Sequence[int | None],
 ) -> tuple[SearchGroup, ...]:
-    """Group searches that split rows alike.
+    """Group searches that split rows alike; `widths` are those of their time slices.
 
-    Parameters
-    ----------
-    sources
-        The candidates of all searches, as `tocsin.kernels.shared.common` numbers them.
-    kernels, members
-        The searches as nested loops, and as members of a task.
-    widths
-        The width of the time slices of each.
+    `sources` and `kernels`, the members as nested loops, are numbered by `tocsin.kernels.shared.common`.
     """
     groups: dict[tuple[object, int | None, bool], list[int]] = {}
     for at, (member, width) in enumerate(zip(members, widths, strict=True)):
@@ -249,8 +249,6 @@ Placed = TypeVar("Placed")
 def placed(kinds: Sequence[Placed], known: list[Placed]) -> tuple[int, ...]:
     """Choose places for the variables of a search by their types; `known` grows where it has none left for one.
 
-    Examples
-    --------
     >>> known = ["struct a"]
     >>> placed(["struct b", "struct a", "struct a"], known), known
     ((1, 0, 2), ['struct a', 'struct b', 'struct a'])
@@ -269,38 +267,3 @@ def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
     """The columns of matches whose places have these types."""
     fields = [pa.field(RULE, pa.int32()), *(pa.field(name, pa.int64()) for name in HALVES)]
     return pa.schema([*fields, *(pa.field(variable(place), dtype) for place, dtype in enumerate(types))])
-
-
-def types_passed_on(matches: pa.DataType) -> list[pa.DataType]:
-    """The types of the places of matches that are passed on as structs."""
-    return [field.type for field in matches if field.name not in (RULE, *HALVES)]
-
-
-def passed_on(matches: pa.StructArray, types: Sequence[pa.DataType]) -> pa.RecordBatch:
-    """Matches that were found before, as rows of the result."""
-    columns = dict(zip((field.name for field in matches.type), matches.flatten(), strict=True))
-    return _completed(columns, len(matches), types)
-
-
-def rule_columns(found: pa.RecordBatch, number: int, places: Sequence[int]) -> dict[str, pa.Array]:
-    """The matches of one search, its variables at their places."""
-    columns = {RULE: pa.array(np.full(found.num_rows, number, np.int32))}
-    columns |= {name: found.column(name) for name in HALVES}
-    return columns | {variable(place): found.column(variable(at)) for at, place in enumerate(places)}
-
-
-def in_places(
-    found: pa.RecordBatch, number: int, places: Sequence[int], types: Sequence[pa.DataType]
-) -> pa.RecordBatch:
-    """The matches of one search as rows of the result, NULL at the places of others."""
-    return _completed(rule_columns(found, number, places), found.num_rows, types)
-
-
-def _completed(columns: Mapping[str, pa.Array], size: int, types: Sequence[pa.DataType]) -> pa.RecordBatch:
-    names = [RULE, *HALVES]
-    found = [columns[name] for name in names]
-    for place, dtype in enumerate(types):
-        name = variable(place)
-        found.append(columns[name] if name in columns else pa.nulls(size, dtype))
-        names.append(name)
-    return pa.RecordBatch.from_arrays(found, names=names)
