@@ -33,54 +33,38 @@ Inputs = Annotated[
     ),
 ]
 Time = Annotated[str, typer.Option("--time", "-t", help="The time column: timestamps, or integers.")]
-TimeUnit = Annotated[
-    str | None, typer.Option("--time-unit", help="What integer times count: s, ms, us (the default) or ns.")
-]
-TypeColumn = Annotated[str, typer.Option("--type-column", help="The type column of a single input.")]
+TimeUnit = Annotated[str | None, typer.Option(help="What integer times count: s, ms, us (the default) or ns.")]
+TypeColumn = Annotated[str, typer.Option(help="The type column of a single input.")]
 Strategy = Annotated[
-    str,
-    typer.Option(
-        "--strategy", help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` shows what auto chooses."
-    ),
+    str, typer.Option(help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` shows what auto chooses.")
 ]
 LIVE_STRATEGIES = tuple(name for name in strategies_in(STREAM) if name != "join")  # whose state Tocsin has
-LiveStrategy = Annotated[str, typer.Option("--strategy", help=f"How to run it: {', '.join(LIVE_STRATEGIES)}.")]
-Tie = Annotated[
-    list[str] | None, typer.Option("--tie", help="A column that orders events of one instant; may be repeated.")
-]
-Id = Annotated[str | None, typer.Option("--id", help="A column that identifies an event.")]
-MostMatches = Annotated[
-    int, typer.Option("--max-matches-per-start", metavar="NUMBER", help="Stop when one event begins more matches.")
-]
+LiveStrategy = Annotated[str, typer.Option(help=f"How to run it: {', '.join(LIVE_STRATEGIES)}.")]
+Tie = Annotated[list[str] | None, typer.Option(help="A column that orders events of one instant; may be repeated.")]
+Id = Annotated[str | None, typer.Option(help="A column that identifies an event.")]
+MostMatches = Annotated[int, typer.Option(metavar="NUMBER", help="Stop when one event begins more matches.")]
 MaxTaskMemory = Annotated[
     str,
     typer.Option(
-        "--max-task-memory",
         metavar="SIZE",
         help="Stop a task whose matches need more memory, as in `2GB`; as many tasks run at once as there are cores.",
     ),
 ]
 Tables = Annotated[
     list[str] | None,
-    typer.Option(
-        "--table", metavar="NAME=PATH", help="A reference table of the rules, as in `registered=recipients.csv`."
-    ),
+    typer.Option(metavar="NAME=PATH", help="A reference table of the rules, as in `registered=recipients.csv`."),
 ]
 Rates = Annotated[
     list[str] | None,
     typer.Option("--rate", "-r", metavar="TYPE=RATE", help="The largest rate of a type, as in `Login=100/s`."),
 ]
 MaxState = Annotated[
-    str | None, typer.Option("--max-state", metavar="SIZE", help="Refuse what may keep more: `4GB`, `64 kB per key`.")
+    str | None, typer.Option(metavar="SIZE", help="Refuse what may keep more: `4GB`, `64 kB per key`.")
 ]
-LiveKeys = Annotated[int | None, typer.Option("--live-keys", help="How many keys are live at once, for rates per key.")]
+LiveKeys = Annotated[int | None, typer.Option(help="How many keys are live at once, for rates per key.")]
 Functions = Annotated[
     list[str] | None,
-    typer.Option(
-        "--function",
-        metavar="NAME=TYPE",
-        help="A function of your own that rules call, as in `uncommon_route=boolean`.",
-    ),
+    typer.Option(metavar="NAME=TYPE", help="A function of your own that rules call, as in `uncommon_route=boolean`."),
 ]
 Language = Annotated[
     str | None,

@@ -36,7 +36,7 @@ def check(
     time_unit: arguments.TimeUnit = None,
     type_column: arguments.TypeColumn = "type",
     tie: arguments.Tie = None,
-    lateness: Annotated[str | None, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = None,
+    lateness: Annotated[str | None, typer.Option(help="How late events may come: `10 seconds`.")] = None,
     streaming: Annotated[bool, typer.Option("--streaming", help="Refuse what no finite state can run.")] = False,
     max_state: arguments.MaxState = None,
     live_keys: arguments.LiveKeys = None,
@@ -108,9 +108,7 @@ def _joined(schemas: Mapping[str, Any], frames: Any) -> Any:
 def explain(
     file: arguments.PatternFile,
     input: arguments.Inputs = None,
-    mode: Annotated[
-        str, typer.Option("--mode", help="Spark's plan: simple, extended, codegen, cost, formatted.")
-    ] = "simple",
+    mode: Annotated[str, typer.Option(help="Spark's plan: simple, extended, codegen, cost, formatted.")] = "simple",
     time: arguments.Time = "ts",
     time_unit: arguments.TimeUnit = None,
     type_column: arguments.TypeColumn = "type",

@@ -7,9 +7,10 @@ import json
 import re
 import struct
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tocsin.cli import files
 from tocsin.cli.session import faults, sentence
@@ -96,14 +97,14 @@ def damage_in(checkpoint: Path) -> str | None:
     missing = _missing_in(checkpoint)
     if missing is not None:
         return f"its file `{missing}` is missing."
-    for place, fault_in in {"metadata": _fault_in_metadata, **LOGS, **STATES}.items():
+    for place, read in READERS.items():
         for file in sorted(checkpoint.glob(place)):
             try:
-                fault = fault_in(file)
+                read(file)
             except OSError as problem:
-                fault = f"cannot be read ({problem.strerror})"
-            if fault is not None:
-                return f"its file `{file.relative_to(checkpoint)}` {fault}."
+                return f"its file `{file.relative_to(checkpoint)}` cannot be read ({problem.strerror})."
+            except _DamageError as damage:
+                return f"its file `{file.relative_to(checkpoint)}` {damage}."
     return None
 
 
@@ -115,27 +116,57 @@ def _missing_in(checkpoint: Path) -> str | None:
     return next((f"offsets/{name}" for name in sorted(logs["commits"]) if name not in logs["offsets"]), None)
 
 
-def _fault_in_metadata(file: Path) -> str | None:
-    fault = _fault_in_json(file)
-    if fault is not None:
-        return fault
+class _DamageError(Exception):
+    """What is wrong with a file, as the end of a sentence."""
+
+
+def _values(texts: Iterable[bytes]) -> list[Any]:
+    """The values of JSON texts, of which there is one at least."""
     try:
-        uuid.UUID(json.loads(file.read_bytes())["id"])
+        found = [json.loads(text) for text in texts]
+    except ValueError:
+        raise _DamageError("is not JSON: it was cut or overwritten") from None
+    if not found:
+        raise _DamageError("is empty")
+    return found
+
+
+def _read_metadata(file: Path) -> None:
+    (metadata,) = _values(filter(None, [file.read_bytes()]))
+    try:
+        uuid.UUID(metadata["id"])
     except (ValueError, KeyError, TypeError, AttributeError):
-        return "does not hold the id of a query"
-    return None
+        raise _DamageError("does not hold the id of a query") from None
 
 
-def _fault_in_state(file: Path) -> str | None:
-    return None if file.stat().st_size else "is empty"
+def _read_log(file: Path) -> list[Any]:
+    """A log has a version and lines of JSON; Spark writes `-` for a source without an offset."""
+    version, *lines = file.read_bytes().split(b"\n")
+    if version and not re.fullmatch(rb"v\d+", version.strip()):
+        raise _DamageError("does not begin with a version, as Spark's logs do")
+    return _values(line for line in lines if line.strip() not in (b"", b"-"))
 
 
-def _fault_in_schema(file: Path) -> str | None:
+def _read_source(file: Path) -> None:
+    """The log of a folder names a file in each line; that of the heartbeats holds one number."""
+    kinds = {"path": str, "timestamp": int, "batchId": int}
+    named = [line for line in _read_log(file) if isinstance(line, dict)]
+    if not all(isinstance(line.get(key), kind) for line in named for key, kind in kinds.items()):
+        raise _DamageError("does not name the files that were read")
+
+
+def _read_state(file: Path) -> None:
+    if not file.stat().st_size:
+        raise _DamageError("is empty")
+
+
+def _read_schema(file: Path) -> None:
     """The second version has schemas as JSON: how many parts each has, and of each part its length and text."""
+    _read_state(file)
     written = file.read_bytes()
     version = b"\0\2v2"
     if not written.startswith(version):
-        return None if written else "is empty"
+        return
     texts, at = [], len(version)
     try:
         while at < len(written):
@@ -146,57 +177,25 @@ def _fault_in_schema(file: Path) -> str | None:
                 text, at = text + written[at : at + size], at + size
             texts.append(text)
     except struct.error:
-        return "is no schema: it was cut or overwritten"
-    return _fault_in(texts)
-
-
-def _fault_in_source(file: Path) -> str | None:
-    """The log of a folder names a file in each line; that of the heartbeats holds one number."""
-    fault = _fault_in_log(file)
-    if fault is not None:
-        return fault
-    lines = [json.loads(line) for line in file.read_bytes().split(b"\n")[1:] if line.strip() not in (b"", b"-")]
-    kinds = {"path": str, "timestamp": int, "batchId": int}
-    is_whole = all(
-        isinstance(line.get(key), kind) for line in lines if isinstance(line, dict) for key, kind in kinds.items()
-    )
-    return None if is_whole else "does not name the files that were read"
-
-
-def _fault_in_log(file: Path) -> str | None:
-    """A log has a version and lines of JSON; Spark writes `-` for a source without an offset."""
-    version, *lines = file.read_bytes().split(b"\n")
-    if version and not re.fullmatch(rb"v\d+", version.strip()):
-        return "does not begin with a version, as Spark's logs do"
-    return _fault_in(line for line in lines if line.strip() not in (b"", b"-"))
-
-
-def _fault_in_json(file: Path) -> str | None:
-    return _fault_in(filter(None, [file.read_bytes()]))
-
-
-def _fault_in(texts: Iterable[bytes]) -> str | None:
-    found = list(texts)
-    try:
-        for text in found:
-            json.loads(text)
-    except ValueError:
-        return "is not JSON: it was cut or overwritten"
-    return None if found else "is empty"
+        raise _DamageError("is no schema: it was cut or overwritten") from None
+    _values(texts)
 
 
 SOURCES, STATE_SCHEMAS = "sources/*/[0-9]*", "state/**/_metadata/schema"
+READERS: dict[str, Callable[[Path], object]] = {
+    "metadata": _read_metadata,
+    "offsets/[0-9]*": _read_log,
+    "commits/[0-9]*": _read_log,
+    SOURCES: _read_source,
+    **{f"state/**/*.{ending}": _read_state for ending in ("delta", "snapshot", "changelog", "zip")},
+    STATE_SCHEMAS: _read_schema,
+}
 # What Spark says of a text that was overwritten, where it read the text, and how the text is written there.
 REFUSED = (
     (r"Wrong basePath \S+ for the root path: (?:\w+:)?/*(\S+\w)", SOURCES, "{}"),
     (r'No FileSystem for scheme "([^"]+)"', SOURCES, '"path":"{}:'),
     (r"Unsupported data type (\{.+\})\[\d", STATE_SCHEMAS, "{}"),
 )
-LOGS = {**dict.fromkeys(("offsets/[0-9]*", "commits/[0-9]*"), _fault_in_log), SOURCES: _fault_in_source}
-STATES = {
-    **{f"state/**/*.{ending}": _fault_in_state for ending in ("delta", "snapshot", "changelog", "zip")},
-    STATE_SCHEMAS: _fault_in_schema,
-}
 
 
 def settings_of(path: str) -> dict[str, str]:
@@ -218,12 +217,11 @@ def schemas_in(path: str) -> dict[str, str]:
         return {}
     try:
         found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
-        columns = found.get("columns", found)
-        if isinstance(columns, dict) and columns is not found:
+        columns = found.get("columns")
+        if isinstance(columns, dict):
             is_whole = found["sha256"] == _digest(columns)
         else:  # as older versions kept them
-            columns = found
-            is_whole = all(isinstance(ddl, str) for ddl in columns.values())
+            columns, is_whole = found, all(isinstance(ddl, str) for ddl in found.values())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError, KeyError):
@@ -296,5 +294,5 @@ def _holder_of(said: str, path: str) -> str | None:
 
 
 def unusable(path: str, why: str) -> StateMismatchError:
-    """A checkpoint that is damaged, or another query's."""
+    """The error of a checkpoint that is damaged, or another query's."""
     return StateMismatchError(f"The checkpoint `{path}` cannot be used: {why}", hint=NEW_ONE)

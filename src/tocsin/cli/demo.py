@@ -28,7 +28,7 @@ def demo(
         str, typer.Argument(metavar="[fraud|bank]", help="Rules on transfers, or a pattern on logins.")
     ] = "fraud",
     picture: Annotated[
-        str | None, typer.Option("--picture", metavar="PATH", help="Save a picture of the matches too, as .svg.")
+        str | None, typer.Option(metavar="PATH", help="Save a picture of the matches too, as .svg.")
     ] = None,
 ) -> None:
     """Find frauds in a bundled stream: rules, timelines, what was found and what was not.

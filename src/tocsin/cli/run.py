@@ -37,7 +37,7 @@ def run(
     time: arguments.Time = "ts",
     time_unit: arguments.TimeUnit = None,
     format: Annotated[str, typer.Option("--format", "-f", help="parquet, csv or json.")] = "parquet",
-    mode: Annotated[str, typer.Option("--mode", help="What if PATH is there: error, overwrite or append.")] = "error",
+    mode: Annotated[str, typer.Option(help="What if PATH is there: error, overwrite or append.")] = "error",
     type_column: arguments.TypeColumn = "type",
     tie: arguments.Tie = None,
     id: arguments.Id = None,

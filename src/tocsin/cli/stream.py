@@ -50,21 +50,19 @@ def stream(
         typer.Option("--out", "-o", metavar="DIR", help="Where the matches go; without it, or `-`, see them as JSON."),
     ] = None,
     format: Annotated[str, typer.Option("--format", "-f", help="parquet or json.")] = "parquet",
-    late: Annotated[
-        str | None, typer.Option("--late", metavar="DIR", help="Where events go that came too late.")
-    ] = None,
+    late: Annotated[str | None, typer.Option(metavar="DIR", help="Where events go that came too late.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop when an event comes too late.")] = False,
-    lateness: Annotated[str, typer.Option("--lateness", help="How late events may come: `10 seconds`.")] = "0 seconds",
+    lateness: Annotated[str, typer.Option(help="How late events may come: `10 seconds`.")] = "0 seconds",
     once: Annotated[bool, typer.Option("--once", help="Take what is there, and stop.")] = False,
-    trigger: Annotated[str, typer.Option("--trigger", help="How often to look for new files.")] = "1 second",
+    trigger: Annotated[str, typer.Option(help="How often to look for new files.")] = "1 second",
     emit: Annotated[
-        str, typer.Option("--emit", help="auto: as soon as nothing can change a match; watermark: in order of time.")
+        str, typer.Option(help="auto: as soon as nothing can change a match; watermark: in order of time.")
     ] = "auto",
     heartbeat: Annotated[
         bool, typer.Option("--heartbeat", help="Let wall-clock time advance the watermark of idle inputs.")
     ] = False,
     idle_timeout: Annotated[
-        str | None, typer.Option("--idle-timeout", help="Stop waiting for an idle input after this long: `1 minute`.")
+        str | None, typer.Option(help="Stop waiting for an idle input after this long: `1 minute`.")
     ] = None,
     time: arguments.Time = "ts",
     time_unit: arguments.TimeUnit = None,
@@ -78,17 +76,13 @@ def stream(
         ),
     ] = None,
     input_format: Annotated[
-        str | None, typer.Option("--input-format", help="parquet, csv or json, for folders that are still empty.")
+        str | None, typer.Option(help="parquet, csv or json, for folders that are still empty.")
     ] = None,
-    max_files: Annotated[
-        int | None, typer.Option("--max-files", help="How many files of an input a micro-batch may take.")
-    ] = None,
+    max_files: Annotated[int | None, typer.Option(help="How many files of an input a micro-batch may take.")] = None,
     shards: Annotated[
-        int | None, typer.Option("--shards", help="How many parts keys are spread over; by default one per core.")
+        int | None, typer.Option(help="How many parts keys are spread over; by default one per core.")
     ] = None,
-    state_store: Annotated[
-        str | None, typer.Option("--state-store", help="default (in memory) or rocksdb (on disk).")
-    ] = None,
+    state_store: Annotated[str | None, typer.Option(help="default (in memory) or rocksdb (on disk).")] = None,
     strategy: arguments.LiveStrategy = "auto",
     rate: arguments.Rates = None,
     max_state: arguments.MaxState = None,
