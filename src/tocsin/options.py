@@ -185,21 +185,11 @@ NOT_OF_RULES: Mapping[str, Check] = {"strategy": _strategy_of_rules, "form": _fo
 
 @dataclass(frozen=True)
 class Option:
-    """One option of `match`.
-
-    Attributes
-    ----------
-    check
-        Raises for a value that the option cannot have.
-    default
-        Its value when it is left out.
-    no_effect
-        Where it would change nothing, and why: a value other than the default is refused there.
-    """
+    """One option of `match`."""
 
     check: Check
     default: Any
-    no_effect: Mapping[str, str]
+    no_effect: Mapping[str, str]  # where a value other than the default would change nothing and is refused, and why
 
     def is_given(self, value: Any) -> bool:
         """Whether a value asks for more than the default does."""
@@ -224,13 +214,6 @@ class Options:
 
     A value that an option cannot have raises InvalidOptionError here. Whether an option has an effect depends on the
     inputs too: `tocsin.engines.dispatch.check_options`.
-
-    Attributes
-    ----------
-    slice_us
-        The width of the time slices of a batch, in the unit of its times; by default sixteen times the pattern's reach.
-    unit
-        The unit of integer times, in which all lengths of time are given.
     """
 
     time: str | Mapping[str, str] = _option("ts", _time)
@@ -255,8 +238,9 @@ class Options:
     idle_timeout: str | dt.timedelta | None = _option(
         None, _duration, _for_streams("it advances the watermark of a stream")
     )
+    # The width of the time slices of a batch, in the unit of its times; by default 16 times the reach of the pattern.
     slice_us: int | None = None
-    unit: Unit = MICROSECONDS
+    unit: Unit = MICROSECONDS  # of integer times, in which all lengths of time are given
 
     def __post_init__(self) -> None:
         """Check every value; all that is wrong is raised at once."""

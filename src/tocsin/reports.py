@@ -21,17 +21,22 @@ KEYWORDS = re.compile(
 )
 
 
-class Report(str):
-    """A text that shows itself as it is, also at a Python prompt."""
+class Shown:
+    """Shows itself as its text, at a Python prompt and in notebooks."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """The text itself, not a quoted string."""
         return str(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Report(Shown, str):
+    """A text that shows itself as it is."""
+
+    __slots__ = ()
 
 
 def sections(parts: dict[str, str]) -> str:
@@ -49,7 +54,7 @@ def sections(parts: dict[str, str]) -> str:
     return "\n\n".join(f"== {heading} ==\n{text.rstrip() or 'none'}" for heading, text in parts.items())
 
 
-def query_html(text: str) -> str:
+def query_html(text: str, keywords: re.Pattern[str] = KEYWORDS) -> str:
     """A query for notebooks, its keywords in bold; static, and it runs nothing.
 
     Examples
@@ -57,12 +62,12 @@ def query_html(text: str) -> str:
     >>> query_html("PATTERN A a WHERE a.x < 1")
     '<pre><b>PATTERN</b> A a <b>WHERE</b> a.x &lt; 1</pre>'
     """
-    marked = KEYWORDS.sub(r"<b>\1</b>", html.escape(text.strip(), quote=False))
+    marked = keywords.sub(r"<b>\1</b>", html.escape(text.strip(), quote=False))
     return f"<pre>{marked}</pre>"
 
 
 @dataclass(frozen=True, repr=False)
-class CheckReport:
+class CheckReport(Shown):
     """The report of `check`, made before anything runs.
 
     Attributes
@@ -113,11 +118,6 @@ class CheckReport:
         if self.warnings:
             parts["Warnings"] = "\n".join(map(str, self.warnings))
         return sections(parts)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
     def _boundedness(self) -> str:
         if self.unbounded is None:

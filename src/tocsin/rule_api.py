@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +29,7 @@ from tocsin.optimizer.choose import expected_explosion
 from tocsin.optimizer.statistics import Statistics
 from tocsin.options import check_max_text, check_name
 from tocsin.plan.prepare import distances_of
-from tocsin.reports import Report, sections
+from tocsin.reports import Report, query_html, sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -374,5 +373,4 @@ class Rules:
         return self.text.strip("\n")
 
     def _repr_html_(self) -> str:
-        marked = KEYWORDS.sub(r"<b>\1</b>", html.escape(self.text.strip(), quote=False))
-        return f"<pre>{marked}</pre>"
+        return query_html(self.text, KEYWORDS)

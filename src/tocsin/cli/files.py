@@ -22,13 +22,7 @@ from tocsin.plan.strategy import counts_other_types
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy")
 MODES = ("error", "overwrite", "append")
 # Left to itself Spark writes milliseconds.

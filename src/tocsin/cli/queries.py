@@ -31,13 +31,11 @@ module_folders: ContextVar[tuple[str, ...]] = ContextVar("module_folders", defau
 Query: TypeAlias = tocsin.Pattern | tocsin.Rules
 
 
-def program_of(query: Query) -> Program:
-    """The meaning of a query."""
-    return query.program if isinstance(query, tocsin.Rules) else _of_one_rule(query.query)
-
-
-def _of_one_rule(query: alg.Query) -> Program:
-    return Program((Rule("pattern", query),))
+def program_of(query: Query | alg.Query) -> Program:
+    """The meaning of a query; a pattern is a program of one rule."""
+    if isinstance(query, tocsin.Rules):
+        return query.program
+    return Program((Rule("pattern", query.query if isinstance(query, tocsin.Pattern) else query),))
 
 
 def runnable(
@@ -67,15 +65,8 @@ def compiled(
 ) -> Query:
     """The pattern or program of a file; its warnings are shown, not raised.
 
-    Parameters
-    ----------
-    given
-        The options of the command.
-    tables
-        Of a program: the rows of its reference tables.
-    schemas
-        Of a pattern: finds the schemas of its event types. Where its names are wrong, the error then lists wrong
-        attributes too.
+    A program has the rows of its reference tables. `schemas` finds those of a pattern's event types: where its names
+    are wrong, the error lists wrong attributes too.
     """
     text, name, language = read_text(given["file"], given["language"])
     with warnings.catch_warnings():
@@ -92,7 +83,7 @@ def compiled(
                 if schemas is not None:
                     columns = {"time": given["time"], "type": given["type_column"]}
                     errors.raise_all(
-                        problems_with_schemas(text, language, name, lambda one: schemas(_of_one_rule(one)), **columns)
+                        problems_with_schemas(text, language, name, lambda one: schemas(program_of(one)), **columns)
                     )
                 raise
     terminal.warn(query.warnings)

@@ -33,13 +33,7 @@ def about(seconds: float) -> str:
 
 
 class Watch:
-    """Shows the progress of one query and adds it up.
-
-    Attributes
-    ----------
-    last
-        The progress of the last micro-batch.
-    """
+    """Shows the progress of one query and adds it up."""
 
     def __init__(
         self, *, has_clock_times: bool, rates: Mapping[str, str] | None = None, unit: Unit = MICROSECONDS

@@ -122,25 +122,9 @@ def check_options(
     check_rates: Callable[[Any], object] = parse_rates,
     of_rules: bool = False,
 ) -> Options:
-    """The options of `match`: all that is wrong is raised at once, and so are options that would change nothing.
+    """The options of a method: all that is wrong is raised at once, and so are options that would change nothing.
 
-    Parameters
-    ----------
-    given
-        Options by name.
-    inputs
-        The inputs: a batch or a stream.
-    keywords
-        The options that the method has.
-    check_rates
-        Raises for rates that do not fit the query.
-    of_rules
-        Whether a program of rules is matched, and not a pattern.
-
-    Raises
-    ------
-    InvalidOptionError
-        For the one that is wrong, or a `QueryErrors` with all of them.
+    `check_rates` raises for rates that do not fit the query.
     """
     _check_keywords(given, keywords)
     problems: list[errors.TocsinError] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +28,7 @@ from tocsin.explain.planner import sharing_text
 from tocsin.options import Demands, check_live_keys
 from tocsin.plan.prepare import distances_of
 from tocsin.plan.programs import refusals, refused_on_streams
-from tocsin.reports import sections
+from tocsin.reports import Shown, sections
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class RuleReport:
 
 
 @dataclass(frozen=True, repr=False)
-class RulesReport:
+class RulesReport(Shown):
     """The report on a program before anything runs."""
 
     program: Program
@@ -88,11 +87,6 @@ class RulesReport:
         if self.warnings:
             parts["Warnings"] = "\n".join(map(str, self.warnings))
         return sections(parts)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """The report for tools."""
