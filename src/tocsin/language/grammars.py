@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import resources
 from itertools import islice
-from typing import Any
+from typing import TypeVar
 
-from lark import Lark, Token, Transformer, Tree
-from lark.exceptions import UnexpectedInput, VisitError
+from lark import Lark, Token, Tree
 
 from tocsin.errors import QuerySyntaxError, TextTooLongError
 from tocsin.language import expressions as ex
 from tocsin.source import Place, Source
+
+T = TypeVar("T")
 
 # Every walk over a tree is a recursion; nobody writes this deep by hand.
 DEEPEST = 100
@@ -37,25 +38,6 @@ def grammar(language: str, start: str = "query") -> Lark:
     )
 
 
-def read(
-    source: Source,
-    parser: Lark,
-    start: str,
-    builder: Transformer[Token, Any],
-    explain: Callable[[Source, Lark, str], QuerySyntaxError],
-) -> Any:
-    """The tree that a builder makes of a text."""
-    try:
-        tree = parser.parse(source.text, start=start)
-    except UnexpectedInput:
-        raise explain(source, parser, start) from None
-    refuse_deep_nesting(tree, source)
-    try:
-        return builder.transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
-
-
 def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
     """Refuse a text that is too long, before anything is read of it."""
     if len(source.text) > longest:
@@ -67,13 +49,19 @@ def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
 
 def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:
     """Refuse a text whose tree is deeper than a recursion should go."""
-    level = [tree]
+    deep = first_below([tree], lambda node: [child for child in node.children if isinstance(child, Tree)])
+    if deep is not None:
+        raise nested_too_deep(Place(source, deep.meta.start_pos, deep.meta.end_pos))
+
+
+def first_below(roots: Iterable[T], children: Callable[[T], Iterable[T]]) -> T | None:
+    """The first node of some trees below more levels than `DEEPEST`."""
+    level = list(roots)
     for _ in range(DEEPEST):
-        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+        level = [child for each in level for child in children(each)]
         if not level:
-            return
-    meta = level[0].meta
-    raise nested_too_deep(Place(source, meta.start_pos, meta.end_pos))
+            return None
+    return level[0]
 
 
 def nested_too_deep(where: Place) -> QuerySyntaxError:
@@ -88,13 +76,3 @@ def nested_too_deep(where: Place) -> QuerySyntaxError:
 def is_larger(node: ex.Expression, nodes: int) -> bool:
     """Whether a tree has more nodes than this; shared parts count as often as they stand in it."""
     return next(islice(node.walk(), nodes, None), None) is not None
-
-
-def is_deeper(node: ex.Expression, levels: int) -> bool:
-    """Whether a tree has more levels than this."""
-    level = [node]
-    for _ in range(levels):
-        level = [child for each in level for child in each.children()]
-        if not level:
-            return False
-    return True

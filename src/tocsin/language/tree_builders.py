@@ -13,18 +13,22 @@ import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from lark import Token, Transformer, v_args
+from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 
-from tocsin.errors import QuerySyntaxError, TextTooLongError, nearest
+from tocsin.errors import Advice, QuerySyntaxError, TextTooLongError, nearest
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.grammars import MOST_NODES, is_larger
+from tocsin.language.grammars import LONGEST_TEXT, MOST_NODES, grammar, is_larger, refuse_deep_nesting, refuse_long
+from tocsin.language.messages import Habit, Situation, explain
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
+
+T = TypeVar("T")
 
 COMPARISONS = {"<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 
@@ -83,7 +87,12 @@ def without_tokens(children: tuple[Any, ...]) -> list[Any]:
 
 @v_args(meta=True, inline=True)
 class ExpressionBuilder(Transformer[Token, Any]):
-    """Builds expressions, bottom up."""
+    """Builds expressions, bottom up. A language adds its rules, its grammar and what explains its mistakes."""
+
+    _language: ClassVar[str]
+    _start: ClassVar[str] = "query"
+    _situation: ClassVar[type[Situation]]
+    _habits: ClassVar[tuple[Habit, ...]]
 
     def __init__(self, source: Source, monoids: Monoids | None = None) -> None:
         super().__init__()
@@ -95,6 +104,9 @@ class ExpressionBuilder(Transformer[Token, Any]):
         assert start is not None
         assert end is not None
         return Place(self._source, start, end)
+
+    def _mistake(self, at: Meta | Token, message: str, hint: str | Advice) -> QuerySyntaxError:
+        return QuerySyntaxError(message, where=self._place(at), hint=hint)
 
     # --- conditions and values ---
 
@@ -170,10 +182,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def letter_and_offset(self, meta: Meta, word: Token, sign: Token, number: Token) -> ex.Index:
         if word.lower() in {"first", "last"}:
-            raise QuerySyntaxError(
+            raise self._mistake(
+                meta,
                 f"The index [{word}] takes no offset.",
-                where=self._place(meta),
-                hint="use b[first], b[last], b[3], or a running index such as b[i-1].",
+                "use b[first], b[last], b[3], or a running index such as b[i-1].",
             )
         offset = self._integer(number)
         return ex.Running(self._index_letter(word), -offset if sign == "-" else offset)
@@ -181,10 +193,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def _index_letter(self, word: Token) -> str:
         if len(word) > 1:
             near = nearest(word, ["first", "last"])
-            raise QuerySyntaxError(
+            raise self._mistake(
+                word,
                 f"An index is a number, a single letter, first or last, not `{word}`.",
-                where=self._place(word),
-                hint=(f"did you mean {near}? " if near else "")
+                (f"did you mean {near}? " if near else "")
                 + "b[3] is the third event; b[i] and b[i-1] are each event and the one before it.",
             )
         return str(word)
@@ -195,10 +207,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
         if not self._is_aggregate(function):
             return ex.Call(function, given, where=place)
         if len(given) != 1:
-            raise QuerySyntaxError(
+            raise self._mistake(
+                meta,
                 f"{function.upper()} takes one argument, not {len(given) or 'none'}.",
-                where=place,
-                hint=f"write {function.upper()}(b.x){' or COUNT(*)' if function == 'count' else ''}.",
+                f"write {function.upper()}(b.x){' or COUNT(*)' if function == 'count' else ''}.",
             )
         return ex.Aggregate(function, whole_variable(given[0]), monoid=self._monoids.get(function), where=place)
 
@@ -207,23 +219,32 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def call_of_all(self, meta: Meta, name: Token, _star: Token) -> ex.Aggregate:
         if name.lower() != "count":
-            raise QuerySyntaxError(
+            raise self._mistake(
+                meta,
                 f"Only COUNT can be taken of `*`, not {name.upper()}.",
-                where=self._place(meta),
-                hint=f"name the attribute: {name.upper()}(b.x).",
+                f"name the attribute: {name.upper()}(b.x).",
             )
         return ex.Aggregate("count", None, where=self._place(meta))
 
     def call_of_distinct(self, meta: Meta, name: Token, argument: ex.Expression) -> ex.Aggregate:
         function = name.lower()
         if not self._is_aggregate(function):
-            raise QuerySyntaxError(
-                f"DISTINCT belongs to aggregates, and {name} is none.",
-                where=self._place(meta),
-                hint="write COUNT(DISTINCT b.x).",
+            raise self._mistake(
+                meta, f"DISTINCT belongs to aggregates, and {name} is none.", "write COUNT(DISTINCT b.x)."
             )
         place, monoid = self._place(meta), self._monoids.get(function)
         return ex.Aggregate(function, whole_variable(argument), True, monoid, where=place)
+
+    # --- quantifiers, which patterns and rules have ---
+
+    one_or_more = placed(lambda _plus, where: ast.Quantifier(1, None, where=where))
+
+    def exactly(self, meta: Meta, number: Token) -> ast.Quantifier:
+        return self.from_to(meta, number, number)
+
+    def from_to(self, meta: Meta, least: Token, most: Token | None) -> ast.Quantifier:
+        numbers = self._integer(least), None if most is None else self._integer(most)
+        return ast.Quantifier(*numbers, where=self._place(meta))
 
     # --- literals ---
 
@@ -245,10 +266,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
             # The tree holds instants: always aware, always UTC.
             value = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
         except (ValueError, OverflowError):
-            raise QuerySyntaxError(
+            raise self._mistake(
+                token,
                 f"{token} is not a timestamp.",
-                where=self._place(token),
-                hint="write TIMESTAMP '2026-01-31 08:30:00', with up to six decimals and, "
+                "write TIMESTAMP '2026-01-31 08:30:00', with up to six decimals and, "
                 "unless it is UTC, an offset such as +02:00.",
             ) from None
         return ex.Timestamp(value, where=self._place(meta))
@@ -257,41 +278,35 @@ class ExpressionBuilder(Transformer[Token, Any]):
         try:
             value = dt.date.fromisoformat(unquoted(token))
         except ValueError:
-            raise QuerySyntaxError(
-                f"{token} is not a date.", where=self._place(token), hint="write DATE '2026-01-31'."
-            ) from None
+            raise self._mistake(token, f"{token} is not a date.", "write DATE '2026-01-31'.") from None
         return ex.Date(value, where=self._place(meta))
 
     def interval(self, meta: Meta, number: Token, unit: Token) -> ex.Interval:
         text = unquoted(number) if number.type == "STRING" else str(number)
         if not re.fullmatch(r"-?\d{1,30}(\.\d{1,30})?", text):
-            raise QuerySyntaxError(
+            raise self._mistake(
+                number,
                 f"{number} is not a number of {unit}.",
-                where=self._place(number),
-                hint="write a plain number: 15 MINUTES, 1.5 HOURS, INTERVAL '15' MINUTE.",
+                "write a plain number: 15 MINUTES, 1.5 HOURS, INTERVAL '15' MINUTE.",
             )
         microseconds = durations.to_microseconds(text, unit)
         if microseconds is None:
-            raise QuerySyntaxError(
+            raise self._mistake(
+                meta,
                 f"{text} {unit} is not a whole number of microseconds.",
-                where=self._place(meta),
-                hint="Tocsin keeps time in whole microseconds; round the duration.",
+                "Tocsin keeps time in whole microseconds; round the duration.",
             )
         return ex.Interval(microseconds, where=self._place(meta))
 
     duration = placed(
-        lambda minus, interval, where: ex.Interval(
-            -interval.microseconds if minus else interval.microseconds, where=where
+        lambda sign, interval, where: ex.Interval(
+            -interval.microseconds if sign == "-" else interval.microseconds, where=where
         )
     )
 
     def _integer(self, token: Token) -> int:
         if len(token) > 38:
-            raise QuerySyntaxError(
-                "The number is too long.",
-                where=self._place(token),
-                hint="whole numbers have at most 38 digits.",
-            )
+            raise self._mistake(token, "The number is too long.", "whole numbers have at most 38 digits.")
         return int(token)
 
 
@@ -299,8 +314,9 @@ class ExpressionBuilder(Transformer[Token, Any]):
 class ClauseBuilder(ExpressionBuilder):
     """Builds the clauses around a pattern."""
 
-    def _sorted(self, clauses: tuple[Clause, ...]) -> tuple[dict[str, Any], dict[str, Place]]:
-        """The values and the places of the clauses by field, each written once."""
+    _tree: ClassVar[type[Any]]
+
+    def query(self, meta: Meta, pattern: Any, *clauses: Clause) -> Any:
         first: dict[str, Clause] = {}
         for clause in clauses:
             if clause.field in first:
@@ -313,9 +329,9 @@ class ClauseBuilder(ExpressionBuilder):
                     else "keep one of the two.",
                 )
             first[clause.field] = clause
-        values = {field: clause.value for field, clause in first.items()}
+        values: dict[str, Any] = {field: clause.value for field, clause in first.items()}
         places = {field: clause.where for field, clause in first.items()}
-        return values, places
+        return self._tree(pattern, **values, places=places, source=self._source, where=self._place(meta))
 
     partition_by = clause("PARTITION BY", "partition_by", lambda *keys, where: keys)
     key = placed(lambda token, where: ast.Key(unquoted_name(token), where=where))
@@ -330,3 +346,26 @@ class ClauseBuilder(ExpressionBuilder):
     group_by = clause("GROUP BY", "group_by", lambda *keys, where: keys)
     having = clause("HAVING", "having", lambda condition, where: condition)
     every = clause("EVERY", "every", lambda size, where: ast.Window(size.microseconds, where=where))
+
+
+def read(builder: ExpressionBuilder, start: str, kind: type[T], longest: int = LONGEST_TEXT) -> T:
+    """The tree that a builder makes of its text, read as a rule of its grammar."""
+    source = builder._source
+    refuse_long(source, longest)
+    try:
+        tree = grammar(builder._language, builder._start).parse(source.text, start=start)
+    except UnexpectedInput:
+        raise syntax_error(builder, start) from None
+    refuse_deep_nesting(tree, source)
+    try:
+        made = builder.transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
+    assert isinstance(made, kind)
+    return made
+
+
+def syntax_error(builder: ExpressionBuilder, start: str) -> QuerySyntaxError:
+    """The error of a text that the grammar does not accept."""
+    situation = builder._situation.of(builder._source, grammar(builder._language, builder._start), start)
+    return explain(situation, builder._habits)

@@ -11,7 +11,7 @@ from tocsin.analysis.names import MATCH_COLUMNS, MOST_ABSENCES, MOST_EVENTS, RES
 from tocsin.analysis.rules.declarations import Declarations
 from tocsin.analysis.rules.scopes import Registry, Scope
 from tocsin.language import expressions as ex
-from tocsin.language.grammars import DEEPEST, MOST_NODES, is_deeper, is_larger, nested_too_deep
+from tocsin.language.grammars import DEEPEST, MOST_NODES, first_below, is_larger, nested_too_deep
 from tocsin.language.partelang import ast
 from tocsin.source import Place
 
@@ -222,7 +222,7 @@ def _too_large(of: ast.Reference, given: Collection[ex.Expression]) -> errors.To
             where=of.where,
             hint="name a parameter once, or write the condition out.",
         )
-    if any(is_deeper(each, DEEPEST) for each in given):
+    if first_below(given, ex.Expression.children) is not None:
         assert isinstance(of.where, Place)
         return nested_too_deep(of.where)
     return None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from lark import Lark
-
-from tocsin.errors import QuerySyntaxError, nearest
+from tocsin.errors import nearest
 from tocsin.language import habits as shared
 from tocsin.language import messages
 from tocsin.language.expressions import BagOrder
-from tocsin.language.messages import CLOSING, SIGNS, Fields, Habit, explain
-from tocsin.source import Source
+from tocsin.language.messages import CLOSING, SIGNS, Fields, Habit
 
 CLAUSES = ("WITHIN", "PARTITION", "RETURN", "GROUP", "HAVING", "EVERY")
 EXAMPLE = "Login AS l ; Transfer+ AS t FILTER t[amount > 1000] WITHIN 10 MINUTES"
@@ -59,11 +56,6 @@ class Situation(messages.Situation):
         words = ["FILTER", "OR", "AND", "AS", *CLAUSES] if is_complete and self.found.kind == "word" else []
         near = nearest(self.found.text, words)
         return f"did you mean {near}?" if near else f"a formula looks like this: {EXAMPLE}"
-
-
-def syntax_error(source: Source, grammar: Lark, start: str) -> QuerySyntaxError:
-    """The error of a text that the grammar does not accept."""
-    return explain(Situation.of(source, grammar, start), HABITS)
 
 
 # --- formulas -----------------------------------------------------------------------------------------------------

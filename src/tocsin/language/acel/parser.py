@@ -13,10 +13,10 @@ from lark.tree import Meta
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
-from tocsin.language.acel.habits import syntax_error
+from tocsin.language.acel.habits import HABITS, Situation
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.grammars import DEEPEST, LONGEST_TEXT, grammar, nested_too_deep, read, refuse_long
-from tocsin.language.tree_builders import Clause, ClauseBuilder, placed, plain, unquoted_name, without_tokens
+from tocsin.language.grammars import LONGEST_TEXT, first_below, nested_too_deep
+from tocsin.language.tree_builders import ClauseBuilder, placed, plain, read, unquoted_name, without_tokens
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
 
@@ -32,9 +32,7 @@ def suffix(make: Callable[..., Any]) -> Any:
 class FormulaBuilder(ClauseBuilder):
     """Builds formulas, bottom up."""
 
-    def query(self, meta: Meta, formula: ast.Formula, *clauses: Clause) -> ast.Query:
-        values, places = self._sorted(clauses)
-        return ast.Query(formula, **values, places=places, source=self._source, where=self._place(meta))
+    _language, _situation, _habits, _tree = "acel", Situation, HABITS, ast.Query
 
     # --- formula ---
 
@@ -158,20 +156,10 @@ def parse(
     >>> parse("SELL AS s ; BUY+").formula
     Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
     """
-    source = Source(text, name)
-    refuse_long(source, max_text)
-    query = read(source, grammar("acel"), "query", FormulaBuilder(source, monoids), syntax_error)
-    assert isinstance(query, ast.Query)
-    _refuse_deep_formula(query.formula)
+    query = read(FormulaBuilder(Source(text, name), monoids), "query", ast.Query, max_text)
+    # Signs in a row, `A+@+@+…`, nest a formula without any bracket.
+    deep = first_below([query.formula], lambda node: node.children())
+    if deep is not None:
+        assert isinstance(deep.where, Place)
+        raise nested_too_deep(deep.where)
     return query
-
-
-def _refuse_deep_formula(formula: ast.Formula) -> None:
-    """Signs in a row, `A+@+@+…`, nest a formula without any bracket."""
-    level: tuple[ast.Formula, ...] = (formula,)
-    for _ in range(DEEPEST):
-        level = tuple(child for node in level for child in node.children())
-        if not level:
-            return
-    assert isinstance(level[0].where, Place)
-    raise nested_too_deep(level[0].where)

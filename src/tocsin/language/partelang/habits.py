@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from lark import Lark
-
-from tocsin.errors import QuerySyntaxError, nearest
+from tocsin.errors import nearest
 from tocsin.language import habits as shared
 from tocsin.language import messages
-from tocsin.language.messages import SIGNS, Fields, Habit, Piece, explain, pieces_of
-from tocsin.source import Source
+from tocsin.language.messages import SIGNS, Fields, Habit, Piece, pieces_of
 
 EXAMPLE = "rule R where a : A { x > 5 } b : B { x = a.x } when b in a [0 seconds, 10 seconds] then"
 DECLARATIONS = ("template", "rule", "pattern", "use")
@@ -76,11 +73,6 @@ class Situation(messages.Situation):
         names = ["a name"] if self.accepts & {"IDENT", "WORD", "NAME"} else []
         signs = {SIGNS.get(name, f"`{name.strip('_').lower()}`") for name in self.accepts - {"$END"}}
         return expected or names + sorted(signs)
-
-
-def syntax_error(source: Source, grammar: Lark, start: str) -> QuerySyntaxError:
-    """The error of a text that the grammar does not accept."""
-    return explain(Situation.of(source, grammar, start), HABITS)
 
 
 # --- declarations -------------------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from tocsin import errors
-from tocsin.errors import QuerySyntaxError, did_you_mean
+from tocsin.errors import did_you_mean
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Quantifier, Selection
-from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
+from tocsin.language.grammars import LONGEST_TEXT, refuse_long
 from tocsin.language.partelang import ast
-from tocsin.language.partelang.habits import syntax_error, without_comments
-from tocsin.language.tree_builders import ExpressionBuilder, placed, plain, unquoted_name
+from tocsin.language.partelang.habits import HABITS, Situation, without_comments
+from tocsin.language.tree_builders import ExpressionBuilder, placed, plain, read, syntax_error, unquoted_name
 from tocsin.source import Place, Source, Where
 
 POLICIES = (Selection.ANY, Selection.NEXT, Selection.CONTIGUOUS)
@@ -43,6 +43,8 @@ def present(items: tuple[Any, ...]) -> tuple[Any, ...]:
 @v_args(meta=True, inline=True)
 class ProgramBuilder(ExpressionBuilder):
     """Builds programs, bottom up."""
+
+    _language, _start, _situation, _habits = "partelang", "program", Situation, HABITS
 
     def program(self, meta: Meta, *declarations: ast.Declaration) -> ast.Program:
         whole = Place(self._source, 0, len(self._source.text)) if meta.empty else self._place(meta)
@@ -97,15 +99,6 @@ class ProgramBuilder(ExpressionBuilder):
         )
 
     kind = plain(lambda name, *arguments: ast.Reference(name.name, present(arguments), where=name.where))
-    one_or_more = placed(lambda _plus, where: Quantifier(1, None, where=where))
-
-    def exactly(self, meta: Meta, number: Token) -> Quantifier:
-        times = self._integer(number)
-        return Quantifier(times, times, where=self._place(meta))
-
-    def from_to(self, meta: Meta, least: Token, most: Token | None) -> Quantifier:
-        return Quantifier(self._integer(least), None if most is None else self._integer(most), where=self._place(meta))
-
     block = plain(lambda *conditions: present(conditions))
 
     # --- constraints ---
@@ -120,20 +113,11 @@ class ProgramBuilder(ExpressionBuilder):
 
     distinct = placed(lambda *names, where: ast.Distinct(tuple(each.name for each in names), where=where))
     unordered = placed(lambda *names, where: ast.Unordered(tuple(each.name for each in names), where=where))
-    bound = placed(
-        lambda sign, interval, where: ex.Interval(
-            -interval.microseconds if sign == "-" else interval.microseconds, where=where
-        )
-    )
 
     def select(self, _meta: Meta, policy: Token) -> tuple[str, Selection]:
         known = {each.value: each for each in POLICIES}
         if policy not in known:
-            raise QuerySyntaxError(
-                f"There is no selection `{policy}`.",
-                where=self._place(policy),
-                hint=did_you_mean(policy, known, "selections"),
-            )
+            raise self._mistake(policy, f"There is no selection `{policy}`.", did_you_mean(policy, known, "selections"))
         return "selection", known[str(policy)]
 
     # --- reactions ---
@@ -155,10 +139,10 @@ class ProgramBuilder(ExpressionBuilder):
     call_of_distinct = placed(lambda name, argument, where: rx.Invoke(str(name), (argument,), True, where=where))
 
     def call_of_all(self, meta: Meta, name: Token, _star: Token) -> Any:
-        raise QuerySyntaxError(
+        raise self._mistake(
+            meta,
             f"`{name}(*)` would count matches, and a condition speaks of one.",
-            where=self._place(meta),
-            hint="count the events of a variable: `count(outgoing)`.",
+            "count the events of a variable: `count(outgoing)`.",
         )
 
 
@@ -190,11 +174,10 @@ def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> 
 
 
 def _program(source: Source) -> ast.Program:
-    parser = grammar("partelang", "program")
-    program = read(source, parser, "program", ProgramBuilder(source), syntax_error)
-    assert isinstance(program, ast.Program)
+    builder = ProgramBuilder(source)
+    program = read(builder, "program", ast.Program)
     if not program.declarations:
-        raise syntax_error(source, parser, "program")
+        raise syntax_error(builder, "program")
     return program
 
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import re
 
-from lark import Lark
-
-from tocsin.errors import QuerySyntaxError, nearest
+from tocsin.errors import nearest
 from tocsin.language import habits as shared
-from tocsin.language.messages import Fields, Habit, Piece, explain
+from tocsin.language.messages import Fields, Habit, Piece
 from tocsin.language.sase.words import CLAUSES, RESERVED_IN_CONDITIONS, SELECTIONS, Situation
-from tocsin.source import Source
 
 EXAMPLE = "PATTERN SEQ(Login a, Transfer b) WHERE a.user = b.user WITHIN 10 MINUTES"
-
-
-def syntax_error(source: Source, grammar: Lark, start: str) -> QuerySyntaxError:
-    """The error of a text that the grammar does not accept as a query, or as another rule of it."""
-    return explain(Situation.of(source, grammar, start), HABITS)
 
 
 # --- the pattern --------------------------------------------------------------------------------------------------

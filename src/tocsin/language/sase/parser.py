@@ -11,10 +11,19 @@ from lark.tree import Meta
 
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.language.grammars import LONGEST_TEXT, grammar, read, refuse_long
-from tocsin.language.sase.habits import syntax_error
-from tocsin.language.sase.words import SELECTIONS
-from tocsin.language.tree_builders import Clause, ClauseBuilder, clause, placed, plain, unquoted_name, without_tokens
+from tocsin.language.grammars import LONGEST_TEXT
+from tocsin.language.sase.habits import HABITS
+from tocsin.language.sase.words import SELECTIONS, Situation
+from tocsin.language.tree_builders import (
+    Clause,
+    ClauseBuilder,
+    clause,
+    placed,
+    plain,
+    read,
+    unquoted_name,
+    without_tokens,
+)
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Source
 
@@ -32,9 +41,7 @@ def after_match(skip: ast.Skip) -> Any:
 class QueryBuilder(ClauseBuilder):
     """Builds queries, bottom up."""
 
-    def query(self, meta: Meta, pattern: ast.Element, *clauses: Clause) -> ast.Query:
-        values, places = self._sorted(clauses)
-        return ast.Query(pattern, **values, places=places, source=self._source, where=self._place(meta))
+    _language, _situation, _habits, _tree = "sase", Situation, HABITS, ast.Query
 
     # --- pattern ---
 
@@ -44,18 +51,8 @@ class QueryBuilder(ClauseBuilder):
     operator = plain(lambda token: ast.Operator[token.type])
     composite = placed(lambda operator, *parts, where: ast.Composite(operator, parts[:-1], parts[-1], where=where))
     negation = placed(lambda _not, operand, where: ast.Negation(operand, where=where))
-    one_or_more = placed(lambda _plus, where: ast.Quantifier(1, None, where=where))
     any_number = placed(lambda _star, where: ast.Quantifier(0, None, where=where))
     at_most_one = placed(lambda where: ast.Quantifier(0, 1, where=where))
-
-    def exactly(self, meta: Meta, number: Token) -> ast.Quantifier:
-        return ast.Quantifier(self._integer(number), self._integer(number), where=self._place(meta))
-
-    def at_least(self, meta: Meta, number: Token) -> ast.Quantifier:
-        return ast.Quantifier(self._integer(number), None, where=self._place(meta))
-
-    def from_to(self, meta: Meta, least: Token, most: Token) -> ast.Quantifier:
-        return ast.Quantifier(self._integer(least), self._integer(most), where=self._place(meta))
 
     # --- clauses ---
 
@@ -88,9 +85,7 @@ def parse(
     >>> [part.variable for part in query.pattern.parts]
     ['a', 'b']
     """
-    query = _read(Source(text, name), "query", monoids, max_text)
-    assert isinstance(query, ast.Query)
-    return query
+    return read(QueryBuilder(Source(text, name), monoids), "query", ast.Query, max_text)
 
 
 def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
@@ -99,11 +94,4 @@ def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
     >>> parse_expression("b[i-1].x")
     Attribute(variable='b', path=('x',), index=Running(letter='i', offset=-1))
     """
-    expression = _read(Source(text, name), "expression")
-    assert isinstance(expression, ex.Expression)
-    return expression
-
-
-def _read(source: Source, start: str, monoids: Monoids | None = None, max_text: int = LONGEST_TEXT) -> Any:
-    refuse_long(source, max_text)
-    return read(source, grammar("sase"), start, QueryBuilder(source, monoids), syntax_error)
+    return read(QueryBuilder(Source(text, name)), "expression", ex.Expression)
