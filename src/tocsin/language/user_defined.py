@@ -206,21 +206,25 @@ Monoids = Mapping[str, Monoid]
 
 def registered(aggregates: Mapping[str, Monoid] | None) -> dict[str, Monoid]:
     """A user's aggregates by name in lower case, as texts are read; refuses bad names, and what is no Monoid."""
-    if aggregates is not None and not isinstance(aggregates, Mapping):
-        raise errors.InvalidOptionError(
-            f"`aggregates=` is a {type(aggregates).__name__}, not a mapping from names to Monoids.",
-            hint="write `aggregates={'product': tocsin.Monoid(zero=1, combine=lambda x, y: x * y)}`.",
-        )
+    example = "write `aggregates={'product': tocsin.Monoid(zero=1, combine=lambda x, y: x * y)}`."
     known: dict[str, Monoid] = {}
-    for name, monoid in (aggregates or {}).items():
+    for name, monoid in _entries("aggregates", aggregates, "names to Monoids", example):
         check_name(name, "aggregate", known)
         if not isinstance(monoid, Monoid):
             raise errors.InvalidOptionError(
-                f"The aggregate `{name}` is a {type(monoid).__name__}, not a Monoid.",
-                hint="write `aggregates={'product': tocsin.Monoid(zero=1, combine=lambda x, y: x * y)}`.",
+                f"The aggregate `{name}` is a {type(monoid).__name__}, not a Monoid.", hint=example
             )
         known[name.lower()] = monoid.guarded(name.lower())
     return known
+
+
+def _entries(option: str, given: Any, what: str, example: str) -> Iterable[tuple[str, Any]]:
+    """The names and values of an option; refuses what is no mapping."""
+    if given is None or isinstance(given, Mapping):
+        return (given or {}).items()
+    raise errors.InvalidOptionError(
+        f"`{option}=` is a {type(given).__name__}, not a mapping from {what}.", hint=example
+    )
 
 
 # --- functions and tables -------------------------------------------------------------------------
@@ -230,25 +234,13 @@ NAME = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of the user's own; made by `tocsin.function`.
-
-    Attributes
-    ----------
-    call
-        What computes it.
-    gives
-        Spark's name of the result's type.
-    pure
-        Whether the same arguments always give the same result, in constant time and without any effect.
-    least, most
-        How many arguments it takes; None is no limit.
-    """
+    """A function of the user's own; made by `tocsin.function`."""
 
     call: Callable[..., Any]
-    gives: str
-    pure: bool
-    least: int = 0
-    most: int | None = None
+    gives: str  # Spark's name of the result's type
+    pure: bool  # the same arguments always give the same result, in constant time and without any effect
+    least: int = 0  # how many arguments it takes
+    most: int | None = None  # None is no limit
 
 
 def function(call: Callable[..., Any], *, gives: str, pure: bool = False) -> Function:
@@ -297,20 +289,10 @@ def _arity(call: Callable[..., Any]) -> tuple[int, int | None]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A reference table: rows that do not come in time, asked for by their values.
+    """A reference table: rows that do not come in time, asked for by their values."""
 
-    Attributes
-    ----------
-    columns
-        Their names, in the order of the arguments; None when rows are plain tuples.
-    rows
-        The rows as tuples; None when the table is a DataFrame, which only an engine can look into.
-    frame
-        The DataFrame.
-    """
-
-    columns: tuple[str, ...] | None
-    rows: frozenset[tuple[Any, ...]] | None
+    columns: tuple[str, ...] | None  # their names, in the order of the arguments; None when rows are plain tuples
+    rows: frozenset[tuple[Any, ...]] | None  # None when the table is a DataFrame, which only an engine can look into
     frame: Any = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -327,18 +309,17 @@ class Table:
 
 def functions_of(given: Mapping[str, Function] | None) -> dict[str, Function]:
     """A user's functions by name; refuses bad names, and what `tocsin.function` has not made."""
-    _require_names("functions", given, "tocsin.function(…, gives='boolean', pure=True)")
-    for name, each in (given or {}).items():
+    example = "write `functions={'known': tocsin.function(…, gives='boolean', pure=True)}`."
+    found = {}
+    for name, each in _entries("functions", given, "names", example):
         check_name(name, "function")
         if not isinstance(each, Function):
             raise errors.InvalidOptionError(
                 f"The function `{name}` is a {type(each).__name__} without a declared type.",
-                hint=f"write `functions={{'{name}': tocsin.function(…, gives='boolean', pure=True)}}`.",
+                hint=example.replace("known", name),
             )
-    return {
-        name: replace(each, call=_Guard(each.call, f"The function `{name}`", gives=each.gives))
-        for name, each in (given or {}).items()
-    }
+        found[name] = replace(each, call=_Guard(each.call, f"The function `{name}`", gives=each.gives))
+    return found
 
 
 def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
@@ -347,9 +328,8 @@ def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
     >>> tables_of({"registered": [{"owner": "A", "recipient": "B"}]})["registered"].columns
     ('owner', 'recipient')
     """
-    _require_names("tables", given, "[('A', 'B')]")
     found = {}
-    for name, rows in (given or {}).items():
+    for name, rows in _entries("tables", given, "names", "write `tables={'known': [('A', 'B')]}`."):
         check_name(name, "table")
         try:
             found[name] = _table(name, rows)
@@ -359,14 +339,6 @@ def tables_of(given: Mapping[str, Any] | None) -> dict[str, Table]:
                 hint="give rows of plain values: numbers, texts, times.",
             ) from None
     return found
-
-
-def _require_names(option: str, given: Any, example: str) -> None:
-    if given is not None and not isinstance(given, Mapping):
-        raise errors.InvalidOptionError(
-            f"`{option}=` is a {type(given).__name__}, not a mapping from names.",
-            hint=f"write `{option}={{'known': {example}}}`.",
-        )
 
 
 def _table(name: str, rows: Any) -> Table:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from tocsin.errors import QuerySyntaxError, named, nearest, shown
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
-from tocsin.language.builder.operands import MOST_WRITTEN, Value, checked_names, checked_text, text_or_tree
+from tocsin.language.builder.operands import MOST_WRITTEN, Value, checked_names, checked_text, refusal, text_or_tree
 from tocsin.language.sase.parser import parse_expression
 from tocsin.language.sase.printer import SKIPS as POLICIES
 from tocsin.language.sase.printer import print_query
@@ -25,16 +25,11 @@ OUTPUTS = {output.value: output for output in ast.Output} | {
 }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Draft:
     """A query under construction; every clause gives a new one."""
 
-    def __init__(self, query: ast.Query) -> None:
-        self._query = query
-
-    @property
-    def query(self) -> ast.Query:
-        """The tree, equal to that of the same query in text."""
-        return self._query
+    query: ast.Query  # equal to the tree of the same query in text
 
     def __str__(self) -> str:
         """The query as text."""
@@ -112,10 +107,9 @@ class Draft:
         )
         skip = _choice(words, SKIPS, ast.Skip, "after-match policy")
         if (variable is not None) != (skip in {ast.Skip.TO_FIRST, ast.Skip.TO_LAST}):
-            raise QuerySyntaxError(
+            raise refusal(
                 f"`{words}` {'needs a' if variable is None else 'takes no'} variable.",
-                where=caller(),
-                hint='write after_match("skip to first", "b") or after_match("skip past last").',
+                'write after_match("skip to first", "b") or after_match("skip past last").',
             )
         name = None if variable is None else checked_text(variable, "after_match")
         return self._with(after_match=ast.AfterMatch(skip, name, where=caller()))
@@ -169,25 +163,20 @@ class Element(Draft):
     @property
     def element(self) -> ast.Element:
         """The tree of the pattern alone."""
-        return self._query.pattern
+        return self.query.pattern
 
     def _repeated(self, least: int, most: int | None) -> Element:
         for number in (least,) if most is None else (least, most):
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MOST_WRITTEN:
-                raise QuerySyntaxError(
+                raise refusal(
                     f"A number of repetitions is an integer, not {shown(number)}.",
-                    where=caller(),
-                    hint="write .times(3), .times(2, 5) or .at_least(2).",
+                    "write .times(3), .times(2, 5) or .at_least(2).",
                 )
         element = self.element
         if isinstance(element, ast.Negation):
-            raise QuerySyntaxError("An absence is not repeated.", where=caller(), hint="remove the quantifier.")
+            raise refusal("An absence is not repeated.", "remove the quantifier.")
         if element.quantifier is not None:
-            raise QuerySyntaxError(
-                "The element has a quantifier already.",
-                where=caller(),
-                hint="put it into a seq(…) of its own.",
-            )
+            raise refusal("The element has a quantifier already.", "put it into a seq(…) of its own.")
         return Element(replace(element, quantifier=ast.Quantifier(least, most, where=caller())))
 
     def plus(self) -> Element:
@@ -222,9 +211,7 @@ def event(type: str, name: str | None = None) -> Element:
     """
     for given in (type,) if name is None else (type, name):
         if not isinstance(given, str) or not given:
-            raise QuerySyntaxError(
-                f"`event` takes names, not {shown(given)}.", where=caller(), hint='write `event("Login", "a")`.'
-            )
+            raise refusal(f"`event` takes names, not {shown(given)}.", 'write `event("Login", "a")`.')
     return Element(ast.Event(type, name, where=caller()))
 
 
@@ -257,11 +244,7 @@ def absent(part: Element) -> Element:
 
 def _composite(operator: ast.Operator, parts: tuple[Element, ...], function: str) -> Element:
     if not parts:
-        raise QuerySyntaxError(
-            f"{function}() has no elements.",
-            where=caller(),
-            hint=f'write {function}(event("A", "a"), event("B", "b")).',
-        )
+        raise refusal(f"{function}() has no elements.", f'write {function}(event("A", "a"), event("B", "b")).')
     elements = tuple(_element(part, function) for part in parts)
     return Element(ast.Composite(operator, elements, where=caller()))
 
@@ -273,18 +256,17 @@ def _element(part: Element, function: str) -> ast.Element:
         problem, hint = "a query with clauses", "add the clauses to the outermost pattern"
     else:
         problem, hint = shown(part), 'write event("A", "a")'
-    raise QuerySyntaxError(f"{function} takes patterns, not {problem}.", where=caller(), hint=f"{hint}.")
+    raise refusal(f"{function} takes patterns, not {problem}.", f"{hint}.")
 
 
 def _joined(before: ex.Expression | None, conditions: tuple[Value | str, ...], clause: str) -> ex.Expression:
     if not conditions:
-        raise QuerySyntaxError(f"{clause}() has no condition.", where=caller(), hint=f'write {clause}(col("a.x") > 5).')
+        raise refusal(f"{clause}() has no condition.", f'write {clause}(col("a.x") > 5).')
     for condition in conditions:
         if not isinstance(condition, Value | str):
-            raise QuerySyntaxError(
+            raise refusal(
                 f"{clause} takes conditions, not {shown(condition)}.",
-                where=caller(),
-                hint='write col("a.x") == 5 or "a.x = 5"; comparing plain Python values makes no condition.',
+                'write col("a.x") == 5 or "a.x = 5"; comparing plain Python values makes no condition.',
             )
     operands = [text_or_tree(condition) for condition in conditions]
     return ex.all_of(*([before] if before is not None else []), *operands, where=caller())
@@ -297,11 +279,7 @@ def _column(value: Value | str, name: str | None) -> ast.Column:
 
 def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> int:
     if (duration is None) == (not units):
-        raise QuerySyntaxError(
-            "A window is one duration.",
-            where=caller(),
-            hint="write within(minutes=15) or within(timedelta(…)).",
-        )
+        raise refusal("A window is one duration.", "write within(minutes=15) or within(timedelta(…)).")
     if isinstance(duration, dt.timedelta):
         return duration // dt.timedelta(microseconds=1)
     if duration is not None:
@@ -314,21 +292,16 @@ def _duration(duration: dt.timedelta | str | None, units: dict[str, float]) -> i
     for unit, number in units.items():
         if unit.upper() not in durations.MICROSECONDS:
             near = nearest(unit, durations.MICROSECONDS)
-            raise QuerySyntaxError(
+            raise refusal(
                 f"`{unit}` is not a unit of time.",
-                where=caller(),
-                hint=f"did you mean {near.lower()}?" if near else "write within(minutes=15).",
+                f"did you mean {near.lower()}?" if near else "write within(minutes=15).",
             )
         if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < MOST_WRITTEN:
-            raise QuerySyntaxError(
-                f"`{unit}={shown(number)}` is not a number of {unit}.",
-                where=caller(),
-                hint="write within(minutes=15).",
-            )
+            raise refusal(f"`{unit}={shown(number)}` is not a number of {unit}.", "write within(minutes=15).")
         # The shortest decimal that is this float is what was written.
         total += Fraction(repr(number)) * durations.MICROSECONDS[unit.upper()]
     if total.denominator != 1:
-        raise QuerySyntaxError("The duration is not a whole number of microseconds.", where=caller(), hint="round it.")
+        raise refusal("The duration is not a whole number of microseconds.", "round it.")
     return total.numerator
 
 
@@ -339,8 +312,7 @@ def _choice(value: Any, known: dict[str, Any], kind: type, what: str) -> Any:
     if words in known:
         return known[words]
     near = nearest(words, known)
-    raise QuerySyntaxError(
+    raise refusal(
         f"There is no {what} `{named(value)}`.",
-        where=caller(),
-        hint=(f"did you mean {near}? " if near else "") + f"Known are: {', '.join(known)}.",
+        (f"did you mean {near}? " if near else "") + f"Known are: {', '.join(known)}.",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tocsin.errors import QuerySyntaxError, named, shown
@@ -15,6 +16,11 @@ from tocsin.language.tree_builders import whole_variable
 from tocsin.source import caller
 
 MOST_WRITTEN = 10**38 - 1  # texts have numbers of 38 digits
+
+
+def refusal(message: str, hint: str) -> QuerySyntaxError:
+    """The error for a call that the builder refuses, at the line of the user's program."""
+    return QuerySyntaxError(message, where=caller(), hint=hint)
 
 
 def _compares(op: str) -> Callable[[Value, Any], Value]:
@@ -29,6 +35,7 @@ def _computes(op: str, *, is_reversed: bool = False) -> Callable[[Value, Any], V
     return compute
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Value:
     """A condition or value; operators make larger ones.
 
@@ -39,28 +46,17 @@ class Value:
     Value(a.x + 1 > b.x AND NOT a.k IS NULL)
     """
 
-    def __init__(self, expression: ex.Expression, alias: str | None = None) -> None:
-        self._expression = expression
-        self._alias = alias
-
-    @property
-    def expression(self) -> ex.Expression:
-        """The tree."""
-        return self._expression
-
-    @property
-    def name(self) -> str | None:
-        """The name given with `alias`, if any."""
-        return self._alias
+    expression: ex.Expression
+    name: str | None = None  # given with `alias`
 
     def alias(self, name: str) -> Value:
         """Name the value as a RETURN column."""
-        return Value(self._expression, checked_text(name, "alias"))
+        return Value(self.expression, checked_text(name, "alias"))
 
     def __repr__(self) -> str:
         """The text of the expression."""
-        named = f" AS {self._alias}" if self._alias else ""
-        return f"Value({print_expression(self._expression)}{named})"
+        named = f" AS {self.name}" if self.name else ""
+        return f"Value({print_expression(self.expression)}{named})"
 
     # --- comparisons ---
 
@@ -75,59 +71,58 @@ class Value:
 
     def isin(self, *values: Any) -> Value:
         """`x IN (…)`; takes the values one by one, or as one list."""
-        return Value(ex.In(self._expression, _options(values), where=caller()))
+        return Value(ex.In(self.expression, _options(values), where=caller()))
 
     def not_in(self, *values: Any) -> Value:
         """`x NOT IN (…)`."""
-        return Value(ex.In(self._expression, _options(values), True, where=caller()))
+        return Value(ex.In(self.expression, _options(values), True, where=caller()))
 
     def between(self, low: Any, high: Any) -> Value:
         """`x BETWEEN low AND high`, both ends included."""
-        return Value(ex.Between(self._expression, tree(low), tree(high), where=caller()))
+        return Value(ex.Between(self.expression, tree(low), tree(high), where=caller()))
 
     def not_between(self, low: Any, high: Any) -> Value:
         """`x NOT BETWEEN low AND high`."""
-        return Value(ex.Between(self._expression, tree(low), tree(high), True, where=caller()))
+        return Value(ex.Between(self.expression, tree(low), tree(high), True, where=caller()))
 
     def like(self, pattern: str) -> Value:
         """`x LIKE 'abc%'`."""
-        return Value(ex.Like(self._expression, _like(pattern), where=caller()))
+        return Value(ex.Like(self.expression, _like(pattern), where=caller()))
 
     def not_like(self, pattern: str) -> Value:
         """`x NOT LIKE 'abc%'`."""
-        return Value(ex.Like(self._expression, _like(pattern), True, where=caller()))
+        return Value(ex.Like(self.expression, _like(pattern), True, where=caller()))
 
     def is_null(self) -> Value:
         """`x IS NULL`."""
-        return Value(ex.IsNull(self._expression, where=caller()))
+        return Value(ex.IsNull(self.expression, where=caller()))
 
     def is_not_null(self) -> Value:
         """`x IS NOT NULL`."""
-        return Value(ex.IsNull(self._expression, True, where=caller()))
+        return Value(ex.IsNull(self.expression, True, where=caller()))
 
     # --- logic ---
 
     def __and__(self, other: Any) -> Value:
-        return Value(ex.all_of(self._expression, tree(other), where=caller()))
+        return Value(ex.all_of(self.expression, tree(other), where=caller()))
 
     def __rand__(self, other: Any) -> Value:
-        return Value(ex.all_of(tree(other), self._expression, where=caller()))
+        return Value(ex.all_of(tree(other), self.expression, where=caller()))
 
     def __or__(self, other: Any) -> Value:
-        return Value(ex.any_of(self._expression, tree(other), where=caller()))
+        return Value(ex.any_of(self.expression, tree(other), where=caller()))
 
     def __ror__(self, other: Any) -> Value:
-        return Value(ex.any_of(tree(other), self._expression, where=caller()))
+        return Value(ex.any_of(tree(other), self.expression, where=caller()))
 
     def __invert__(self) -> Value:
-        return Value(ex.Not(self._expression, where=caller()))
+        return Value(ex.Not(self.expression, where=caller()))
 
     def __bool__(self) -> NoReturn:
-        raise QuerySyntaxError(
+        raise refusal(
             "A condition on events has no truth value in Python: `and`, `or`, `not`, `if`, `in` and chained "
             "comparisons do not work on it.",
-            where=caller(),
-            hint="write & for and, | for or, ~ for not, with parentheses around each side: "
+            "write & for and, | for or, ~ for not, with parentheses around each side: "
             '(col("a.x") > 1) & (col("b.x") > 1); for `in` write .isin(…).',
         )
 
@@ -144,11 +139,11 @@ class Value:
     __mod__, __rmod__ = _computes("%"), _computes("%", is_reversed=True)
 
     def __neg__(self) -> Value:
-        return Value(ex.Negative(self._expression, where=caller()))
+        return Value(ex.Negative(self.expression, where=caller()))
 
     def concat(self, other: Any) -> Value:
         """`x || y`."""
-        return Value(ex.Arithmetic("||", self._expression, tree(other), where=caller()))
+        return Value(ex.Arithmetic("||", self.expression, tree(other), where=caller()))
 
 
 class CaseValue(Value):
@@ -156,14 +151,14 @@ class CaseValue(Value):
 
     def when(self, condition: Value | str, value: Any) -> CaseValue:
         """One more branch, tried after those before it."""
-        case = self._expression
+        case = self.expression
         assert isinstance(case, ex.Case)
         branch = (text_or_tree(condition), tree(value))
         return CaseValue(ex.Case((*case.branches, branch), where=case.where))
 
     def otherwise(self, value: Any) -> Value:
         """The value when no condition holds; without it that is NULL."""
-        case = self._expression
+        case = self.expression
         assert isinstance(case, ex.Case)
         return Value(ex.Case(case.branches, tree(value), where=case.where))
 
@@ -234,8 +229,18 @@ def call(function: str, *arguments: Any) -> Value:
     )
 
 
-def _aggregate(function: str, argument: Value | str, distinct: bool = False) -> Value:
+def _of_bag(function: str, argument: Value | str, distinct: bool = False) -> Value:
     return Value(ex.Aggregate(function, whole_variable(text_or_tree(argument)), distinct, where=caller()))
+
+
+def _aggregate(function: str, meaning: str = "") -> Callable[[Value | str], Value]:
+    """The function of the builder for an aggregate of one variable or attribute."""
+
+    def aggregate(argument: Value | str) -> Value:
+        return _of_bag(function, argument)
+
+    aggregate.__doc__ = f"`{function.upper()}(b.x)`{meaning}."
+    return aggregate
 
 
 def count(argument: Value | str | None = None) -> Value:
@@ -244,59 +249,20 @@ def count(argument: Value | str | None = None) -> Value:
     >>> count("b"), count()
     (Value(COUNT(b)), Value(COUNT(*)))
     """
-    if argument is None:
-        return Value(ex.Aggregate("count", None, where=caller()))
-    return _aggregate("count", argument)
+    return Value(ex.Aggregate("count", None, where=caller())) if argument is None else _of_bag("count", argument)
 
 
 def count_distinct(argument: Value | str) -> Value:
     """`COUNT(DISTINCT b.x)`."""
-    return _aggregate("count", argument, distinct=True)
+    return _of_bag("count", argument, distinct=True)
 
 
-def sum_(argument: Value | str) -> Value:
-    """`SUM(b.x)`."""
-    return _aggregate("sum", argument)
-
-
-def min_(argument: Value | str) -> Value:
-    """`MIN(b.x)`."""
-    return _aggregate("min", argument)
-
-
-def max_(argument: Value | str) -> Value:
-    """`MAX(b.x)`."""
-    return _aggregate("max", argument)
-
-
-def avg(argument: Value | str) -> Value:
-    """`AVG(b.x)`."""
-    return _aggregate("avg", argument)
-
-
-def range_(argument: Value | str) -> Value:
-    """`RANGE(b.x)`: the largest value less the smallest."""
-    return _aggregate("range", argument)
-
-
-def first(argument: Value | str) -> Value:
-    """`FIRST(b.x)`: the value of the first event."""
-    return _aggregate("first", argument)
-
-
-def last(argument: Value | str) -> Value:
-    """`LAST(b.x)`: the value of the last event."""
-    return _aggregate("last", argument)
-
-
-def stddev(argument: Value | str) -> Value:
-    """`STDDEV(b.x)`, of the population."""
-    return _aggregate("stddev", argument)
-
-
-def collect(argument: Value | str) -> Value:
-    """`COLLECT(b.x)`: all values, in order."""
-    return _aggregate("collect", argument)
+sum_, min_, max_, avg = _aggregate("sum"), _aggregate("min"), _aggregate("max"), _aggregate("avg")
+range_ = _aggregate("range", ": the largest value less the smallest")
+first = _aggregate("first", ": the value of the first event")
+last = _aggregate("last", ": the value of the last event")
+stddev = _aggregate("stddev", ", of the population")
+collect = _aggregate("collect", ": all values, in order")
 
 
 # --- from Python values to trees ------------------------------------------------------------------
@@ -344,23 +310,19 @@ def _options(values: tuple[Any, ...]) -> tuple[ex.Expression, ...]:
     if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset):
         values = tuple(values[0])
     if not values:
-        raise QuerySyntaxError("IN needs at least one value.", where=caller(), hint="write .isin(1, 2).")
+        raise refusal("IN needs at least one value.", "write .isin(1, 2).")
     return tuple(tree(value) for value in values)
 
 
 def checked_names(names: tuple[str, ...], function: str) -> tuple[str, ...]:
     """Names of attributes that a function of the builder takes; anything else is refused."""
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise QuerySyntaxError(
-            f"{function} takes the names of attributes.", where=caller(), hint=f'write {function}("user").'
-        )
+        raise refusal(f"{function} takes the names of attributes.", f'write {function}("user").')
     return names
 
 
 def checked_text(value: Any, function: str) -> str:
     """A text that a function of the builder takes; anything else is refused."""
     if not isinstance(value, str) or not value:
-        raise QuerySyntaxError(
-            f"{function} takes a text, not {shown(value)}.", where=caller(), hint="write it in quotes."
-        )
+        raise refusal(f"{function} takes a text, not {shown(value)}.", "write it in quotes.")
     return value
