@@ -223,6 +223,18 @@ def test_having_asks_time_outs_too() -> None:
     assert [(row["x"], row["status"]) for row in run(text, ROWS)] == [(1, "match")]
 
 
+@pytest.mark.parametrize("form", ["matches", "compact"])
+def test_a_column_of_nulls_stays_as_long_as_the_others(form: str) -> None:
+    table = pa.table({"ts": [1, 2, 3], "n": pa.nulls(3)})
+    pattern = compiled("PATTERN SEQ(A a, A+ b) WITHIN 1 HOUR")
+    found = local.match(pattern.query, {"A": table}, Options(form=form))
+    found.validate(full=True)
+    rows = found.to_pylist()
+    matches = rows if form == "matches" else [one for row in rows for one in pattern.enumerate(row)]
+    assert sorted(len(one["b"]) for one in matches) == [1, 1, 1, 2]
+    assert all(event == {"ts": event["ts"], "n": None} for one in matches for event in (one["a"], *one["b"]))
+
+
 def test_having_leaves_out_rows_whose_variables_are_returned_whole() -> None:
     text = "PATTERN SEQ(A a, B b) WITHIN 1 HOUR HAVING a.x > 1 RETURN a, b.x AS y"
     found = run(text, {"A": [{"ts": 1, "x": 1}, {"ts": 3, "x": 5}], "B": [{"ts": 5, "x": 2}]})

@@ -102,6 +102,16 @@ def in_type(values: pa.ChunkedArray, dtype: DataType) -> pa.ChunkedArray:
     return values if values.type == wanted else values.cast(wanted, safe=False)
 
 
+def renamed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Structs, or lists of them, under other names of fields; `Array.view` would cut off columns of type NULL."""
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_list(wanted):
+        # Offsets of a NULL list are equal, so that the mask is all there is to know of it.
+        return pa.ListArray.from_arrays(array.offsets, renamed(array.values, wanted.value_type), mask=mask)
+    fields = [array.field(number) for number in range(wanted.num_fields)]
+    return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)
+
+
 def completed(found: Columns, schema: pa.Schema, *, safe: bool = True) -> Columns:
     """Rows in the columns and types of a schema, NULL where they have none."""
     columns = [

@@ -13,6 +13,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit
 from tocsin.analysis.schema import BoundQuery
 from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_types import renamed
 from tocsin.engines.worker.summaries import COUNT, GRAPH, STARTS, Compacting
 from tocsin.engines.worker.tasks import task_of
 from tocsin.expressions import interpret
@@ -121,14 +122,20 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
 
 def named(found: Iterable[pa.RecordBatch], schemas: Mapping[str, pa.Schema], time: pa.DataType) -> pa.Table:
     """Batches of `Compacting` under the names that users know."""
-    events = pa.struct([pa.field(name, pa.list_(pa.struct(list(schema)))) for name, schema in schemas.items()])
-    types = (time, time, pa.string(), pa.list_(time), events, pa.binary())
+    bags = {name: pa.list_(pa.struct(list(schema))) for name, schema in schemas.items()}
+    types = (time, time, pa.string(), pa.list_(time), pa.struct(list(bags.items())), pa.binary())
     schema = pa.schema(list(zip(COLUMNS, types, strict=True)))
-    bags = [names.variable(number) for number in range(len(schemas))]
     batches = []
     for batch in found:
-        columns = [batch.column(name) for name in (names.START, names.END, COUNT, STARTS)]
-        named_events = pa.StructArray.from_arrays([batch.column(bag) for bag in bags], names=list(schemas)).view(events)
-        cast = [column.cast(dtype) for column, dtype in zip(columns, types, strict=False)]
-        batches.append(pa.RecordBatch.from_arrays([*cast, named_events, batch.column(GRAPH)], schema=schema))
+        start, end, starts = (batch.column(name) for name in (names.START, names.END, STARTS))
+        events = [renamed(batch.column(names.variable(number)), one) for number, one in enumerate(bags.values())]
+        columns = [
+            start.cast(time),
+            end.cast(time),
+            batch.column(COUNT),
+            starts.cast(pa.list_(time)),
+            pa.StructArray.from_arrays(events, names=list(bags)),
+            batch.column(GRAPH),
+        ]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
     return pa.Table.from_batches(batches, schema)

@@ -17,7 +17,7 @@ from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
 from tocsin.engines.worker.arrow_scan import place_of
-from tocsin.engines.worker.arrow_types import ARROW
+from tocsin.engines.worker.arrow_types import ARROW, renamed
 from tocsin.engines.worker.gather import OF_MONOIDS, as_array
 from tocsin.engines.worker.summaries import TOTALS, WINDOW, added_up
 from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
@@ -143,7 +143,7 @@ class Result:
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
         named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
         wanted = pa.list_(named) if pa.types.is_list(column.type) else named
-        return pa.chunked_array([chunk.view(wanted) for chunk in column.chunks], wanted)
+        return pa.chunked_array([renamed(chunk, wanted) for chunk in column.chunks], wanted)
 
 
 def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:
