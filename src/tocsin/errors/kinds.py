@@ -63,7 +63,7 @@ class UnknownFunctionError(QueryBindingError):
 
 
 class WrongArgumentsError(QueryBindingError):
-    """A function or aggregate got the wrong number or kind of arguments."""
+    """A function or aggregate with the wrong number or kind of arguments."""
 
 
 class TypeMismatchError(QueryBindingError, TypeError):
@@ -71,11 +71,11 @@ class TypeMismatchError(QueryBindingError, TypeError):
 
 
 class LiteralOutOfRangeError(QueryBindingError):
-    """A number or an interval that 64 bits do not hold."""
+    """A number or an interval that does not fit into 64 bits."""
 
 
 class ReservedNameError(QueryBindingError):
-    """A name that Tocsin keeps for its own columns."""
+    """A name that Tocsin reserves for its own columns."""
 
 
 class DuplicateColumnError(QueryBindingError):
@@ -110,15 +110,15 @@ class InvalidQuantifierError(QueryBindingError):
 
 
 class InvalidWindowError(QueryBindingError):
-    """A window that is not longer than nothing (R37)."""
+    """A window whose length is not positive (R37)."""
 
 
 class ContradictoryDistancesError(QueryBindingError):
-    """Distances that no events can keep."""
+    """Distances that no events satisfy."""
 
 
 class UnboundedPatternError(QueryBindingError):
-    """Two variables may lie arbitrarily far apart: refused on a stream (R37)."""
+    """Two variables of a stream may lie arbitrarily far apart (R37)."""
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -129,31 +129,31 @@ class DuplicateNameError(QueryBindingError):
 
 
 class UnknownModuleError(QueryBindingError):
-    """A program uses a module that is not there."""
+    """A program uses a module that does not exist."""
 
 
 class LaterVariableError(QueryBindingError):
-    """A condition speaks of a variable whose pattern follows only later."""
+    """A condition uses a variable whose pattern follows later."""
 
 
 class NegatedVariableUsedError(QueryBindingError):
-    """An absent event is used outside the pattern that says it is absent."""
+    """An absent event is used outside its own pattern."""
 
 
 class MisplacedPrefixError(QueryBindingError):
-    """A distance with `no` or `all` that its variable does not have, or without one that it has."""
+    """A distance whose `no` or `all` differs from that of its variable."""
 
 
 class RecursiveDefinitionError(QueryBindingError):
-    """A named pattern that is made of itself."""
+    """A named pattern that refers to itself."""
 
 
 class UnstratifiedError(QueryBindingError):
-    """Events that cause events of their own type, directly or by other rules."""
+    """Events that cause events of their own type, directly or through other rules."""
 
 
 class ImpureFunctionError(QueryBindingError):
-    """A function that does not promise to be pure."""
+    """A function that is not declared pure."""
 
 
 class EventAsAttributeError(QueryBindingError):
@@ -161,23 +161,23 @@ class EventAsAttributeError(QueryBindingError):
 
 
 class IncompleteEmitError(QueryBindingError):
-    """An emitted event without all its attributes, or with more than an array of it holds."""
+    """An emitted event that lacks attributes, or overfills an array."""
 
 
 class NonMonotoneTimeError(QueryBindingError):
-    """The time of an emitted event may go back when time goes on."""
+    """The time of an emitted event may decrease as time advances."""
 
 
 class MissingRateError(QueryBindingError):
-    """A type of events without a largest rate, where the size of the state is to be guaranteed."""
+    """An event type without a largest rate, where the size of the state must be guaranteed."""
 
 
 class StateTooLargeError(QueryBindingError):
-    """A live query could keep more than it is allowed to."""
+    """A live query may retain more than the limit."""
 
 
 class StateUnknownError(QueryBindingError):
-    """A limit is set to what a live query keeps, and how much that is does not follow from what is declared."""
+    """The state of a live query is limited, but its size does not follow from what is declared."""
 
 
 class UnknownRuleError(QueryBindingError):
@@ -235,7 +235,7 @@ class InvalidInputError(PlanError, TypeError):
 
 
 class MissingColumnError(PlanError):
-    """The time, type, tie or key column is not there."""
+    """The time, type, tie or key column is missing."""
 
 
 class DuplicateInputColumnError(PlanError):
@@ -282,37 +282,37 @@ class NumberTooLargeError(MatchError):
 
 
 class TooManyMatchesError(MatchError):
-    """A pattern has so many matches that no machine could list them."""
+    """A pattern has too many matches to enumerate."""
 
 
 class TooMuchSearchError(MatchError):
-    """A search took more steps than it may, however many matches there are."""
+    """A search exceeded its limit of steps, however many matches there are."""
 
 
 class TooMuchMemoryError(MatchError):
-    """The matches of a task take more memory than they may."""
+    """The matches of a task exceed their limit of memory."""
 
 
 class UserFunctionError(MatchError):
-    """A user's function failed, or gave what does not fit: for which key, and at which event time."""
+    """A user-defined function failed or returned an unsuitable value; names the key and the event time."""
 
     condition = "USER_FUNCTION_FAILED"
 
 
 class StateGrowsError(MatchError):
-    """The state of a user's function grows with the number of events, and has become larger than it may."""
+    """The state of a user-defined function grows with the number of events and exceeds its limit."""
 
 
 class StateMismatchError(MatchError):
-    """The state in a checkpoint was written by another query or another release, or is damaged."""
+    """The checkpoint was written by another query or another release, or is damaged."""
 
 
 class LateEventsError(MatchError):
-    """Events came too late, and the stream was to stop then."""
+    """Late events arrived on a stream that stops at them."""
 
 
 class NotTimeClusteredError(MatchError):
-    """Input that was said to lie in order of time does not."""
+    """Input declared to be ordered by time is not."""
 
 
 # --- environment ----------------------------------------------------------------------------------

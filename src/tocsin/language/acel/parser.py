@@ -125,23 +125,27 @@ class FormulaBuilder(ClauseBuilder):
                 )
 
         def bound(node: ex.Expression) -> ex.Expression:
-            match node:
-                case ex.Name(name):
-                    return ex.Attribute(variable, (name,), where=node.where)
-                case ex.Attribute(first, path):
-                    return ex.Attribute(variable, (first, *path), where=node.where)
-                case _:
-                    return node
+            path = _path(node)
+            return node if path is None else ex.Attribute(variable, path, where=node.where)
 
         return predicate.transform(bound)
 
 
+def _path(node: ex.Expression) -> tuple[str, ...] | None:
+    """The attribute that a name in brackets stands for: in `x[a.b > 5]` it is `a.b` of x."""
+    match node:
+        case ex.Name(name):
+            return (name,)
+        case ex.Attribute(first, path, ex.Each.PLAIN):
+            return (first, *path)
+        case _:
+            return None
+
+
 def _bag_predicate(variable: str, conjunct: ex.Expression) -> ex.BagPredicate | None:
     match conjunct:
-        case ex.Call(function, (ex.Name(name),)) if function in BAG_PREDICATES:
-            return ex.BagPredicate(BAG_PREDICATES[function], variable, (name,), where=conjunct.where)
-        case ex.Call(function, (ex.Attribute(first, path, ex.Each.PLAIN),)) if function in BAG_PREDICATES:
-            return ex.BagPredicate(BAG_PREDICATES[function], variable, (first, *path), where=conjunct.where)
+        case ex.Call(function, (argument,)) if function in BAG_PREDICATES and (path := _path(argument)) is not None:
+            return ex.BagPredicate(BAG_PREDICATES[function], variable, path, where=conjunct.where)
         case _:
             return None
 

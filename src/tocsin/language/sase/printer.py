@@ -27,6 +27,8 @@ SKIPS = {
     ast.Skip.TO_LAST: "SKIP TO LAST",
 }
 
+QUANTIFIERS = {(1, None): "+", (0, None): "*", (0, 1): "?"}
+
 # How tightly an expression binds, from the loosest: shared.lark, section 2.
 OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGNED, PRIMARY = range(8)
 
@@ -108,19 +110,10 @@ def _element(element: ast.Element, indent: int = 0) -> str:
 def _quantifier(quantifier: ast.Quantifier | None) -> str:
     if quantifier is None:
         return ""
-    match quantifier.least, quantifier.most:
-        case 1, None:
-            return "+"
-        case 0, None:
-            return "*"
-        case 0, 1:
-            return "?"
-        case least, None:
-            return f"{{{least},}}"
-        case least, most if least == most:
-            return f"{{{least}}}"
-        case least, most:
-            return f"{{{least},{most}}}"
+    least, most = quantifier.least, quantifier.most
+    if least == most:
+        return f"{{{least}}}"
+    return QUANTIFIERS.get((least, most)) or f"{{{least},{'' if most is None else most}}}"
 
 
 def _window(window: ast.Window) -> str:
