@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import chain
+import re
 
 import pytest
 
 from tocsin.language.acel import habits as acel
 from tocsin.language.grammars import grammar
-from tocsin.language.messages import Habit
+from tocsin.language.messages import FACTS, Habit
 from tocsin.language.partelang import habits as partelang
 from tocsin.language.sase import habits as sase
 from tocsin.source import Source
@@ -47,6 +47,12 @@ def test_a_row_asks_for_terminals_and_parts_that_its_language_has(language: str)
         name
         for of, habit in ROWS
         if of == language
-        for name in chain(*habit._after, *habit._expects, habit._lacks, habit._only)
+        for fact in ("after", "expects", "lacks", "only")
+        for word in habit.facts.get(fact, [])
+        for name in re.split("[,|]", word)
     }
     assert asked - names == set()
+
+
+def test_a_row_has_only_facts_that_situations_have():
+    assert {fact for _, habit in ROWS for fact in habit.facts} == FACTS.keys()

@@ -261,10 +261,31 @@ Fields = Mapping[str, object]
 _FIELD = re.compile(r"\{(\w{2,})((?:\.\w+)*)(?:\|([^}]*))?\}")
 
 
+# What single out a mistake: a fact is a text of words, and holds if the situation has one of them (`expects`: all).
+FACTS: dict[str, Callable[[Situation, list[str]], bool]] = {
+    # The clause in which reading stopped.
+    "clause": lambda s, words: s.clause in words,
+    # The last tokens read, by their terminals; a comma joins tokens in a row: `_IS,NOT`. `<start>`: none.
+    "after": lambda s, words: any(s.read(*kinds.split(",")) for kinds in words),
+    # What the unreadable piece is, and is not: its text (a word in capitals matches any case), its kind in angle
+    # brackets (`<word>`, `<number>`), or `<clause>` for the beginning of a clause or the end of the text.
+    "found": lambda s, words: _is(s, s.found, words),
+    "unlike": lambda s, words: not _is(s, s.found, words),
+    # Likewise for the pieces around it.
+    "before": lambda s, words: _is(s, s.before(), words),
+    "next": lambda s, words: _is(s, s.after(), words),
+    # The innermost open bracket, alone or with its word: `[`, `NOT(`. `none`: no bracket is open.
+    "inside": lambda s, words: any(word in words for word in _inside(s)),
+    # Terminals that the grammar accepts here, or parts such as `value` (`Situation.expectations`). `expects`: all of
+    # these, where `a|b` is either; `lacks`: none of these; `only`: nothing but these.
+    "expects": lambda s, words: all(any(map(s.expects, names.split("|"))) for names in words),
+    "lacks": lambda s, words: not any(map(s.expects, words)),
+    "only": lambda s, words: s.accepts <= set(words),
+}
+
+
 class Habit:
     """A mistake that people make, the facts that single it out, and the answer.
-
-    All facts given must hold. Several words in one fact are alternatives, except in `expects`.
 
     Parameters
     ----------
@@ -275,24 +296,12 @@ class Habit:
         `{first}` and `{last}` the first and last token read, `{bracket}` the innermost open bracket, `{closing}` its
         partner, `{head}` the word before it, `{clause}` and `{but_found}` as in `Situation`; `when` may add others.
         `{found.upper}` is an attribute of a piece; `{next|price}` is `price` unless the next piece is a word.
-    clause
-        The clause in which reading stopped.
-    after
-        The last tokens read, by their terminals; a comma joins tokens in a row: `_IS,NOT`. `<start>`: none.
-    found, unlike
-        What the unreadable piece is, and is not: its text (a word in capitals matches any case), its kind in angle
-        brackets (`<word>`, `<number>`), or `<clause>` for the beginning of a clause or the end of the text.
-    before, next
-        Likewise for the pieces around it.
+    facts
+        What must hold, by the names in `FACTS`.
     near
         Words, one of which the unreadable piece resembles. The answer has it as `{near}`.
-    inside
-        The innermost open bracket, alone or with its word: `[`, `NOT(`. `none`: no bracket is open.
-    expects, lacks, only
-        Terminals that the grammar accepts here, or parts such as `value` (`Situation.expectations`). `expects`: all of
-        these, where `a|b` is either; `lacks`: none of these; `only`: nothing but these.
     when
-        Code for what the facts above cannot express. May return further fields for the answer.
+        Code for what the facts cannot express. May return further fields for the answer.
     at, also
         The fields at which the place of the error begins and ends; a second place, after its name.
     """
@@ -302,34 +311,22 @@ class Habit:
         *examples: str,
         message: str,
         hint: str = "",
-        clause: str = "",
-        after: str = "",
-        found: str = "",
-        unlike: str = "",
         near: str = "",
-        before: str = "",
-        next: str = "",
-        inside: str = "",
-        expects: str = "",
-        lacks: str = "",
-        only: str = "",
         when: Callable[[Any], Fields | bool] | None = None,
         at: str = "found",
         also: tuple[str, str] | None = None,
+        **facts: str,
     ) -> None:
         self.examples, self.message, self.hint, self.when, self.at, self.also = examples, message, hint, when, at, also
-        self._clause, self._found, self._unlike, self._near = map(str.split, (clause, found, unlike, near))
-        self._before, self._next, self._inside = map(str.split, (before, next, inside))
-        self._after = [kinds.split(",") for kinds in after.split()]
-        self._expects = [names.split("|") for names in expects.split()]
-        self._lacks, self._only = lacks.split(), set(only.split())
+        self.near = near.split()
+        self.facts = {name: words.split() for name, words in facts.items() if words}
 
     def answer(self, s: Situation) -> QuerySyntaxError | None:
         """The error of this habit, if it fits the situation."""
-        if not self._fits(s):
+        if not all(FACTS[name](s, words) for name, words in self.facts.items()):
             return None
-        near = nearest(s.found.text, self._near)
-        more = (near or not self._near) and (self.when is None or self.when(s))
+        near = nearest(s.found.text, self.near)
+        more = (near or not self.near) and (self.when is None or self.when(s))
         if not more:
             return None
         fields = _fields(s) | {"near": near} | dict(more if isinstance(more, Mapping) else {})
@@ -338,20 +335,6 @@ class Habit:
             where=_place(s, self.at, fields),
             hint=_fill(self.hint, fields) or None,
             also=(self.also[0], _place(s, self.also[1], fields)) if self.also else None,
-        )
-
-    def _fits(self, s: Situation) -> bool:
-        return (
-            (not self._clause or s.clause in self._clause)
-            and (not self._after or any(s.read(*kinds) for kinds in self._after))
-            and (not self._found or _is(s, s.found, self._found))
-            and not _is(s, s.found, self._unlike)
-            and (not self._before or _is(s, s.before(), self._before))
-            and (not self._next or _is(s, s.after(), self._next))
-            and (not self._inside or any(word in self._inside for word in _inside(s)))
-            and all(any(map(s.expects, names)) for names in self._expects)
-            and not any(map(s.expects, self._lacks))
-            and (not self._only or s.accepts <= self._only)
         )
 
 
