@@ -324,12 +324,6 @@ def test_variables_are_joined_in_the_given_order() -> None:
     ]
 
 
-def test_the_smaller_side_is_copied_into_the_time_buckets() -> None:
-    sizes = {("a",): 100.0, ("b",): 10.0, ("a", "b"): 5.0, ("c",): 50.0}
-    branch = only("PATTERN SEQ(A a, B b, C c) WITHIN 10 US", rows=sizes.__getitem__)
-    assert [join.copies_scan for join in branch.joins] == [True, False]
-
-
 def test_a_rare_variable_prefilters_the_others() -> None:
     branch = only("PATTERN SEQ(A a, NOT N n, B b) WHERE a.k = b.k AND n.k = b.k WITHIN 10 US", prefilter="b")
     assert branch.joins[0].scan.prefilter is None

@@ -23,7 +23,6 @@ from tocsin.plan.joins.model import Anti, Branch, Join, Nearness, Pair, Plan, Pr
 SLIDES_PER_WINDOW = 10
 
 Order = Sequence[str] | Callable[[tuple[str, ...]], Sequence[str]]
-Rows = Callable[[tuple[str, ...]], float]
 
 
 def plan(
@@ -31,7 +30,6 @@ def plan(
     network: Callable[[Alternative], Distances | None],
     *,
     order: Order | None = None,
-    rows: Rows | None = None,
     prefilter: str | None = None,
     sliding: bool = False,
 ) -> Plan:
@@ -39,10 +37,9 @@ def plan(
 
     `network` is None for an alternative whose distances contradict each other. `order` has the variables in the order
     they are joined, or computes it from those of a branch: an iterated variable stands for its copies `b[1]`, `b[2]`,
-    …; what is left out comes last, in the order it would have without this. `rows` estimates the rows when variables
-    are joined: the smaller side of a join is then copied into two time buckets; without it, the joined rows are. With
-    `prefilter`, a rare variable, the other scans keep only events near one of its. `sliding` joins within sliding
-    windows instead of time buckets, and needs WITHIN.
+    …; what is left out comes last, in the order it would have without this. With `prefilter`, a rare variable, other
+    scans keep only events near one of its. `sliding` joins within sliding windows instead of time buckets, and needs
+    WITHIN.
     """
     groups: dict[frozenset[tuple[str, str | None]], list[tuple[Unrolled, Distances]]] = {}
     for each in unrolled(query):
@@ -55,7 +52,7 @@ def plan(
         slide_us = max(1, query.window_us // SLIDES_PER_WINDOW)
         windows = Sliding(query.window_us + slide_us, slide_us)
     conjuncts = [(each, {one.variable for one in ex.references_in(each)}) for each in query.conjuncts]
-    planners = (_Planner(query, conjuncts, group, rows, windows is not None) for group in groups.values())
+    planners = (_Planner(query, conjuncts, group, windows is not None) for group in groups.values())
     return Plan(tuple(planner.branch(order, prefilter) for planner in planners), windows)
 
 
@@ -80,7 +77,6 @@ class _Planner:
         query: alg.Query,
         conjuncts: list[tuple[ex.Expression, set[str]]],
         group: list[tuple[Unrolled, Distances]],
-        rows: Rows | None,
         sliding: bool,
     ) -> None:
         first = group[0][0]
@@ -93,7 +89,6 @@ class _Planner:
         self.absences = [self._antis(each) for each, _ in group]
         self.window_us = query.window_us
         self.partitioned = bool(query.partition.attributes)
-        self.rows = rows
         self.sliding = sliding
         self.conjuncts = [
             (one, needs(one, self.bags))
@@ -164,8 +159,7 @@ class _Planner:
             if name in pair and not _implies_order(near, name, pair)
         )
         others = tuple(conjunct for conjunct in completed if conjunct not in keys)
-        copies_scan = near is not None and self.rows is not None and self.rows((name,)) < self.rows(tuple(joined))
-        return Join(self._scan(name), keys, near, before, span, others, copies_scan=copies_scan)
+        return Join(self._scan(name), keys, near, before, span, others)
 
     def _nearness(self, name: str, joined: Iterable[str]) -> Nearness | None:
         found = (hull(anchor, name, self.networks) for anchor in joined)

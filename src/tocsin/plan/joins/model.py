@@ -99,7 +99,6 @@ class Join:
     span: Span | None = None  # where `near` does not imply it
     conditions: tuple[ex.Expression, ...] = ()  # the others that this variable completes
     absences: tuple[Anti, ...] = ()  # that it completes: applied after it
-    copies_scan: bool = False  # whether the scan, not the rows joined so far, is copied into the buckets it looks into
 
 
 @dataclass(frozen=True)

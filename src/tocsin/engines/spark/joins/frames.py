@@ -215,18 +215,14 @@ class BranchFrame:
     def _join(self, joined: DataFrame, join: Join) -> DataFrame:
         source = self.sources[join.scan.variable]
         near, more = join.near, list[Column]()
-        if near is not None and not join.copies_scan:
+        if near is not None:
             more.append(times.bucket(source.micros_of_time, near.width_us).alias(source.name(BUCKET)))
         other = self._in_windows(join.scan, *more)
         conditions: list[Column] = []
         if near is not None:
             anchor = self.sources[near.anchor]
-            low, high, width = near.low_us, near.high_us, near.width_us
-            if join.copies_scan:
-                other = _looking(other, source, times.buckets(source.micros, -high, -low, width))
-                joined = _placed(joined, source, times.bucket(anchor.micros, width))
-            else:
-                joined = _looking(joined, source, times.buckets(anchor.micros, low, high, width))
+            buckets = times.buckets(anchor.micros, near.low_us, near.high_us, near.width_us)
+            joined = _looking(joined, source, buckets)
             conditions += [_meets(source), times.is_near(source.micros, anchor.micros, near)]
         if self.sliding is not None:
             conditions.append(self._first.column(WINDOW) == source.column(WINDOW))
