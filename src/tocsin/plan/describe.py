@@ -1,4 +1,4 @@
-"""Plans of kernels in words: for the `== Strategy ==` section of `explain()`."""
+"""Describe plans of searches in words, for the `== Strategy ==` section of `explain()`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from tocsin.plan.strategy import CONTIGUOUS, counts_other_types
 
 if TYPE_CHECKING:  # a query is described where there are no arrays, too
     from tocsin.kernels.model import Source
-    from tocsin.kernels.nested_loops import Kernel
     from tocsin.kernels.reach import Search
-    from tocsin.kernels.runs.register_automaton import RunKernel
-    from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.due import Due
+    from tocsin.plan.plan import Plan
 
 MOST_LINES = 40
 SEARCH = "search"
@@ -39,17 +37,47 @@ class _Scan(NamedTuple):
     conditions: tuple[ex.Expression, ...]
 
 
-def describe(kernel: Kernel, slice_us: int | None = None) -> str:
-    """The filters before the shuffle, how rows are split, and what the kernel does."""
-    return _sliced(kernel, kernel.sources, slice_us, walks=kernel.walks)
+class _Parts(NamedTuple):
+    """The parts of a search that are shown: of the search itself, or as far as a query alone determines it."""
+
+    reach: Reach
+    scans: Iterable[_Scan | Source]
+    machine: Automaton | None = None  # the automaton, where one searches
+    walks: bool = False  # whether the search walks along links
+
+    @property
+    def links(self) -> list[str]:
+        """The line on links; none where the search does not walk along them."""
+        return [LINKS] if self.walks and _search(self.reach.query) == SEARCH else []
 
 
-def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
-    """The plan of a kernel as far as the query alone determines it, without the types of its attributes.
+def _parts(plan: Plan, *, by_automaton: bool = False) -> _Parts:
+    query = plan.query
+    if plan.rule.types is not None:
+        search = plan.search
+        if search.automaton is None:
+            return _Parts(search, search.sources, walks=search.walks)
+        bare = (_Scan("", one.types, False, tuple(map(_without_variable, one.conditions))) for one in search.sources)
+        return _Parts(search, dict.fromkeys(bare), search.automaton)
+    if by_automaton:
+        reach = replace(reach_of(query), counts_every_event=counts_other_types(query))
+        by_type = [_Scan("", (name,), False, ()) for name in alg.event_types(query.pattern)]
+        return _Parts(reach, by_type, automaton(query.pattern, contiguous=query.selection in CONTIGUOUS))
+    types = {name: tuple(filter(None, kind.types)) for name, kind in query.variables.items()}
+    negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
+    own = own_conditions(query)
+    scans = [_Scan(name, kinds, name in negated, own.get(name, ())) for name, kinds in (types | negated).items()]
+    return _Parts(reach_of(query), scans, walks=walks_links(query))
+
+
+def describe_loops(plan: Plan) -> str:
+    """The filters before the shuffle, how rows are split, and the search.
 
     >>> import tocsin
+    >>> from tocsin.options import Options
+    >>> from tocsin.plan.plan import unbound_plan
     >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE b.x > 5 PARTITION BY k WITHIN 10 SECONDS").query
-    >>> print(describe_query(query))
+    >>> print(describe_loops(unbound_plan(query, Options())))
     sliced kernel: one shuffle, then a compiled search
       scan A a
       scan B b  where b.x > 5
@@ -57,50 +85,30 @@ def describe_query(query: alg.Query, slice_us: int | None = None) -> str:
            with copies of events up to 10 s after a slice
       search
     """
-    return _sliced(reach_of(query), _scans_of(query), slice_us, walks=walks_links(query))
+    parts = _parts(plan)
+    lines = _lines(parts.reach, parts.scans, plan.slice_us)
+    links = (f"       {line}" for line in parts.links)
+    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *lines, *links])
 
 
-def _scans_of(query: alg.Query) -> list[_Scan]:
-    positive = {name: kind.types for name, kind in query.variables.items()}
-    negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
-    own = own_conditions(query)
-    return [
-        _Scan(name, tuple(filter(None, types)), name in negated, own.get(name, ()))
-        for name, types in (positive | negated).items()
-    ]
-
-
-def _sliced(reach: Reach, scans: Iterable[_Scan | Source], slice_us: int | None, *, walks: bool) -> str:
-    links = [f"       {LINKS}"] if walks and _search(reach.query) == SEARCH else []
-    return "\n".join(["sliced kernel: one shuffle, then a compiled search", *_lines(reach, scans, slice_us), *links])
-
-
-def describe_trend(trend: Trend, slice_us: int | None = None) -> str:
+def describe_trend(plan: Plan) -> str:
     """The plan where matches are counted and not built."""
-    lines = list(_lines(trend.kernel, trend.kernel.sources, slice_us))
+    search = plan.counted.kernel
+    lines = list(_lines(search, search.sources, plan.slice_us))
     lines[-1] = lines[-1].replace("  search", "  count by states of the pattern, in exact numbers of any length")
     return "\n".join(
         ["trend: one shuffle, then a count that builds no match", *lines, "  add up the totals of all tasks"]
     )
 
 
-def describe_runs(kernel: RunKernel, slice_us: int | None = None) -> str:
-    """The plan of an automaton: what of an event is decided before the shuffle, and the states that follow."""
-    return _runs(kernel, _scans_of_runs(kernel), kernel.tables.automaton, slice_us)
-
-
-def _scans_of_runs(kernel: Search) -> Iterable[_Scan]:
-    return dict.fromkeys(
-        _Scan("", source.types, False, tuple(map(_without_variable, source.conditions))) for source in kernel.sources
-    )
-
-
-def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
-    """The plan of an automaton as far as the query alone determines it.
+def describe_automaton(plan: Plan) -> str:
+    """The part of each condition that is decided before the shuffle, and the states that follow.
 
     >>> import tocsin
+    >>> from tocsin.options import Options
+    >>> from tocsin.plan.plan import unbound_plan
     >>> query = tocsin.pattern("A : (B FILTER B[x > 5]) WITHIN 10 SECONDS", language="acel").query
-    >>> print(describe_runs_query(query))
+    >>> print(describe_automaton(unbound_plan(query, Options())))
     automaton: one shuffle, then events are read in order
       scan A
       scan B
@@ -118,34 +126,14 @@ def describe_runs_query(query: alg.Query, slice_us: int | None = None) -> str:
           → 2  t1 and t2 / B: event
         state 2 (end)
     """
-    return _runs(_reach_of_runs(query), _types_of(query), _machine(query), slice_us)
-
-
-def _reach_of_runs(query: alg.Query) -> Reach:
-    return replace(reach_of(query), counts_every_event=counts_other_types(query))
-
-
-def _types_of(query: alg.Query) -> list[_Scan]:
-    return [_Scan("", (name,), False, ()) for name in alg.event_types(query.pattern)]
-
-
-def _machine(query: alg.Query) -> Automaton:
-    return automaton(query.pattern, contiguous=query.selection in CONTIGUOUS)
-
-
-def _runs(reach: Reach, scans: Iterable[_Scan], machine: Automaton, slice_us: int | None) -> str:
-    *lines, _ = _lines(reach, scans, slice_us)
-    first, *others = to_text(machine).split("\n")
+    parts = _parts(plan, by_automaton=True)
+    assert parts.machine is not None
+    *lines, _ = _lines(parts.reach, parts.scans, plan.slice_us)
+    first, *others = to_text(parts.machine).split("\n")
     if len(others) > MOST_LINES:
         others = [*others[:MOST_LINES], f"… and {len(others) - MOST_LINES} lines more"]
-    return "\n".join(
-        [
-            "automaton: one shuffle, then events are read in order",
-            *lines,
-            f"  follow {first}",
-            *(f"    {line}" for line in others),
-        ]
-    )
+    states = (f"    {line}" for line in others)
+    return "\n".join(["automaton: one shuffle, then events are read in order", *lines, f"  follow {first}", *states])
 
 
 def _without_variable(condition: ex.Expression) -> ex.Expression:
@@ -159,13 +147,14 @@ def _without_variable(condition: ex.Expression) -> ex.Expression:
     return condition.transform(bare)
 
 
-def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
+def describe_clustered(plan: Plan) -> str:
     """The plan where the input lies in order of time."""
-    window, width = kernel.query.window_us or 0, width_us(kernel, slice_us) or 0
+    search = plan.search
+    window, width = search.query.window_us or 0, width_us(search, plan.slice_us) or 0
     return "\n".join(
         [
             "clustered kernel: a compiled search where the input lies",
-            *_scans(kernel.sources),
+            *_scans(search.sources),
             "  search every partition of the input",
             f"  shuffle the matches, and the events less than {format_us(2 * window)} from an edge of a partition,",
             f"       by time slices of {format_us(width)}",
@@ -174,18 +163,14 @@ def describe_clustered(kernel: Kernel, slice_us: int | None = None) -> str:
     )
 
 
-def describe_aggregate(kernel: Search) -> str:
-    """Describe windows that are searched independently of each other."""
-    scans = kernel.sources if kernel.automaton is None else _scans_of_runs(kernel)
-    return _aggregate(kernel, scans, kernel.automaton, walks=kernel.walks)
-
-
-def describe_aggregate_query(query: alg.Query) -> str:
-    """The plan of `aggregate` as far as the query alone determines it.
+def describe_aggregate(plan: Plan, *, by_automaton: bool) -> str:
+    """The windows, each searched independently of the others.
 
     >>> import tocsin
+    >>> from tocsin.options import Options
+    >>> from tocsin.plan.plan import unbound_plan
     >>> query = tocsin.pattern("PATTERN SEQ(A a, B b) PARTITION BY k WITHIN 10 SECONDS").query
-    >>> print(describe_aggregate_query(query))
+    >>> print(describe_aggregate(unbound_plan(query, Options()), by_automaton=True))
     aggregate, T-CER: one shuffle to overlapping windows, in each of which events are folded one by one
       scan A
       scan B
@@ -193,19 +178,13 @@ def describe_aggregate_query(query: alg.Query) -> str:
       f_C follows 6 transitions between 4 states, no registers
       report what the next window does not hold too
     """
-    from tocsin.plan.strategies.automaton import AUTOMATON  # which describes itself by this module
-
-    if AUTOMATON.refuses(query) is not None:
-        return _aggregate(reach_of(query), _scans_of(query), None, walks=walks_links(query))
-    return _aggregate(_reach_of_runs(query), _types_of(query), _machine(query))
-
-
-def _aggregate(reach: Reach, scans: Iterable[_Scan | Source], machine: Automaton | None, *, walks: bool = False) -> str:
+    parts = _parts(plan, by_automaton=by_automaton)
+    reach, machine = parts.reach, parts.machine
     windows = windows_of(reach)
     what = "one shuffle to overlapping windows, each of which is searched by itself"
     fold = [
         "f_U collects the events of a window, f_O searches them" + "".join(f", {one}" for one in _steps(reach.query)),
-        *([f"     {LINKS}"] if walks and _search(reach.query) == SEARCH else []),
+        *(f"     {line}" for line in parts.links),
     ]
     if machine is not None:
         what = "one shuffle to overlapping windows, in each of which events are folded one by one"
@@ -219,7 +198,12 @@ def _aggregate(reach: Reach, scans: Iterable[_Scan | Source], machine: Automaton
         name, what, within = "R-CER", "one shuffle, then events are folded one by one", ""
         fold.append(f"a match has at most {most_events(machine)} events: of all others nothing is remembered")
     return "\n".join(
-        [f"aggregate, {name}: {what}", *_read(reach, scans), _shuffle(reach, within), *(f"  {one}" for one in fold)]
+        [
+            f"aggregate, {name}: {what}",
+            *_read(reach, parts.scans),
+            _shuffle(reach, within),
+            *(f"  {one}" for one in fold),
+        ]
     )
 
 

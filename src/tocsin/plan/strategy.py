@@ -172,14 +172,7 @@ class Strategy(ABC):
     def refuses(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> UnsupportedError | None:
         """Why the strategy does not run a query, or None.
 
-        Parameters
-        ----------
-        query
-            The query.
-        engine
-            Where it is to run, in words.
-        one_input
-            Whether all events come from one DataFrame.
+        `engine` is where it is to run, in words; `one_input` whether all events come from one DataFrame.
         """
 
     def requires(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> None:
@@ -200,8 +193,4 @@ class Strategy(ABC):
 
     @abstractmethod
     def describe(self, plan: Plan) -> str:
-        """What runs, in words."""
-
-    def describe_query(self, query: alg.Query, slice_us: int | None) -> str | None:
-        """What would run, as far as a query alone shows it; None where it shows nothing."""
-        return None
+        """Describe in words what runs; before there are inputs, only searches and joins are asked."""

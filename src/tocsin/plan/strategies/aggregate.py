@@ -18,7 +18,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import OptionRefusedError, UnsupportedError
 from tocsin.kernels.reach import MOST_WIDTH_US, reach_of, windows_of
 from tocsin.language.ast import Skip
-from tocsin.plan.describe import describe_aggregate, describe_aggregate_query
+from tocsin.plan.describe import describe_aggregate
 from tocsin.plan.strategies.automaton import AUTOMATON, most_events
 from tocsin.plan.strategies.kernel import KERNEL, unsupported
 from tocsin.plan.strategy import ON_SPARK, Strategy
@@ -68,11 +68,7 @@ class Aggregate(Strategy):
 
     def describe(self, plan: Plan) -> str:
         """The scans, the windows and what happens in one."""
-        return describe_aggregate(plan.search)
-
-    def describe_query(self, query: alg.Query, slice_us: int | None) -> str | None:
-        """The scans, the windows and what happens in one."""
-        return None if self.refuses(query) is not None else describe_aggregate_query(query)
+        return describe_aggregate(plan, by_automaton=AUTOMATON.refuses(plan.query) is None)
 
 
 def _not_constant(query: alg.Query) -> UnsupportedError:

@@ -11,7 +11,7 @@ from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.plan.describe import describe_runs, describe_runs_query
+from tocsin.plan.describe import describe_automaton
 from tocsin.plan.strategy import ANY_TYPE, CONTIGUOUS, HINT, ON_SPARK, Strategy, only_in_kernels, refused_as_rule
 
 if TYPE_CHECKING:
@@ -60,11 +60,7 @@ class Automaton(Strategy):
 
     def describe(self, plan: Plan) -> str:
         """The scans, the exchange and the states."""
-        return describe_runs(plan.automaton, plan.slice_us)
-
-    def describe_query(self, query: alg.Query, slice_us: int | None) -> str | None:
-        """The scans, the exchange and the states."""
-        return None if self.refuses(query) is not None else describe_runs_query(query, slice_us)
+        return describe_automaton(plan)
 
 
 def most_events(query: alg.Query) -> int | None:

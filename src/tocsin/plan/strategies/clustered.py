@@ -54,11 +54,7 @@ class Clustered(NestedLoops):
 
     def describe(self, plan: Plan) -> str:
         """The scans and both searches."""
-        return describe_clustered(plan.loops, plan.slice_us)
-
-    def describe_query(self, query: alg.Query, slice_us: int | None) -> str | None:
-        """Nothing: it depends on the input."""
-        return None
+        return describe_clustered(plan)
 
 
 def _refusal(construct: str, where: Where) -> UnsupportedError:

@@ -9,7 +9,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula, is_of_acel
 from tocsin.errors import InternalError, OptionRefusedError, UnsupportedError
 from tocsin.gaps import Gaps
-from tocsin.plan.describe import describe, describe_query
+from tocsin.plan.describe import describe_loops
 from tocsin.plan.strategies.automaton import AUTOMATON
 from tocsin.plan.strategy import ANY_TYPE, ON_SPARK, Strategy, foreign_expression, refused_as_rule
 
@@ -64,11 +64,7 @@ class NestedLoops(Strategy):
 
     def describe(self, plan: Plan) -> str:
         """The scans, the exchange and the loops."""
-        return describe(plan.loops, plan.slice_us)
-
-    def describe_query(self, query: alg.Query, slice_us: int | None) -> str | None:
-        """The scans, the exchange and the loops."""
-        return describe_query(query, slice_us)
+        return describe_loops(plan)
 
 
 KERNEL = NestedLoops()

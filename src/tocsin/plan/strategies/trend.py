@@ -39,7 +39,7 @@ class TrendCount(Strategy):
 
     def describe(self, plan: Plan) -> str:
         """The scans, the exchange and the count."""
-        return describe_trend(plan.counted, plan.slice_us)
+        return describe_trend(plan)
 
 
 def cannot_count(query: alg.Query, reason: str) -> UnsupportedError:
