@@ -7,6 +7,7 @@ import json
 import operator
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tocsin.plan import strategies
 from tocsin.plan.codec import decode, encode
 from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
+from tocsin.plan.program_plan import ProgramPlan, program_plan, times_of
 from tocsin.plan.strategy import ON_SPARK, Strategy
 from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import queries
@@ -117,6 +119,61 @@ def test_every_strategy_plans_a_sequence(strategy: str) -> None:
     plan = planned(TEXTS["sequence"], strategy=strategy)
     assert plan.to_dict()["strategy"] == strategy
     assert plan.describe()
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+RULES = """
+template A { k : Integer, x : Integer }
+template B { k : Integer, x : Integer }
+template C { k : Integer }
+rule Pair where a : A  b : B { k = a.k } when b in a [0 seconds, 10 seconds]
+    then emit C at b.timestamp with { k = a.k }
+rule Same where a : A { x > 1 }  b : B { k = a.k } when b in a [0 seconds, 20 seconds]
+rule Next where a : A  b : B when b in a [0 seconds, 5 seconds] select next
+rule After where c : C  a : A { k = c.k } when a in c [0 seconds, 1 minute]
+"""
+
+
+def planned_program(**given: Any) -> ProgramPlan:
+    program = tocsin.rules(RULES).program
+    options = Options(**given)
+    columns = {"ts": "timestamp", "k": "bigint", "x": "int"}
+    return program_plan(program, replace(options, time=times_of(program, options.time)), {"A": columns, "B": columns})
+
+
+def test_a_plan_of_a_program_is_what_its_snapshot_shows(snapshot: SnapshotAssertion) -> None:
+    found = planned_program().to_dict()
+    assert json.loads(json.dumps(found)) == found
+    found.pop("made_of")
+    assert found == snapshot
+
+
+def test_a_plan_of_a_program_shares_what_can_be_shared() -> None:
+    plan = planned_program()
+    first, second = plan.strata(plan.program.rules[3:])
+    assert [one.rule.name for one in first.shared] == ["Pair"]
+    assert [one.rule.name for one in second.shared] == ["After"]
+    assert second.shared[0].reads_derived
+    assert plan.to_dict()["strata"][0]["alone"] == ["Next"]
+    assert planned_program(strategy="aggregate").to_dict()["strata"][0]["shared"] == []
+
+
+@pytest.mark.parametrize("given", [{}, {"strategy": "aggregate"}, {"tie": ("k",), "rates": {"A": "3/s"}}])
+def test_a_plan_of_a_program_comes_back_from_json(given: dict[str, Any]) -> None:
+    plan = planned_program(**given)
+    found = ProgramPlan.from_dict(json.loads(json.dumps(plan.to_dict())))
+    assert found == plan
+    assert planned_program(strategy="aggregate" if not given else "auto") != plan
+    unbound = program_plan(tocsin.rules(RULES).program, Options())
+    assert ProgramPlan.from_dict(json.loads(json.dumps(unbound.to_dict()))) == unbound
+
+
+def test_a_damaged_plan_of_a_program_is_refused() -> None:
+    stored = planned_program().to_dict()
+    for damaged in ({}, {"made_of": {}}, {"made_of": stored["made_of"] | {"unknown": 1}}):
+        with pytest.raises(InvalidOptionError, match="no stored plan"):
+            ProgramPlan.from_dict(damaged)
 
 
 # --- a strategy from one file ---------------------------------------------------------------------

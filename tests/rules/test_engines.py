@@ -26,7 +26,7 @@ from tocsin.engines.local import match as local
 from tocsin.engines.worker.arrow_types import types_in
 from tocsin.optimizer.rules import Facts, optimize
 from tocsin.plan.prepare import bounded
-from tocsin.plan.programs import refusals
+from tocsin.plan.program_plan import refusals
 from tocsin.reference import evaluate, events
 from tocsin.testing.cases import Case
 from tocsin.testing.streams import Streams
@@ -292,7 +292,7 @@ def test_events_of_a_derived_type_may_come_from_outside_too() -> None:
     assert program.events("B", stream, engine="local").num_rows == 2
     with pytest.raises(errors.MissingColumnError, match="no column `x` in the input of `B`, which rules emit too"):
         program.matches("S", {**stream, "B": [{"ts": 3}]}, engine="local")
-    with pytest.raises(errors.TypeMismatchError, match="events of `B`"):
+    with pytest.raises(errors.TypeMismatchError, match="`x` of `B` is int64 in one place and string in another"):
         program.matches("S", {**stream, "B": [{"ts": 3, "x": "three"}]}, engine="local")
 
 

@@ -217,7 +217,7 @@ def test_nothing_runs_and_what_is_wrong_is_told(light: SparkSession) -> None:
     )
     with pytest.raises(errors.UnsupportedError, match="The table `far`, a DataFrame for several events, does not run"):
         program.events("B", {"A": fails})
-    with pytest.raises(errors.TypeMismatchError, match="`x` of `B` is int in one place and string in another"):
+    with pytest.raises(errors.TypeMismatchError, match="`x` of `B` is bigint in one place and string in another"):
         ok.matches("S", {"A": fails, "B": light.createDataFrame([], "ts bigint, x string")})
     with pytest.raises(errors.MissingColumnError, match="no column `x` in the input of `B`"):
         ok.matches("S", {"A": fails, "B": light.createDataFrame([], "ts bigint")})

@@ -11,10 +11,10 @@ from tests.streaming.support import LAST, OPENED, PLAN
 import tocsin
 from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.engines.dispatch import program_run
-from tocsin.engines.stream.program_plan import Asked, Plan
+from tocsin.engines.stream.live_plan import LivePlan
 from tocsin.engines.stream.store import State
 from tocsin.engines.worker.arrow_scan import Events, ship
-from tocsin.engines.worker.arrow_types import schemas_of, types_in
+from tocsin.engines.worker.arrow_types import schemas_of
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.tasks import RULE
 from tocsin.options import Options
@@ -41,23 +41,14 @@ class LiveProgram:
         emitting = [rule.name for rule in run.program.rules if any(emit.type == template for emit in rule.emits)]
         shown = [rule.name for rule in run.program.rules] if rules is None else list(rules)
         wanted = emitting if template is not None else shown
-        needed = run.needed([rule for rule in run.program.rules if rule.name in wanted])
-        asked = Asked(
-            program.program,
-            run.program,
-            tuple(needed),
-            () if template else tuple(shown),
-            template,
-            run.options.times,
-            strategy=strategy,
-        )
-        schemas = {name: run.read(name).schema for name in asked.reads}
-        plan = Plan(asked, {name: types_in(schema) for name, schema in schemas.items()})
+        needed = run.plan.needed([rule for rule in run.program.rules if rule.name in wanted])
+        plan = LivePlan(run.plan, tuple(needed), () if template else tuple(shown), template)
+        schemas = {name: run.read(name).schema for name in plan.reads}
         given = {name: tables[name] if name in tables else schema.empty_table() for name, schema in schemas.items()}
         readers = []
         for number, (rule, kernel) in enumerate(zip(needed, plan.kernels, strict=True)):
             attributes = attributes_by_variable(kernel.query, schemas_of(schemas))
-            ties = () if run.reads_derived(rule) else run.options.ties
+            ties = run.plan.rule(rule).plan.options.ties
             readers.append(Reader(kernel, plan.needs(number, attributes), ties=ties))
         events = [
             Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts") for name, table in given.items()
@@ -67,7 +58,7 @@ class LiveProgram:
         places = [tuple(range(len(layout.gathered))) for layout in layouts]
         result = None if template is None else run.events(template).schema
         self.rules = [rule.name for rule in needed]
-        self.step = plan.step(manifest, places, schemas, (lateness_us,), result=result)
+        self.step = plan.step(manifest, places, schemas, (lateness_us,), result)
         self.ts = integers(array_of(self.table, manifest.time))
         self.state = State.begin(1)
         self.found: dict[str, list[str]] = {name: [] for name in (shown if template is None else ())}

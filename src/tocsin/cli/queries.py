@@ -19,7 +19,7 @@ from tocsin.cli.session import reading
 from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.user_defined import Function
-from tocsin.plan.programs import refusals
+from tocsin.plan.program_plan import refusals
 from tocsin.plan.strategies import refused_on_streams
 
 if TYPE_CHECKING:

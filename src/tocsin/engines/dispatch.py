@@ -199,21 +199,28 @@ def matched_locally(query: alg.Query, inputs: Any, options: Options) -> Any:
 
 def program_run(program: Program, inputs: Any, options: Options) -> Run[Any]:
     """A program on an engine, on batches or streams as its inputs are; it counts in the unit of integer times."""
-    from tocsin.engines.rule_run import timed_run, times_of
+    from tocsin.plan.program_plan import program_plan, times_of
 
     options = replace(options, time=times_of(program, options.time))
+    engine: Any
     if options.engine == "local":
         with needing(*ARROW):
             from tocsin.engines.local.rule_tables import Local
-        return timed_run(program, Local(inputs, program, options), options)
-    with needing(*SPARK):
-        from tocsin.engines.spark.rule_engine import Spark
-    engine = Spark(inputs, program.read, options.type)
-    if place_of(options.engine, inputs) != STREAM:
-        return timed_run(program, engine, options)
-    from tocsin.engines.stream.program_run import LiveRun
+        engine = Local(inputs, program, options)
+    else:
+        with needing(*SPARK):
+            from tocsin.engines.spark.rule_engine import Spark
+        engine = Spark(inputs, program.read, options.type)
+    is_streaming = place_of(options.engine, inputs) == STREAM
+    shares = engine.whole is not None
+    plan = program_plan(program, options, engine.schemas, shared_input=shares, is_streaming=is_streaming)
+    if is_streaming:
+        from tocsin.engines.stream.program_run import LiveRun
 
-    return timed_run(program, engine, options, LiveRun)
+        return LiveRun(plan, engine)
+    from tocsin.engines.rule_run import Run
+
+    return Run(plan, engine)
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from tocsin.analysis.sizes import require_within, size_report
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.engines.wording import missing, unordered
 from tocsin.options import Demands, Options, check_live_keys
-from tocsin.plan.plan import unbound_plan
-from tocsin.plan.prepare import types_of
+from tocsin.plan.plan import Plan, unbound_plan
+from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies import AUTOMATON, unsupported
 from tocsin.reports import CheckReport
 
@@ -38,8 +38,7 @@ def checked(
     Without schemas (None), the report has all but the columns of the result.
     """
     query = ordered_by_ties(query) if demands.tie else query
-    problems = errors.Problems()
-    bound: BoundQuery | None = None
+    plan, problems = unbound_plan(query, Options(time=demands.time)), errors.Problems()
     if schemas is None:
         check_unit(demands.time_unit)
     else:
@@ -49,11 +48,8 @@ def checked(
         with errors.collecting(problems):
             check_clock(demands.time_unit, given, demands.time, (query,))
         with errors.collecting(problems):
-            bound = types_of(query, given, demands.time)
+            plan = Plan(prepare(query, given, demands.time), plan.options, plan.times)
     distances, late_us, limit = None, 0, None
-    known = None if bound is None else bound.schemas
-    is_integer = bound is not None and bound.has_integer_time
-    plan = unbound_plan(query, Options(time=demands.time), known, integer_time=is_integer)
     with errors.collecting(problems):
         distances = plan.rule.written_network
         if demands.streaming or demands.max_state is not None:
@@ -75,7 +71,7 @@ def checked(
         query,
         lives,
         rates,
-        schemas=known,
+        schemas=plan.rule.facts.schemas,
         lateness_us=late_us,
         live_keys=demands.live_keys,
         least_us=span_of_words(plan.query, lives) + (query.every_us or 0) if plan.strategy is AUTOMATON else 0,
@@ -84,7 +80,7 @@ def checked(
         require_within(limit, sizes.shared, SMALLER)
     refusal = unsupported(query)
     return CheckReport(
-        columns=None if bound is None else _columns(bound),
+        columns=None if plan.rule.types is None else _columns(plan.rule.types),
         network=distances,
         lifetimes=lives,
         keys=keys(query),
@@ -137,7 +133,7 @@ def problems_with_schemas(
         problems.extend(translation.problems)
         query, unfit = translation.query, list[errors.TocsinError]()
         with errors.collecting(unfit):
-            types_of(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time)
+            prepare(query, schemas_of(schemas(query), alg.event_types(query.pattern), type), time)
         # A name that is wrong has no attributes, and one mistake is reported once.
         places = [problem.where for problem in problems]
         problems += [

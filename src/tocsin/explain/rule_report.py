@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tocsin import errors
-from tocsin.algebra import nodes as alg
-from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.programs import Program, Rule, sources
 from tocsin.algebra.tree_text import table, to_text
 from tocsin.algebra.units import check_unit, format_us
@@ -25,9 +23,8 @@ from tocsin.analysis.temporal import Network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.pattern_report import schemas_of, tie_problems
 from tocsin.explain.planner import sharing_text
-from tocsin.options import Demands, check_live_keys
-from tocsin.plan.prepare import distances_of
-from tocsin.plan.programs import refusals, refused_on_streams
+from tocsin.options import Demands, Options, check_live_keys
+from tocsin.plan.program_plan import ProgramPlan, program_plan, refusals, refused_on_streams
 from tocsin.reports import Shown, sections
 
 
@@ -143,15 +140,15 @@ def rates_text(rates: Mapping[str, Arrivals], program: Program) -> str:
 
 def program_parts(program: Program) -> dict[str, str]:
     """How a program is understood: strata, the plan and the distances of each rule, and what rules share."""
-    parts = {"Rules": strata_text(program)}
-    for rule in program.in_order:
-        distances = distances_of(rule.query)
+    found, parts = program_plan(program, Options()), {"Rules": strata_text(program)}
+    for rule, runs in zip(program.in_order, found.program.in_order, strict=True):
+        distances = found.rule(runs).plan.rule.written_network
         emits = "".join(f"\n{to_text(emit).partition(chr(10))[0]}" for emit in rule.emits)
         plan = to_text(rule.query) + emits
         several = f"\n\n{distances}" if has_distances(distances) else ""
         parts[f"Rule {rule.name}"] = plan + several
     if len(program.rules) > 1:
-        parts["Shared"] = sharing_text(program)
+        parts["Shared"] = sharing_text(found)
     parts["Streams"] = streams_text(program)
     return parts
 
@@ -170,7 +167,7 @@ def checked_program(
     program: Program, schemas: Any, demands: Demands, warnings: tuple[errors.TocsinWarning, ...]
 ) -> RulesReport:
     """Check a program against schemas and rates; see `Rules.check`."""
-    program = _ordered(program) if demands.tie else program
+    plan = program_plan(program, Options(tie=demands.ties))
     problems = errors.Problems()
     with errors.collecting(problems):
         check_unit(demands.time_unit)
@@ -194,7 +191,7 @@ def checked_program(
         known = rates_of(program, demands.rates, required=demands.guarantees and is_asked)
     errors.raise_all(problems)
     derived = with_derived(program, known, live_keys)
-    reports = tuple(_rule_reports(program, derived, late_us, live_keys))
+    reports = tuple(_rule_reports(plan, derived, late_us, live_keys))
     sized = [(each.rule, each.network, each.sizes) for each in reports if each.sizes is not None]
     state = program_state(sized, derived, live_keys)
     if limit is not None:
@@ -204,16 +201,6 @@ def checked_program(
     return RulesReport(program, reports, derived, state, warnings)
 
 
-def _ordered(program: Program) -> Program:
-    """The program with events of one instant ordered by tie columns, which emitted events have not."""
-
-    def query(rule: Rule) -> alg.Query:
-        reads_emitted = any(name in program.emitters for name in rule.reads)
-        return rule.query if reads_emitted else ordered_by_ties(rule.query)
-
-    return replace(program, rules=tuple(replace(rule, query=query(rule)) for rule in program.rules))
-
-
 SMALLER = (
     "shorten the distances of the variable, declare rates per key with `live_keys=` (`--live-keys`), or gather events "
     "with `all` in place of several variables."
@@ -221,13 +208,13 @@ SMALLER = (
 
 
 def _rule_reports(
-    program: Program, arrivals: Mapping[str, Arrivals], late_us: int, live_keys: int | None
+    plan: ProgramPlan, arrivals: Mapping[str, Arrivals], late_us: int, live_keys: int | None
 ) -> Iterator[RuleReport]:
-    declared = {name: schema_of(template) for name, template in program.templates.items()}
-    rules = program.in_order
-    sized = rule_sizes(rules, delays(program), arrivals, schemas=declared, lateness_us=late_us, live_keys=live_keys)
+    rules, late = plan.program.in_order, delays(plan.written)
+    declared = {name: schema_of(template) for name, template in plan.program.templates.items()}
+    sized = rule_sizes(rules, late, arrivals, schemas=declared, lateness_us=late_us, live_keys=live_keys)
     for rule, sizes in zip(rules, sized, strict=True):
-        distances = distances_of(rule.query)
+        distances = plan.rule(rule).plan.rule.written_network
         yield RuleReport(rule, distances, lifetimes(rule.query, distances), keys(rule.query), sizes)
 
 

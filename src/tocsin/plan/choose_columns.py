@@ -52,22 +52,10 @@ def manifest_of(
     packs_key: bool = True,
     keys: Sequence[str] = (),
 ) -> Manifest:
-    """The manifest of one search, or of several that share rows.
+    """Return the manifest of one search, or of several that share rows and then have common `sources`.
 
-    Parameters
-    ----------
-    readers
-        The searches.
-    events
-        The events that they read.
-    made
-        The engine's type of values that no event brings.
-    sources
-        The candidates of all searches, where several share rows (`tocsin.kernels.shared.common`).
-    packs_key
-        Whether a narrow key may travel in the bits of a row.
-    keys
-        Attributes that rows are distributed by, beside the partitions of the searches.
+    `made` gives the engine's type of values that no event brings; with `packs_key` a narrow key is shipped in the bits
+    of a row; `keys` are attributes that rows are distributed by, beside the partitions of the searches.
     """
     return _Builder(readers, events, made, sources, packs_key=packs_key).build(keys)
 

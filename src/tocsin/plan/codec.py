@@ -8,14 +8,15 @@ plain values: their names stand for them, and a plan with one cannot be read bac
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 from tocsin import errors
-from tocsin.algebra import nodes, patterns
+from tocsin.algebra import nodes, patterns, programs
 from tocsin.algebra.units import Unit
 from tocsin.analysis import types
 from tocsin.analysis.attributes import Schema
@@ -30,12 +31,14 @@ _MODULES = (expressions, rule_expressions, patterns, statistics)
 _OTHERS = (
     *(nodes.Query, nodes.Partition, nodes.Returned, ast.AfterMatch, ast.Selection, ast.Skip, ast.Output),
     *(types.DataType, types.Kind, Schema, Facts, Options, Unit, Rate),
+    *(programs.Program, programs.Rule, programs.Template),
 )
 CLASSES: dict[str, type] = {
     each.__name__: each
     for each in (*(value for module in _MODULES for value in vars(module).values()), *_OTHERS)
     if isinstance(each, type) and (is_dataclass(each) or issubclass(each, Enum))
-}
+} | {"TemplateAttribute": programs.Attribute}
+NAMES = {each: name for name, each in CLASSES.items()}
 _TICK = dt.timedelta(microseconds=1)
 # Values of one text each.
 TEXTS: dict[type, tuple[Callable[[Any], str], Callable[[str], Any]]] = {
@@ -66,11 +69,11 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if isinstance(value, set | frozenset):
         return [encode(item) for item in sorted(value)]
-    if isinstance(value, Enum) and CLASSES.get(kind.__name__) is kind:
-        return {"is": kind.__name__, "name": value.name}
-    if is_dataclass(kind) and CLASSES.get(kind.__name__) is kind:
+    if isinstance(value, Enum) and kind in NAMES:
+        return {"is": NAMES[kind], "name": value.name}
+    if is_dataclass(kind) and kind in NAMES:
         stored = [(each, getattr(value, each.name)) for each in _stored(kind)]
-        return {"is": kind.__name__} | {each.name: encode(held) for each, held in stored if not _is_default(each, held)}
+        return {"is": NAMES[kind]} | {each.name: encode(held) for each, held in stored if not _is_default(each, held)}
     return {"is": "function" if callable(value) else kind.__name__}
 
 
@@ -101,6 +104,25 @@ def decode(stored: Any) -> Any:
     if issubclass(known, Enum):
         return known[stored["name"]]
     return known(**{key: decode(item) for key, item in stored.items() if key != "is"})
+
+
+@contextmanager
+def reading(stored: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a stored plan was made of.
+
+    Raises
+    ------
+    InvalidOptionError
+        When these are not the values of a plan, or it has functions of the user.
+    """
+    try:
+        yield dict(stored["made_of"])
+    except errors.TocsinError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise errors.InvalidOptionError(
+            f"This is no stored plan: {errors.fault(problem)}.", hint="pass what `Plan.to_dict()` gave."
+        ) from None
 
 
 def _stored(kind: type) -> list[Field[Any]]:

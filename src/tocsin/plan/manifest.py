@@ -61,6 +61,7 @@ MOST_FLAGS = 44  # so many fit beside the numbers of types and groups
 KEY_AT = 31
 MOST_BITS = 62
 GROUP_AT = 56
+MOST_GROUPS = 1 << (MOST_BITS - GROUP_AT)
 
 
 def column(number: int) -> str:

@@ -15,15 +15,13 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
 from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import counting
-from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery, unit_of
-from tocsin.errors import InvalidOptionError, TocsinError, fault
 from tocsin.language.sase.printer import print_expression
 from tocsin.optimizer.choose import Choice, choose
 from tocsin.optimizer.query_parts import is_filter
 from tocsin.optimizer.routes import Routes, crossed_keys, is_connected
 from tocsin.options import Options
-from tocsin.plan.codec import decode, encode
+from tocsin.plan.codec import decode, encode, reading
 from tocsin.plan.describe import describe_stream
 from tocsin.plan.joins.build import common_clock
 from tocsin.plan.joins.build import plan as join_plan
@@ -36,7 +34,6 @@ from tocsin.plan.strategy import ON_SPARK, Form
 if TYPE_CHECKING:
     from tocsin.kernels.nested_loops import Kernel
     from tocsin.kernels.reach import Search
-    from tocsin.kernels.runs.register_automaton import RunKernel
     from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.joins.model import Plan as JoinPlan
 
@@ -165,14 +162,6 @@ class Plan:
         assert isinstance(self.search, Kernel)
         return self.search
 
-    @property
-    def automaton(self) -> RunKernel:
-        """The search, where it is an automaton."""
-        from tocsin.kernels.runs.register_automaton import RunKernel
-
-        assert isinstance(self.search, RunKernel)
-        return self.search
-
     @cached_property
     def joins(self) -> JoinPlan:
         """The joins, in the order that statistics suggest, or the reason why there are none."""
@@ -196,10 +185,9 @@ class Plan:
 
     def describe(self) -> str:
         """What runs, in words; before there are inputs, as far as the query alone shows it, or nothing."""
-        if self.rule.types is None and self.strategy.refuses(self.query) is not None:
-            return ""
-        if self.rule.types is None and self.strategy.form is not Form.JOINS:
-            return self.strategy.describe_query(self.query, self.slice_us) or ""
+        if self.rule.types is None:
+            is_shown = self.strategy.form in (Form.SEARCH, Form.JOINS) and self.strategy.refuses(self.query) is None
+            return self.strategy.describe(self) if is_shown else ""
         if self.is_streaming:
             return self._describe_stream()
         text = self.strategy.describe(self.routed)
@@ -216,13 +204,14 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for tools and snapshots: plain values that JSON holds; `made_of` is what `from_dict` reads."""
-        has_search = self.strategy.form in (Form.SEARCH, Form.CLUSTERED, Form.TREND)
+        is_bound = self.rule.types is not None
+        has_search = is_bound and self.strategy.form in (Form.SEARCH, Form.CLUSTERED, Form.TREND)
         search = (self.counted.kernel if self.strategy is TREND else self.search) if has_search else None
         facts = [self.rule.written, self.rule.facts, self.options, self.times]
         return {
             "made_of": dict(zip(("query", "facts", "options", "times"), map(encode, facts), strict=True))
             | {name: getattr(self, name) for name in ("one_input", "shared_input", "is_streaming", "engine")}
-            | {"is_bound": self.rule.types is not None},
+            | {"is_bound": is_bound},
             "query": to_text(self.query),
             "rewrites": [rule.name for rule in self.rule.rewrites],
             "strategy": self.strategy.name,
@@ -232,7 +221,7 @@ class Plan:
             "exchange": None if search is None else _exchange(search, self.slice_us),
             "result": {
                 "kind": "groups" if self.query.over_all_matches else self.options.form,
-                "columns": [[name, dtype.exact] for name, dtype in self.rule.bound.columns],
+                "columns": [[name, dtype.exact] for name, dtype in self.rule.bound.columns] if is_bound else None,
             },
         }
 
@@ -245,8 +234,7 @@ class Plan:
         InvalidOptionError
             When these are not the values of a plan, or it has functions of the user.
         """
-        try:
-            given = dict(stored["made_of"])
+        with reading(stored) as given:
             query, facts, options, times = (decode(given.pop(name)) for name in ("query", "facts", "options", "times"))
             with counting(options.unit.microseconds):
                 if given.pop("is_bound"):
@@ -255,12 +243,6 @@ class Plan:
                 else:
                     rule = rewritten(query, facts.time, facts.schemas, integer_time=facts.integer_time)
             return cls(rule, options, times, **given)
-        except TocsinError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise InvalidOptionError(
-                f"This is no stored plan: {fault(problem)}.", hint="pass what `Plan.to_dict()` gave."
-            ) from None
 
     def __eq__(self, other: object) -> bool:
         """Whether two plans run the same."""
@@ -280,22 +262,10 @@ def plan_of(
     warns: bool = False,
     **inputs: Any,
 ) -> Plan:
-    """Plan a query for its inputs; all that is wrong with it is raised here, contradictory distances too.
+    """Plan a query for its inputs; everything wrong with it is raised here, contradictory distances too.
 
-    Parameters
-    ----------
-    query
-        The query; its durations, and those of the options, are converted to the unit of integer times (R42).
-    types
-        Event type → attribute → its type.
-    times
-        The time column of each event type.
-    options
-        The options.
-    warns
-        Whether to warn of integer times without a unit.
-    inputs
-        Fields of `Plan`: what is known of the inputs.
+    Its durations, and those of the options, are converted to the unit of integer times (R42). With `warns`, integer
+    times without a unit are warned of. `inputs` are fields of `Plan` that describe the inputs.
     """
     query = ordered_by_ties(query) if options.ties else query
     unit = unit_of(options.time_unit, types, times, (query,), warns=warns)
@@ -305,19 +275,12 @@ def plan_of(
     return Plan(rule, options.counting(unit), times, **inputs)
 
 
-def unbound_plan(
-    query: alg.Query,
-    options: Options,
-    schemas: Mapping[str, Schema] | None = None,
-    *,
-    integer_time: bool = False,
-) -> Plan:
-    """Plan a query before there are inputs: what runs and why, as far as the query and schemas show it."""
+def unbound_plan(query: alg.Query, options: Options) -> Plan:
+    """Plan a query before there are inputs: what runs and why, as far as the query shows it."""
     types = alg.event_types(query.pattern)
     given = dict.fromkeys(types, options.time) if isinstance(options.time, str) else options.time
     times = {name: given[name] for name in types if name in given}
-    rule = rewritten(query, common_clock(times.values()), schemas, integer_time=integer_time)
-    return Plan(rule, options, times)
+    return Plan(rewritten(query, common_clock(times.values())), options, times)
 
 
 def _source(source: Any) -> dict[str, Any]:

@@ -65,21 +65,9 @@ class BoundRule:
 
 
 def prepare(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str] = "ts") -> BoundRule:
-    """Bind a query and rewrite it.
+    """Bind a query, its durations in the unit of the times, and rewrite it.
 
-    Parameters
-    ----------
-    query
-        The query, its durations in the unit of the times.
-    schemas
-        Event type → attribute → its type.
-    time
-        The time attribute, or that of each event type.
-
-    Raises
-    ------
-    QueryBindingError, PlanError
-        The one thing that is wrong, or a `QueryErrors` with all of them in the order of the text.
+    Raises `QueryBindingError` or `PlanError`, or a `QueryErrors` with all that is wrong in the order of the text.
     """
     bound = bind(query, schemas, time=time)
     found = rewritten(query, bound.time, bound.schemas, integer_time=bound.has_integer_time)
@@ -99,20 +87,15 @@ def rewritten(
     return BoundRule(query, better.query, facts, rewrites=better.fired)
 
 
-def types_of(query: alg.Query, schemas: Attributes, time: str | Mapping[str, str] = "ts") -> BoundQuery:
-    """Bind a query as it is written, without rewriting it: for checks that report every problem."""
-    return bind(query, schemas, time=time)
-
-
-def distances_of(query: alg.Query, time: str | Mapping[str, str] = TIMESTAMP, *, integer_time: bool = False) -> Network:
-    """Close the distances of a query as it is written, before there are inputs.
+def distances_of(query: alg.Query) -> Network:
+    """Close the distances of a rule as it is written.
 
     Raises
     ------
     ContradictoryDistancesError
         When no events can satisfy any alternative.
     """
-    return network(query, time, integer_time=integer_time)
+    return network(query, TIMESTAMP)
 
 
 def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:
@@ -122,7 +105,7 @@ def bounded(query: alg.Query, *, selected: bool = False) -> alg.Query:
     """
     if query.selection is not Selection.ANY and not selected:
         return query
-    return with_window(query, network(query, TIMESTAMP))
+    return with_window(query, distances_of(query))
 
 
 # --- values that only Python computes -------------------------------------------------------------

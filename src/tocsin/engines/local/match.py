@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,36 +27,28 @@ from tocsin.engines.worker.results import Result, answered, grouped
 from tocsin.engines.worker.summaries import counting as counting_member
 from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
 from tocsin.kernels.matches import check_memory
-from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.shared import common
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend_count import Trend
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.options import Options
 from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Layout, Reader, brought, needed
-from tocsin.plan.plan import plan_of
-from tocsin.plan.prepare import prepare
-from tocsin.plan.strategies import STRATEGIES, unsupported
+from tocsin.plan.plan import Plan, plan_of
+from tocsin.plan.strategies import STRATEGIES, TREND, unsupported
 from tocsin.plan.strategy import LOCALLY
+
+if TYPE_CHECKING:
+    from tocsin.plan.rule_plan import RulePlan
 
 
 def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> pa.Table:
-    """The matches of a query as an Arrow table, with the columns that Spark would give.
+    """Match a query; the result is an Arrow table with the columns that Spark would give.
 
-    Parameters
-    ----------
-    query
-        The query.
-    inputs
-        Per event type, or once with a type column: an Arrow table, a pandas DataFrame or a list of dicts.
-    options
-        The options of `Pattern.match`.
-    warns
-        Whether to warn of integer times without a unit.
+    An input, per event type or once with a type column, is an Arrow table, a pandas DataFrame or a list of dicts. With
+    `warns`, integer times without a unit are warned of.
     """
     options = options or Options()
-    strategy, ties, id = options.strategy, options.ties, options.id
+    strategy = options.strategy
     is_compact = options.form == "compact"
     # What depends on the window that distances imply is refused once the query is rewritten.
     is_alone = strategy in ("automaton", "kernel", "trend")
@@ -70,27 +62,34 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     by_type = {group.type: group for group in events if group.type in named}
     types = {name: types_in(by_type[name].table.schema) for name in named}
     times = {name: by_type[name].time for name in named}
-    plan = plan_of(query, types, times, options, warns=warns, engine=LOCALLY)
-    is_counted = not is_compact and plan.is_counted
-    search = None if is_compact or is_counted or strategy == "trend" else plan.search
-    require_columns({name: by_type[name].table for name in named}, ties, id)
-    clock = by_type[named[0]].table.schema.field(times[named[0]]).type
+    return run(plan_of(query, types, times, options, warns=warns, engine=LOCALLY), events)
+
+
+def run(plan: Plan, events: Sequence[Events]) -> pa.Table:
+    """Run a plan on the events of every type."""
+    options, bound, query = plan.options, plan.rule.bound, plan.query
+    ties, id = options.ties, options.id
+    is_compact = options.form == "compact"
+    is_counted = not is_compact and (plan.is_counted or options.strategy == TREND.name)
+    search = None if is_compact or is_counted else plan.search
+    named = alg.event_types(plan.rule.written.pattern)
+    tables = {group.type: group.table for group in events if group.type in named}
+    require_columns(tables, ties, id)
+    clock = tables[named[0]].schema.field(plan.times[named[0]]).type
     if is_compact:
-        return compact_table(plan.written, events, ties, plan.options.unit)
-    bound, query = plan.rule.bound, plan.query
+        return compact_table(plan.written, events, ties, options.unit)
     if search is None:
         return grouped(bound, rows_over_all(plan.counted, events, ties), clock)
-    attributes = {name: attributes_of(bound.held[name]) for name in query.variables}
-    needs = brought(search, needed(query, attributes))
+    needs = brought(search, _needs(bound, query))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
     manifest, table = ship([Reader(search, needs, id, ties)], events, named=named)
     (layout,) = manifest.layouts
-    most, memory = options.max_matches_per_start, options.task_bytes
-    task = task_of(Member(search, layout, id is not None), most=most, memory=memory)
     asked = search.aggregates
-    schema = _schema(table, layout, asked.values(), with_timeouts=query.timeouts)
-    found = pa.Table.from_batches(kept_batches(task.run(table), memory), schema)
+    task = task_of(
+        Member(search, layout, id is not None), most=options.max_matches_per_start, memory=options.task_bytes
+    )
+    found = _found(task, table, _schema(table, layout, asked.values(), with_timeouts=query.timeouts))
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
@@ -98,7 +97,7 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
 
 @dataclass(frozen=True)
 class Matched:
-    """The matches of one query."""
+    """The matches of one rule."""
 
     bound: BoundQuery
     found: pa.Table
@@ -113,50 +112,38 @@ class Matched:
         return Result(bound, self.found, self.variables).table(self.time)
 
 
-def match_together(
-    queries: Mapping[str, alg.Query],
-    inputs: Mapping[str, pa.Table],
-    *,
-    time: Mapping[str, str],
-    ids: Mapping[str, str | None],
-    max_matches_per_start: int = MOST_MATCHES_PER_START,
-    max_task_memory: int = MOST_MEMORY,
-) -> dict[str, Matched]:
-    """The matches of queries that can be searched together (`tocsin.plan.programs.is_joint`), by name.
-
-    `ids` are the columns that identify the events of each.
-    """
-    types = tuple(dict.fromkeys(name for query in queries.values() for name in alg.event_types(query.pattern)))
-    events = events_of(types, {name: inputs[name] for name in types}, time, "")
-    attributes = {group.type: types_in(group.table.schema) for group in events if group.type is not None}
-    bounds = []
-    for query in queries.values():
-        own = {name: attributes[name] for name in alg.event_types(query.pattern)}
-        bounds.append(prepare(query, own, time).bound)
-    sources, kernels = common([kernel(bound) for bound in bounds])
-    needs = [
-        needed(bound.query, {name: attributes_of(bound.held[name]) for name in bound.query.variables})
-        for bound in bounds
-    ]
-    readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids.values(), strict=True)]
-    manifest, table = ship(readers, events, named=types, sources=sources)
-    layouts = manifest.layouts
+def run_shared(rules: Sequence[RulePlan], events: Sequence[Events]) -> dict[str, Matched]:
+    """Run rules that share a search on the events of every type; the matches of each, by name."""
+    options = rules[0].plan.options
+    sources, kernels = common([one.plan.loops for one in rules])
+    needs = [_needs(one.plan.rule.bound, one.plan.query) for one in rules]
+    ids = [one.plan.options.id for one in rules]
+    readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids, strict=True)]
+    manifest, table = ship(readers, events, named=[one.type for one in events if one.type is not None], sources=sources)
     held: list[pa.DataType] = []
-    places = [placed(Gatherer(table, layout).types(), held) for layout in layouts]
+    places = [placed(Gatherer(table, layout).types(), held) for layout in manifest.layouts]
     members = [
         Member(search, layout, id is not None, number, own)
-        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids.values(), places, strict=True))
+        for number, (search, layout, id, own) in enumerate(zip(kernels, manifest.layouts, ids, places, strict=True))
     ]
-    task = Task(search_groups(sources, kernels, members, [None] * len(members)), max_matches_per_start, max_task_memory)
-    found = pa.Table.from_batches(kept_batches(task.run(table), max_task_memory), schema_of(held))
+    groups = search_groups(sources, kernels, members, [None] * len(members))
+    found = _found(Task(groups, options.max_matches_per_start, options.task_bytes), table, schema_of(held))
     clock = events[0].table.schema.field(events[0].time).type
     matched: dict[str, Matched] = {}
-    for number, name in enumerate(queries):
+    for number, one in enumerate(rules):
         own = found.filter(pc.equal(found.column(RULE), number))
         pairs = zip(needs[number].items(), places[number], strict=True)
         variables = {variable: (place, attributes) for (variable, attributes), place in pairs}
-        matched[name] = Matched(bounds[number], own, variables, clock)
+        matched[one.rule.name] = Matched(one.plan.rule.bound, own, variables, clock)
     return matched
+
+
+def _needs(bound: BoundQuery, query: alg.Query) -> dict[str, tuple[str, ...]]:
+    return needed(query, {name: attributes_of(bound.held[name]) for name in query.variables})
+
+
+def _found(task: Task, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(kept_batches(task.run(table), task.memory), schema)
 
 
 def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:

@@ -8,33 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.schema import Schemas
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.engines.local import match as local
 from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of
-from tocsin.engines.local.match import match_together
-from tocsin.engines.rule_run import RESULT, Run, columns_of, lacks
+from tocsin.engines.rule_run import RESULT, Run, lacks
 from tocsin.engines.worker.arrow_types import in_type, to_arrow, types_in
 from tocsin.options import Options
+from tocsin.plan.plan import Plan
 
 
 class Local:
-    """The engine of programs in the user's own process.
+    """The engine of programs in the user's own process; templates have the columns of a list without rows."""
 
-    Parameters
-    ----------
-    inputs
-        The user's inputs.
-    program
-        The program; its templates tell the columns of a list without rows.
-    options
-        The options, of which the names of columns matter here.
-    """
-
-    name = "local"
     whole = None
 
     def __init__(self, inputs: Any, program: Program, options: Options) -> None:
@@ -79,9 +67,10 @@ class Local:
             fields.append(pa.field(attribute.name, kind))
         return pa.schema(fields).empty_table()
 
-    def match(self, query: alg.Query, inputs: pa.Table | Mapping[str, pa.Table], options: Options) -> pa.Table:
-        """The matches of a query."""
-        return local.match(query, inputs, options)
+    def match(self, plan: Plan, inputs: pa.Table | Mapping[str, pa.Table]) -> pa.Table:
+        """The matches of a rule."""
+        named = alg.event_types(plan.rule.written.pattern)
+        return local.run(plan, local.events_of(named, inputs, self.options.times, self.options.type))
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], pa.Table]) -> pa.Table:
         """The matches of a query: all values are Python's here."""
@@ -91,48 +80,32 @@ class Local:
         """These columns under new names, in these types."""
         return pa.table({new: in_type(frame.column(name), types[new]) for name, new in columns.items()})
 
-    def given_events(self, template: Template, time: str) -> pa.Table | None:
+    def given_events(self, template: Template, columns: Sequence[str]) -> pa.Table | None:
         """The user's events of a template that rules emit too; what a shared table has no column for is NULL."""
         table = self.given.get(template.name)
         if table is None or not table.num_rows:
             return None
-        missing = [name for name in columns_of(template, time) if name not in table.column_names]
-        if missing and (isinstance(self.inputs, Mapping) or time in missing):
+        missing = [name for name in columns if name not in table.column_names]
+        if missing and (isinstance(self.inputs, Mapping) or columns[0] in missing):
             raise lacks(template, missing[0], table.column_names)
-        return pa.table(
-            {
-                name: pa.nulls(table.num_rows) if name in missing else table.column(name)
-                for name in columns_of(template, time)
-            }
-        )
+        return pa.table({name: pa.nulls(table.num_rows) if name in missing else table.column(name) for name in columns})
 
     def together(self, run: Run[pa.Table], wanted: Sequence[Rule]) -> pa.Table:
         """The matches of several rules; those of a stratum that can be are searched for together."""
-        rules = run.needed(wanted)
-        for stratum in sorted({rule.stratum for rule in rules}):
-            joint = {rule.name: rule for rule in rules if rule.stratum == stratum and run.shares(rule)}
-            if not joint:
-                continue
-            found = match_together(
-                {name: rule.query for name, rule in joint.items()},
-                {name: run.read(name) for rule in joint.values() for name in rule.reads},
-                time=self.options.times,
-                ids={name: None if run.reads_derived(rule) else self.options.id for name, rule in joint.items()},
-                max_matches_per_start=run.options.max_matches_per_start,
-                max_task_memory=run.options.task_bytes,
-            )
-            run.found |= {name: one.table for name, one in found.items()}
+        for stratum in run.plan.strata(wanted):
+            if stratum.shared:
+                types = dict.fromkeys(
+                    name for one in stratum.shared for name in alg.event_types(one.rule.query.pattern)
+                )
+                tables = {name: run.read(name) for name in types}
+                events = local.events_of(tuple(types), tables, run.plan.times, "")
+                found = local.run_shared(stratum.shared, events)
+                run.found |= {name: one.table for name, one in found.items()}
         return _beside({rule.name: run.matched(rule, rule.query) for rule in wanted})
 
-    def union(self, type: str, frames: Sequence[pa.Table]) -> pa.Table:
+    def union(self, frames: Sequence[pa.Table]) -> pa.Table:
         """All rows."""
-        try:
-            return pa.concat_tables(frames, promote_options="permissive")
-        except pa.ArrowException as problem:
-            raise errors.TypeMismatchError(
-                f"The events of `{type}` do not have the same types everywhere: {problem}.",
-                hint="emit values of one type, the same as those of the input.",
-            ) from None
+        return pa.concat_tables(frames, promote_options="permissive")
 
 
 def _beside(found: Mapping[str, pa.Table]) -> pa.Table:

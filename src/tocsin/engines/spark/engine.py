@@ -171,16 +171,7 @@ def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, wa
     With `warns`, integer times without a unit are warned of.
     """
     options = options or Options()
-    # Contiguity counts the events of every input, named by the pattern or not (R17).
-    found = resolve(
-        inputs,
-        alg.event_types(query.pattern),
-        time=options.time,
-        tie=options.ties,
-        type=options.type,
-        id=options.id,
-        others=counts_other_types(query),
-    )
+    found = resolved(query, inputs, options)
     streams_of = list(found.streams.values())
     is_shared = streams_of[0].type_column is not None
     plan = plan_of(
@@ -194,3 +185,16 @@ def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, wa
         is_streaming=found.is_streaming,
     )
     return Prepared(plan, found)
+
+
+def resolved(query: alg.Query, inputs: Any, options: Options) -> Inputs:
+    """The inputs of a query, checked; all of them where contiguity counts their events, named by it or not (R17)."""
+    return resolve(
+        inputs,
+        alg.event_types(query.pattern),
+        time=options.time,
+        tie=options.ties,
+        type=options.type,
+        id=options.id,
+        others=counts_other_types(query),
+    )

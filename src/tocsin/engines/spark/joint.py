@@ -34,9 +34,7 @@ from tocsin.language import expressions as ex
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Manifest, Reader
-from tocsin.plan.programs import Key, groups_of
-
-MOST_GROUPS = 1 << (names.MOST_BITS - names.GROUP_AT)
+from tocsin.plan.rule_plan import Key, groups_of
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,6 @@ class Searched:
     places: Mapping[int, Mapping[str, tuple[int, Shape]]]
 
 
-def fits(kernels: Sequence[Kernel]) -> bool:
-    """Whether the events of these kernels can say in their bits for which of them they are."""
-    return len(_groups(kernels)[1]) <= MOST_GROUPS
-
-
 def search(
     readers: Mapping[int, Reader[Kernel]],
     inputs: Inputs,
@@ -66,27 +59,13 @@ def search(
     mixed: Sequence[Mixed] = (),
     kinds: Iterable[T.DataType] = (),
 ) -> Searched:
-    """The matches of all searches, and those that are passed on.
+    """Find the matches of all searches in events of these parts, and pass on those that were found before.
 
-    Parameters
-    ----------
-    readers
-        The searches, by the number of their matches in the result.
-    inputs
-        The event types that they read.
-    parts
-        The DataFrames that events come from.
-    most
-        How many matches one start may have.
-    memory
-        How many bytes a task may hold for matches.
-    mixed
-        Those with the events of several parts, matches that were found before included.
-    kinds
-        The types of the variables of these matches.
+    `readers` are the searches by the number of their matches in the result; `mixed` are DataFrames with the events of
+    several parts, earlier matches among them, and `kinds` the types of their variables.
     """
     given = [reader.search for reader in readers.values()]
-    of_group, group_keys = _groups(given)
+    of_group, group_keys = groups_of([kernel.query.partition.attributes for kernel in given])
     sources, kernels = common(given, of_group)
     renumbered = [replace(reader, search=kernel) for reader, kernel in zip(readers.values(), kernels, strict=True)]
     manifest = manifest_of(renumbered, event_types(inputs), made_type, sources=sources)
@@ -121,10 +100,6 @@ def search(
         for number, shape, own in zip(readers, shapes, places, strict=True)
     }
     return Searched(rows.mapInArrow(task, schema), tuple(held), found)
-
-
-def _groups(kernels: Sequence[Kernel]) -> tuple[list[int], list[Key]]:
-    return groups_of([kernel.query.partition.attributes for kernel in kernels])
 
 
 def _group(manifest: Manifest, scan: Scan, kernels: Sequence[Kernel], key: Key) -> Group:

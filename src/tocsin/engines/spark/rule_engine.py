@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,37 +14,24 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, Template, emitting
 from tocsin.analysis.schema import Schemas
 from tocsin.analysis.types import DataType
-from tocsin.engines.rule_run import Run, columns_of, lacks
+from tocsin.engines.rule_run import Run, lacks
 from tocsin.engines.spark.bags import Bag, event_in
 from tocsin.engines.spark.columns import Binding, Compiler
 from tocsin.engines.spark.compat import is_dataframe, schema_of
 from tocsin.engines.spark.computed import computed
-from tocsin.engines.spark.engine import prepare
+from tocsin.engines.spark.engine import Prepared, resolved
 from tocsin.engines.spark.inputs import Stream, require_type_column, stream_of
 from tocsin.engines.spark.spark_types import in_type, to_spark, types_in
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, union, where
 from tocsin.engines.spark.strata import Strata
-from tocsin.engines.spark.typed_columns import NUMBERS, Kind, kind_of, null
-from tocsin.options import Options
+from tocsin.engines.spark.typed_columns import null
+from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import split
-from tocsin.plan.strategies import KERNEL
 
 
 class Spark:
-    """Spark as an engine of programs.
-
-    Parameters
-    ----------
-    inputs
-        The user's inputs.
-    types
-        The event types that rules read.
-    type_column
-        The column that tells them apart in one DataFrame.
-    """
-
-    name = "spark"
+    """Spark as an engine of programs; `types` are the event types that rules read."""
 
     def __init__(self, inputs: Any, types: Sequence[str], type_column: str) -> None:
         self.inputs, self.types, self.type_column = inputs, types, type_column
@@ -84,13 +70,9 @@ class Spark:
             return found
         return {name: where(self.whole, F.col(self.type_column) == F.lit(name)) for name in self.types}
 
-    def match(self, query: alg.Query, inputs: DataFrame | Mapping[str, DataFrame], options: Options) -> DataFrame:
-        """The matches of a query."""
-        made = prepare(query, inputs, options)
-        if made.plan.strategy is KERNEL and made.plan.is_only_joined_by_keys:
-            # Distances of rules are days: without a key a kernel would compare all events of two windows.
-            made = replace(made, plan=replace(made.plan, options=replace(made.options, strategy="join")))
-        return made.matches()
+    def match(self, plan: Plan, inputs: DataFrame | Mapping[str, DataFrame]) -> DataFrame:
+        """The matches of a rule."""
+        return Prepared(plan, resolved(plan.rule.written, inputs, plan.options)).matches()
 
     def returned(self, query: alg.Query, matched: Callable[[alg.Query], DataFrame]) -> DataFrame:
         """The matches of a query; what only Python computes of their values is computed after the search."""
@@ -103,57 +85,32 @@ class Spark:
         values = (in_type(F.col(name), types[new]).alias(new) for name, new in columns.items())
         return select(frame, *values)
 
-    def given_events(self, template: Template, time: str) -> DataFrame | None:
+    def given_events(self, template: Template, columns: Sequence[str]) -> DataFrame | None:
         """The user's events of a template that rules emit too; what a shared DataFrame has no column for is NULL."""
         frame = self.given.get(template.name)
         if frame is None:
             return None
         names = schema_of(frame).names
-        missing = [name for name in columns_of(template, time) if name not in names]
-        if missing and (self.whole is None or time in missing):
+        missing = [name for name in columns if name not in names]
+        if missing and (self.whole is None or columns[0] in missing):
             raise lacks(template, missing[0], names)
-        return select(
-            frame, *((null() if name in missing else F.col(name)).alias(name) for name in columns_of(template, time))
-        )
+        return select(frame, *((null() if name in missing else F.col(name)).alias(name) for name in columns))
 
     def derived(self, run: Run[DataFrame], template: str) -> Stream:
         """The events of a template that rules emit: their schema; where they come from, the plan says."""
-        schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in run.types_of(template).items()])
+        schema = T.StructType(
+            [T.StructField(name, to_spark(found)) for name, found in run.plan.types_of(template).items()]
+        )
         some = self.whole if self.whole is not None else next(iter(self.given.values()))
-        return stream_of(template, some, schema, None, run.options.times[template])
+        return stream_of(template, some, schema, None, run.plan.times[template])
 
     def together(self, run: Run[DataFrame], wanted: Sequence[Rule]) -> DataFrame:
         """The matches of several rules in one plan."""
         return Strata(self, run, wanted).frame()
 
-    def union(self, type: str, frames: Sequence[DataFrame]) -> DataFrame:
+    def union(self, frames: Sequence[DataFrame]) -> DataFrame:
         """All rows."""
-        first, *others = [(frame, schema_of(frame)) for frame in frames]
-        for _, schema in others:
-            for field, other in zip(first[1].fields, schema.fields, strict=True):
-                if not meets(field.dataType, other.dataType):
-                    raise errors.TypeMismatchError(
-                        f"`{field.name}` of `{type}` is {field.dataType.simpleString()} in one place and "
-                        f"{other.dataType.simpleString()} in another.",
-                        hint="emit values of one type, the same as those of the input.",
-                    )
         return union(frames)
-
-
-def meets(one: T.DataType, other: T.DataType) -> bool:
-    """Whether values of two types can be in one column.
-
-    Examples
-    --------
-    >>> meets(T.IntegerType(), T.DoubleType()), meets(T.StringType(), T.DoubleType())
-    (True, False)
-    """
-    if isinstance(one, T.ArrayType) and isinstance(other, T.ArrayType):
-        return meets(one.elementType, other.elementType)
-    kinds = {kind_of(one), kind_of(other)} - {Kind.NULL}
-    if len(kinds) < 2:
-        return Kind.OTHER not in kinds or Kind.NULL in (kind_of(one), kind_of(other)) or one == other
-    return kinds <= NUMBERS
 
 
 def emitted_in(run: Run[DataFrame], found: DataFrame, template: str) -> DataFrame:
@@ -165,7 +122,7 @@ def emitted_in(run: Run[DataFrame], found: DataFrame, template: str) -> DataFram
         for emit in rule.emits
         if emit.type == template and rule.name in schema.names
     ]
-    return run.engine.union(template, frames)
+    return union(frames)
 
 
 def _values(rule: Rule, emit: alg.Emit, found: DataFrame, schema: T.StructType) -> DataFrame:

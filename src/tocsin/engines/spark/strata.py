@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Rule, emitting
 from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.engines.rule_run import RESULT, Run
@@ -26,17 +25,16 @@ from tocsin.engines.spark.compat import schema_of
 from tocsin.engines.spark.inputs import Inputs, Part, Stream, common_kind, part_of, parts_of, resolve
 from tocsin.engines.spark.joint import bindings_in, shown
 from tocsin.engines.spark.scan import Mixed, event_types
-from tocsin.engines.spark.spark_types import in_type, types_in
+from tocsin.engines.spark.spark_types import in_type
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, union, where, with_columns
 from tocsin.engines.spark.typed_columns import Kind, null
 from tocsin.engines.worker.tasks import HALVES, RULE
-from tocsin.kernels.nested_loops import Kernel, kernel
+from tocsin.kernels.nested_loops import Kernel
 from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader, needed
-from tocsin.plan.prepare import prepare
-from tocsin.plan.programs import has_other_keys
+from tocsin.plan.rule_plan import RulePlan, Stratum
 
 if TYPE_CHECKING:
     from tocsin.engines.spark.rule_engine import Spark
@@ -55,105 +53,72 @@ class _Emitted:
 
 
 class Strata:
-    """The plan of some rules of a program.
-
-    Parameters
-    ----------
-    engine
-        Spark, with the inputs.
-    run
-        The program.
-    wanted
-        The rules whose matches are asked for.
-    """
+    """Renders the strata of a program; `wanted` are the rules whose matches are the result."""
 
     def __init__(self, engine: Spark, run: Run[DataFrame], wanted: Sequence[Rule]) -> None:
         self.engine, self.run, self.wanted = engine, run, wanted
-        self.rules = run.needed(wanted)
-        self.joint: list[Rule] = []
-        self.kernels: dict[str, Kernel] = {}
+        self.plan, self.options = run.plan, run.plan.options
+        self.rules = run.plan.needed(wanted)
+        self.joint: dict[str, RulePlan] = {}  # the rules that shared searches find, by name
         self.searched: joint.Searched | None = None
         self.time_kind = Kind.INTEGER
 
     def frame(self) -> DataFrame:
         """The matches of all rules that are wanted."""
-        for stratum in sorted({rule.stratum for rule in self.rules}):
-            self._search([rule for rule in self.rules if rule.stratum == stratum and self.run.shares(rule)], stratum)
+        for stratum in self.plan.strata(self.wanted):
+            if stratum.shared:
+                self._search(stratum)
         frames = [self._shown()] if self.searched is not None else []
-        alone = [rule for rule in self.wanted if rule not in self.joint]
-        frames += [self._alone(rule) for rule in alone]
-        return union(frames)
+        return union([*frames, *(self._alone(rule) for rule in self.wanted if rule.name not in self.joint)])
 
     # --- one stratum ------------------------------------------------------------------------------
 
-    def _search(self, rules: Sequence[Rule], stratum: int) -> None:
-        """Search for the matches of rules of one stratum."""
-        reads = list(dict.fromkeys(name for rule in rules for name in rule.reads))
-        if not reads:
-            return
-        emitted = self._emitted([name for name in reads if name in self.run.program.emitters])
+    def _search(self, stratum: Stratum) -> None:
+        """Search for the matches of the rules of a stratum that share a search."""
+        reads = list(dict.fromkeys(name for one in stratum.shared for name in one.rule.reads))
+        emitted = self._emitted([name for name in reads if name in self.plan.program.emitters])
         inputs, parts, mixed = self._inputs(reads, emitted)
         self.time_kind = inputs.time_kind
-        rules = self._that_fit(rules, inputs)
-        if not rules:
-            return
         before = self.searched
         if before is not None:
-            mixed.append(self._passed_on(before, [self._part(inputs, one) for one in emitted], emitted, stratum))
-        readers = {self._number(rule): self._reader(rule, inputs) for rule in rules}
-        kinds = () if before is None else before.kinds
-        most, memory = self.run.options.max_matches_per_start, self.run.options.task_bytes
-        found = joint.search(readers, inputs, parts, most=most, memory=memory, mixed=mixed, kinds=kinds)
+            mixed.append(self._passed_on(before, [self._part(inputs, one) for one in emitted], emitted, stratum.number))
+        found = joint.search(
+            {one.number: self._reader(one, inputs) for one in stratum.shared},
+            inputs,
+            parts,
+            most=self.options.max_matches_per_start,
+            memory=self.options.task_bytes,
+            mixed=mixed,
+            kinds=() if before is None else before.kinds,
+        )
         self.searched = replace(found, places={**(before.places if before else {}), **found.places})
-        self.joint += rules
+        self.joint |= {one.rule.name: one for one in stratum.shared}
 
-    def _that_fit(self, rules: Sequence[Rule], inputs: Inputs) -> list[Rule]:
-        """The rules that gain by being searched for together, and whose flags fit; others are planned alone.
-
-        An event that is sent by several keys is no row for other rules.
-        """
-        chosen: list[Rule] = []
-        for rule in rules:
-            types = alg.event_types(rule.query.pattern)
-            attributes = {name: types_in(inputs.streams[name].schema) for name in types}
-            bound = prepare(rule.query, attributes, self.run.options.times).bound
-            if has_other_keys(bound.query, bound.schemas):
-                continue
-            made = kernel(bound)
-            if not chosen or joint.fits([*(self.kernels[one.name] for one in chosen), made]):
-                self.kernels[rule.name] = made
-                chosen.append(rule)
-        return chosen
-
-    def _reader(self, rule: Rule, inputs: Inputs) -> Reader[Kernel]:
-        made = self.kernels[rule.name]
-        attributes = attributes_by_variable(made.query, event_types(inputs).schemas)
-        query = made.query
-        if rule not in self.wanted:
-            query = replace(query, returns=tuple(chain(*(emitting(rule, emit).returns for emit in rule.emits))))
-        return Reader(made, needed(query, attributes), None if self.run.reads_derived(rule) else self.run.options.id)
-
-    def _number(self, rule: Rule) -> int:
-        return self.run.program.rules.index(rule)
+    def _reader(self, one: RulePlan, inputs: Inputs) -> Reader[Kernel]:
+        query = one.plan.loops.query
+        attributes = attributes_by_variable(query, event_types(inputs).schemas)
+        if one.rule not in self.wanted:
+            query = replace(query, returns=tuple(chain(*(emitting(one.rule, emit).returns for emit in one.rule.emits))))
+        return Reader(one.plan.loops, needed(query, attributes), one.plan.options.id)
 
     # --- inputs -----------------------------------------------------------------------------------
 
     def _inputs(self, reads: Sequence[str], emitted: Sequence[_Emitted]) -> tuple[Inputs, list[Part], list[Mixed]]:
         """The event types that rules read, and the DataFrames to read beside matches that are passed on."""
-        options = self.run.options
-        outside = [name for name in reads if name not in self.run.program.emitters]
+        options = self.options
+        outside = [name for name in reads if name not in self.plan.program.emitters]
         streams: dict[str, Stream] = {}
         parts: list[Part] = []
         if outside:
             given = self.engine.inputs
-            id = options.id if any(not self.run.reads_derived(rule) for rule in self.rules) else None
+            id = options.id if any(not self.plan.reads_derived(rule) for rule in self.rules) else None
             found = resolve(given, outside, time=options.times, tie=options.ties, type=options.type, id=id)
             streams |= found.streams
             parts += parts_of(found, others=False)
         derived = [name for name in reads if name not in streams]
         for name in derived:
             origins = self._alone_emit(name)
-            given = self.engine.given_events(self.run.program.templates[name], options.times[name])
+            given = self.engine.given_events(self.plan.program.templates[name], self.plan.columns_of(name))
             if given is not None and self.engine.whole is None:
                 origins.append(given)
             streams[name] = self.engine.derived(self.run, name)
@@ -169,25 +134,24 @@ class Strata:
 
     def _alone_emit(self, template: str) -> list[DataFrame]:
         """The events of a template that come from rules which are planned by themselves."""
-        pairs = ((rule, emit) for rule in self.rules if rule not in self.joint for emit in rule.emits)
-        return [self.run.emitted_by(rule, emit) for rule, emit in pairs if emit.type == template]
+        alone = (pair for pair in self.plan.emits(template) if pair[0].name not in self.joint)
+        return [self.run.emitted_by(rule, emit) for rule, emit in alone]
 
     # --- matches that are passed on ---------------------------------------------------------------------------------
 
     def _emitted(self, templates: Sequence[str]) -> list[_Emitted]:
         """What matches that are passed on emit of some templates."""
         found = []
-        for rule in self.joint:
-            compiler = Compiler(self._bindings(rule))
-            for emit in rule.emits:
-                if emit.type in templates:
-                    types = self.run.types_of(emit.type)
-                    names_of = [self.run.options.times[emit.type], *(name for name, _ in emit.values)]
-                    values = {
-                        name: in_type(compiler.output(each.expression), types[name])
-                        for name, each in zip(names_of, emitting(rule, emit).returns, strict=True)
-                    }
-                    found.append(_Emitted(self._number(rule), emit.type, values))
+        for one in self.joint.values():
+            compiler = Compiler(self._bindings(one))
+            for emit in (emit for emit in one.rule.emits if emit.type in templates):
+                types = self.plan.types_of(emit.type)
+                names_of = [self.plan.times[emit.type], *(name for name, _ in emit.values)]
+                values = {
+                    name: in_type(compiler.output(each.expression), types[name])
+                    for name, each in zip(names_of, emitting(one.rule, emit).returns, strict=True)
+                }
+                found.append(_Emitted(one.number, emit.type, values))
         return found
 
     def _part(self, inputs: Inputs, one: _Emitted) -> Part:
@@ -200,13 +164,13 @@ class Strata:
     ) -> Mixed:
         """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""
         rows = []
-        for rule in self.joint:
-            later = {name for other in self.rules if other.stratum > stratum for name in other.reads}
-            goes_on = rule in self.wanted or any(emit.type in later for emit in rule.emits)
-            own = [place for place, one in enumerate(emitted) if one.rule == self._number(rule)]
+        later = {name for rule in self.rules if rule.stratum > stratum for name in rule.reads}
+        for member in self.joint.values():
+            goes_on = member.rule in self.wanted or any(emit.type in later for emit in member.rule.emits)
+            own = [place for place, one in enumerate(emitted) if one.rule == member.number]
             which = ([ITSELF] if goes_on else []) + own
             if which:
-                rows.append((F.col(RULE) == self._number(rule), F.array(*map(F.lit, which))))
+                rows.append((F.col(RULE) == member.number, F.array(*map(F.lit, which))))
         spread = with_columns(before.frame, F.explode(F.cases(rows)).alias(WHICH))
         columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(before.kinds))))
         owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
@@ -214,14 +178,14 @@ class Strata:
 
     # --- the result -------------------------------------------------------------------------------
 
-    def _bindings(self, rule: Rule) -> dict[str, Binding | Bag]:
+    def _bindings(self, one: RulePlan) -> dict[str, Binding | Bag]:
         assert self.searched is not None
-        return bindings_in(self.searched, self._number(rule), rule)
+        return bindings_in(self.searched, one.number, one.rule)
 
     def _shown(self) -> DataFrame:
         """The matches with the columns that users see."""
         assert self.searched is not None
-        wanted = {self._number(rule): rule for rule in self.wanted if rule in self.joint}
+        wanted = {one.number: one.rule for one in self.joint.values() if one.rule in self.wanted}
         searched = self.searched
         if len(wanted) < len(self.joint):
             searched = replace(searched, frame=where(searched.frame, F.col(RULE).isin(list(wanted))))

@@ -13,5 +13,5 @@ outputs      late events and metrics, beside matches
 guard        counts events beyond the declared rates
 every        aggregates over all matches, for windows of time
 joined       stream-stream joins of Spark, instead of all this
-program_*    programs of rules: all strata in one step
+live_plan    plans the rules of a program for a stream; program_run runs all strata in one step
 """

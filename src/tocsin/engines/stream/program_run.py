@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tocsin import errors
 from tocsin.algebra.programs import Rule
 from tocsin.analysis.attributes import Schema, attributes_by_variable
 from tocsin.analysis.keys import Sharding, sharding
@@ -33,20 +32,19 @@ from tocsin.engines.spark.scan import (
     spark_shapes,
 )
 from tocsin.engines.spark.search import variable_type
-from tocsin.engines.spark.spark_types import Shape, arrow_schema, to_spark, types_in
+from tocsin.engines.spark.spark_types import Shape, arrow_schema, to_spark
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select
 from tocsin.engines.spark.strata import in_types, mixed_whole
 from tocsin.engines.stream import pipeline as frames
 from tocsin.engines.stream.grouped import Shard
 from tocsin.engines.stream.guard import guard_of
+from tocsin.engines.stream.live_plan import LivePlan
 from tocsin.engines.stream.outputs import LATE
-from tocsin.engines.stream.program_plan import Asked, Plan
 from tocsin.engines.worker.tasks import HALVES, RULE, placed
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Manifest, Reader
-from tocsin.plan.programs import refused_on_streams
 
 
 class LiveRun(Run[DataFrame]):
@@ -54,62 +52,57 @@ class LiveRun(Run[DataFrame]):
 
     def _matches(self, rule: Rule) -> DataFrame:
         found = self._live([rule]).matches()
-        late = [F.col(LATE.name)] if self.given.with_late else []
+        late = [F.col(LATE.name)] if self.plan.options.with_late else []
         variables = (F.col(rule.name).getField(variable).alias(variable) for variable in rule.query.variables)
         shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
-        return frames.require_one_late(shown, self.given.with_late)
+        return frames.require_one_late(shown, self.plan.options.with_late)
 
     def _together(self, wanted: Sequence[Rule]) -> DataFrame:
-        return frames.require_one_late(self._live(wanted).matches(), self.given.with_late)
+        return frames.require_one_late(self._live(wanted).matches(), self.plan.options.with_late)
 
     def _events(self, template: str, emitting: Sequence[Rule]) -> DataFrame:
-        return frames.require_one_late(self._live(emitting, template).events(), self.given.with_late)
-
-    def check(self, wanted: Sequence[Rule]) -> None:
-        """Refuse what does not run, on streams in particular."""
-        super().check(wanted)
-        emitted = self.program.emitted
-        errors.raise_all(
-            [reason for rule in self.needed(wanted) if (reason := refused_on_streams(rule, emitted)) is not None]
-        )
+        return frames.require_one_late(self._live(emitting, template).events(), self.plan.options.with_late)
 
     def _live(self, wanted: Sequence[Rule], template: str | None = None) -> _Live:
         # In the order of the text, so that a plan has one name whatever was asked first.
-        needed, given = self.needed(wanted), self.given
+        needed = self.plan.needed(wanted)
         rules = tuple(rule for rule in self.program.rules if rule in needed)
         names_of = () if template is not None else tuple(rule.name for rule in wanted)
-        times = self.options.times
-        asked = Asked(self.written, self.program, rules, names_of, template, times, given.id, given.strategy)
-        return _Live(self, asked, wanted)
+        return _Live(self, LivePlan(self.plan, rules, names_of, template), wanted)
 
 
 class _Live:
     """The streaming DataFrame of some rules."""
 
-    def __init__(self, run: LiveRun, asked: Asked, wanted: Sequence[Rule]) -> None:
-        self.run, self.asked, self.wanted = run, asked, wanted
+    def __init__(self, run: LiveRun, plan: LivePlan, wanted: Sequence[Rule]) -> None:
+        self.run, self.plan, self.wanted = run, plan, wanted
+        self.program, self.options = run.plan, run.plan.options
         assert isinstance(run.engine, Spark)
         self.engine = run.engine
         self.outside = self._outside()
-        self.asked_of_streams = self._asked_of_streams()
-        self.derived = {name: self.engine.derived(run, name) for name in asked.reads if name in asked.timed.emitters}
+        self.settings = self._settings()
+        self.derived = {name: self.engine.derived(run, name) for name in plan.reads if name in self.emitted}
         streams = {**self.outside.streams, **self.derived}
-        known = {name: streams[name] for name in asked.reads}
-        self.streams = Inputs(known, common_kind(known), True, run.given.id, run.given.ties)
-        self.plan = Plan(asked, {name: types_in(stream.schema) for name, stream in known.items()})
+        known = {name: streams[name] for name in plan.reads}
+        self.streams = Inputs(known, common_kind(known), True, self.options.id, self.options.ties)
         self.single, self.mixed = self._parts()
 
-    def _asked_of_streams(self) -> frames.StreamSettings:
-        found, rates = stream_settings(self.run.given, self.outside), self.run.given.declared
+    @property
+    def emitted(self) -> Collection[str]:
+        """The event types that rules emit."""
+        return self.program.program.emitters
+
+    def _settings(self) -> frames.StreamSettings:
+        found, rates = stream_settings(self.options, self.outside), self.options.declared
         if not rates:
             return found
         late_us = max(found.lateness_us.values())
-        names_of = [rule.name for rule in self.asked.rules]
-        emitted = [name for name in self.asked.reads if name in self.asked.timed.emitters and name not in rates]
+        names_of = [rule.name for rule in self.plan.rules]
+        emitted = [name for name in self.plan.reads if name in self.emitted and name not in rates]
         bound = None
         if not any(name in self.outside.streams for name in emitted):
-            bound = most_events(self.asked.program, names_of, rates, late_us)
-        guarded = {name: rate for name, rate in rates.items() if name in self.asked.reads}
+            bound = most_events(self.program.written, names_of, rates, late_us)
+        guarded = {name: rate for name, rate in rates.items() if name in self.plan.reads}
         if self.engine.whole is not None:  # events of these types among the others would not be in the bound
             guarded |= {name: parse_rate(0) for name in emitted}
         return replace(found, guard=guard_of(guarded, late_us), bound=bound)
@@ -117,34 +110,33 @@ class _Live:
     # --- inputs -----------------------------------------------------------------------------------
 
     def _outside(self) -> Inputs:
-        """What comes from outside, events of types that rules emit too included."""
-        asked, emitted = self.run.given, self.asked.timed.emitted
-        primitive = [name for name in self.asked.reads if name not in emitted]
-        options: dict[str, Any] = {"time": asked.times, "type": asked.type}
-        needs_id = any(self.asked.id_of(rule) is not None for rule in self.asked.rules)
-        found = resolve(self.engine.inputs, primitive, **options, tie=asked.ties, id=asked.id if needs_id else None)
+        """The events from outside, those of types that rules emit too included."""
+        options, reads = self.options, self.plan.reads
+        columns: dict[str, Any] = {"time": options.times, "type": options.type}
+        id = options.id if any(self.plan.id_of(rule) is not None for rule in self.plan.rules) else None
+        primitive = [name for name in reads if name not in self.emitted]
+        found = resolve(self.engine.inputs, primitive, **columns, tie=options.ties, id=id)
         if self.engine.whole is not None:
             return found
-        given = [name for name in self.asked.reads if name in emitted and name in self.engine.inputs]
+        given = [name for name in reads if name in self.emitted and name in self.engine.inputs]
         if not given:
             return found
-        others = resolve(self.engine.inputs, given, **options)
+        others = resolve(self.engine.inputs, given, **columns)
         return replace(found, streams={**found.streams, **others.streams})
 
     def _parts(self) -> tuple[list[Part], list[Mixed]]:
         """The DataFrames to read, each once."""
-        emitted = self.asked.timed.emitted
-        primitive = {name: stream for name, stream in self.outside.streams.items() if name not in emitted}
+        primitive = {name: stream for name, stream in self.outside.streams.items() if name not in self.emitted}
         parts = parts_of(replace(self.outside, streams=primitive), others=False) if primitive else []
         if self.engine.whole is not None:
             if not self.derived:
                 return parts, []
-            whole = mixed_whole(
-                self.engine.whole, parts, [*self.derived.values()], self.run.given.type, self.streams.time_kind
-            )
-            return [], [whole]
-        for name in (name for name in self.outside.streams if name in emitted):
-            given = self.engine.given_events(self.run.written.templates[name], self.run.given.times[name])
+            derived = [*self.derived.values()]
+            kind = self.streams.time_kind
+            return [], [mixed_whole(self.engine.whole, parts, derived, self.options.type, kind)]
+        for name in (name for name in self.outside.streams if name in self.emitted):
+            template = self.program.program.templates[name]
+            given = self.engine.given_events(template, self.program.columns_of(name))
             assert given is not None
             stream = self.derived[name]
             parts.append(part_of(replace(stream, frame=in_types(given, stream.schema))))
@@ -157,17 +149,17 @@ class _Live:
             return [tuple(self.outside.streams)]
         return [part.types for part in self.single]
 
-    # --- what travels -----------------------------------------------------------------------------
+    # --- the columns of events --------------------------------------------------------------------
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What is shipped of events. Keys are columns, so that workers can write them."""
+        """The columns of an event. Keys are columns, so that workers can write them."""
         events = event_types(self.streams)
         readers = []
-        for number, (rule, kernel) in enumerate(zip(self.asked.rules, self.plan.kernels, strict=True)):
+        for number, (rule, kernel) in enumerate(zip(self.plan.rules, self.plan.kernels, strict=True)):
             needs = self.plan.needs(number, attributes_by_variable(kernel.query, events.schemas))
-            ties = () if self.run.reads_derived(rule) else self.run.given.ties
-            readers.append(Reader(kernel, needs, self.asked.id_of(rule), ties))
+            options = self.program.rule(rule).plan.options
+            readers.append(Reader(kernel, needs, options.id, options.ties))
         keys = self._sharding().key
         return manifest_of(readers, events, made_type, sources=self.plan.sources, packs_key=False, keys=keys)
 
@@ -178,7 +170,7 @@ class _Live:
 
     def _found(self, result: T.StructType | None, schema: T.StructType) -> DataFrame:
         """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
-        options, manifest = self.asked_of_streams, self.manifest
+        options, manifest = self.settings, self.manifest
         scan = Scan(manifest, self.single, self.mixed)
         split = self._sharding()
         key = tuple(F.col(manifest.keys[name]) for name in split.key)
@@ -192,20 +184,17 @@ class _Live:
             self.places,
             {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
             tuple(options.lateness_us[types[0]] for types in self.sources),
-            result=None if result is None else arrow_schema(result),
-            idle_ms=options.idle_ms,
-            most=options.max_matches_per_start,
-            memory=options.max_task_memory,
+            None if result is None else arrow_schema(result),
         )
-        queries = [rule.query for rule in self.asked.rules]
-        identified = (*frames.identified_by(self.run.given.id), *frames.hashed_by(queries))
+        queries = [rule.query for rule in self.plan.rules]
+        identified = (*frames.identified_by(self.options.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), [*manifest.layouts], frames.types_in(frame), shards, *identified)
         shard = Shard(step, plan, options.guard)
         return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
 
     def _sharding(self) -> Sharding:
-        schemas = {name: Schema.of(name, attributes) for name, attributes in self.plan.attributes.items()}
-        return sharding(self.asked.timed, self.asked.rules, schemas)
+        schemas = {name: Schema.of(name, self.program.types_of(name)) for name in self.plan.reads}
+        return sharding(self.program.program, self.plan.rules, schemas)
 
     # --- the result -------------------------------------------------------------------------------
 
@@ -223,9 +212,9 @@ class _Live:
     def _placed(self) -> tuple[list[T.DataType], list[tuple[int, ...]]]:
         held: list[T.DataType] = []
         places = []
-        for rule, layout, shape in zip(self.asked.rules, self.manifest.layouts, self.shapes, strict=True):
+        for rule, layout, shape in zip(self.plan.rules, self.manifest.layouts, self.shapes, strict=True):
             own = [variable_type(self.streams, gathered, shape[gathered.name]) for gathered in layout.gathered]
-            places.append(placed(own, held) if rule.name in self.asked.shown else ())
+            places.append(placed(own, held) if rule.name in self.plan.shown else ())
         return held, places
 
     def matches(self) -> DataFrame:
@@ -236,25 +225,25 @@ class _Live:
         for place, kind in enumerate(self.kinds):
             schema = schema.add(names.variable(place), kind)
         found = self._found(None, schema)
-        numbers = {rule.name: number for number, rule in enumerate(self.asked.rules)}
+        numbers = {rule.name: number for number, rule in enumerate(self.plan.rules)}
         shapes = {
             number: dict(zip(own, zip(self.places[number], own.values(), strict=True), strict=True))
             for number, own in enumerate(self.shapes)
-            if self.asked.rules[number].name in self.asked.shown
+            if self.plan.rules[number].name in self.plan.shown
         }
         return shown(
             Searched(found, tuple(self.kinds), shapes),
             {numbers[rule.name]: rule for rule in self.wanted},
             self.wanted,
             self.streams.time_kind,
-            *frames.output_columns(self.asked_of_streams),
+            *frames.output_columns(self.settings),
         )
 
     def events(self) -> DataFrame:
         """The events of the template that is asked for."""
-        assert self.asked.template is not None
-        types = self.run.emitted_types(self.asked.template)
+        assert self.plan.template is not None
+        types = self.program.emitted_types(self.plan.template)
         schema = T.StructType([T.StructField(name, to_spark(found)) for name, found in types.items()])
         found = self._found(schema, T.StructType(list(schema.fields)))
-        others = frames.output_columns(self.asked_of_streams)
+        others = frames.output_columns(self.settings)
         return select(found, *(F.col(name).alias(name) for name in schema.names), *others) if others else found

@@ -1,4 +1,4 @@
-"""Plan a program on a stream without Spark: the searches of its rules, when they are due, and their delays."""
+"""Plan some rules of a program for a stream, without Spark: their searches, when matches are due, and delays."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.nodes import ordered_by_ties
-from tocsin.algebra.programs import Program, Rule, emitting
+from tocsin.algebra.programs import Rule, emitting
 from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.rules.arrivals import Delay, delays
-from tocsin.analysis.types import DataType
 from tocsin.engines.stream.shard_rules import Emission, Insertion, LiveRule, Stratum
 from tocsin.engines.stream.step import Step
 from tocsin.engines.worker.tasks import Member, SearchGroup, search_groups
@@ -23,32 +22,21 @@ from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.kernels.reach import Search
 from tocsin.kernels.shared import common
 from tocsin.language.sase.printer import print_expression
-from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.plan.due import Due, due_of
 from tocsin.plan.manifest import Layout, Manifest, Needs, needed
-from tocsin.plan.prepare import BoundRule, distances_of, prepare
-from tocsin.plan.programs import asks_frame
-
-Attributes = Mapping[str, Mapping[str, "str | DataType"]]
+from tocsin.plan.prepare import distances_of
+from tocsin.plan.program_plan import ProgramPlan
+from tocsin.plan.rule_plan import asks_frame
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a user asks of a program."""
+class LivePlan:
+    """The rules of a program that a stream needs, and what of them is the result."""
 
-    program: Program  # the program as it was written, whose times are called `timestamp`
-    timed: Program  # the same, bounded, and with the names that the data has for times
-    rules: tuple[Rule, ...]  # the rules that are needed, with these names
+    program: ProgramPlan
+    rules: tuple[Rule, ...]  # the rules that are needed
     shown: tuple[str, ...]  # the names of those whose matches are the result
     template: str | None  # the template whose events are the result instead
-    time: Mapping[str, str]  # the time column of each event type
-    id: str | None = None  # the column that identifies events from outside
-    strategy: str = "auto"  # `"aggregate"`: each rule by itself, in windows of what is remembered
-
-    @property
-    def is_aggregate(self) -> bool:
-        """Whether nothing but aggregates is to be used."""
-        return self.strategy == "aggregate"
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -57,26 +45,18 @@ class Asked:
 
     def id_of(self, rule: Rule) -> str | None:
         """The column that identifies the events of a rule: emitted ones have none."""
-        return None if any(name in self.timed.emitters for name in rule.reads) else self.id
+        return self.program.rule(rule).plan.options.id
 
     def emits(self, rule: Rule) -> list[alg.Emit]:
-        """The events of a rule that somebody reads, or asks for."""
+        """The events of a rule that other rules read, or that are the result."""
         return [emit for emit in rule.emits if emit.type in self.reads or emit.type == self.template]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Rules compiled for the events they get."""
-
-    asked: Asked  # what is asked
-    attributes: Attributes  # the attributes of every event type that the rules read
 
     @cached_property
     def _compiled(self) -> tuple[tuple[Source, ...], tuple[Kernel, ...]]:
-        made: list[Kernel] = [kernel(self._prepared(rule.query).bound) for rule in self.asked.rules]
+        made: list[Kernel] = [kernel(self.program.rule(rule).plan.rule.bound) for rule in self.rules]
         sources, kernels = common(made)
         sources = _with_counted(
-            sources, [rule for rule, one in zip(self.asked.rules, made, strict=True) if one.counts_every_event]
+            sources, [rule for rule, one in zip(self.rules, made, strict=True) if one.counts_every_event]
         )
         return sources, kernels
 
@@ -90,23 +70,19 @@ class Plan:
         """The rules compiled, in their order, with one numbering of candidates."""
         return self._compiled[1]
 
-    def _prepared(self, query: alg.Query) -> BoundRule:
-        types = {name: self.attributes[name] for name in alg.event_types(query.pattern)}
-        return prepare(query, types, self.asked.time)
-
     def counted(self, number: int) -> tuple[int, ...]:
         """The flags of all events among which those of a rule have to be neighbours; none where others do not count."""
         if not self.kernels[number].counts_every_event:
             return ()
-        wanted = [(name,) for name in self.asked.rules[number].reads]
+        wanted = [(name,) for name in self.rules[number].reads]
         return tuple(source.bit for source in self.sources if source.types in wanted and not source.conditions)
 
     def needs(self, number: int, attributes: Needs) -> dict[str, tuple[str, ...]]:
-        """What of the variables of a rule is in its matches: all that is shown, or what it emits."""
-        rule = self.asked.rules[number]
+        """The attributes of variables that the matches of a rule bring: all that is shown, or what it emits."""
+        rule = self.rules[number]
         query = self.kernels[number].query
-        if rule.name not in self.asked.shown:
-            emitted = [emitting(rule, emit).returns for emit in self.asked.emits(rule)]
+        if rule.name not in self.shown:
+            emitted = [emitting(rule, emit).returns for emit in self.emits(rule)]
             query = replace(query, returns=tuple(chain(*emitted)))
         return needed(query, attributes)
 
@@ -115,19 +91,19 @@ class Plan:
     @cached_property
     def delays(self) -> tuple[int, ...]:
         """Of every rule, how far its watermark is behind that of the inputs."""
-        when = delays(self.asked.program)
-        return tuple(max(when.get(name, Delay()).late_us for name in rule.reads) for rule in self.asked.rules)
+        when = delays(self.program.written)
+        return tuple(max(when.get(name, Delay()).late_us for name in rule.reads) for rule in self.rules)
 
     def due(self, number: int) -> Due:
         """When the matches of a rule become due."""
-        written = self.asked.program.rule(self.asked.rules[number].name)
+        written = self.program.written.rule(self.rules[number].name)
         assert written is not None
         is_tied = self.kernels[number].compares_ties
         distances = distances_of(ordered_by_ties(written.query) if is_tied else written.query)
         distances.require_bounded()
         return due_of(self.kernels[number], distances, eager=False)
 
-    # --- what workers know ------------------------------------------------------------------------
+    # --- workers -----------------------------------------------------------------------------------
 
     def step(
         self,
@@ -135,50 +111,30 @@ class Plan:
         places: Sequence[tuple[int, ...]],
         schemas: Mapping[str, pa.Schema],
         lateness_us: tuple[int, ...],
-        *,
         result: pa.Schema | None = None,
-        idle_ms: int | None = None,
-        most: int = MOST_MATCHES_PER_START,
-        memory: int = MOST_MEMORY,
     ) -> Step:
-        """What a worker does.
+        """Return the step of a worker.
 
-        Parameters
-        ----------
-        manifest
-            What is shipped of events.
-        places
-            Of every rule, where the result has the variables of its matches.
-        schemas
-            The columns of every event type that the rules read.
-        lateness_us
-            How late the events of each source may come.
-        result
-            The columns of the events that are asked for.
-        idle_ms
-            After how long a silent source holds time back no more.
-        most
-            How many matches of a rule may have one start.
-        memory
-            How many bytes may be held for matches.
+        `places` are, of every rule, those of its variables in the result; `schemas` the columns of every event type
+        that the rules read; `lateness_us` how late the events of each source may come; `result` the columns of the
+        events that are the result.
         """
-        asked = self.asked
         rules = [
             self._live(number, layout, own, schemas, result)
             for number, (layout, own) in enumerate(zip(manifest.layouts, places, strict=True))
         ]
-        strata = sorted({rule.stratum for rule in asked.rules})
+        strata = sorted({rule.stratum for rule in self.rules})
         return Step(
             tuple(
-                self._stratum([rules[number] for number, rule in enumerate(asked.rules) if rule.stratum == stratum])
+                self._stratum([rules[number] for number, rule in enumerate(self.rules) if rule.stratum == stratum])
                 for stratum in strata
             ),
             lateness_us,
             self._insertion(manifest, schemas),
-            asked.template,
-            most,
-            memory,
-            idle_ms,
+            self.template,
+            self.program.options.max_matches_per_start,
+            self.program.options.task_bytes,
+            self.program.options.idle_ms,
         )
 
     def _live(
@@ -189,18 +145,19 @@ class Plan:
         schemas: Mapping[str, pa.Schema],
         result: pa.Schema | None,
     ) -> LiveRule:
-        asked, rule = self.asked, self.asked.rules[number]
+        rule = self.rules[number]
         emissions = []
-        for emit in asked.emits(rule):
-            schema = result if result is not None and emit.type == asked.template else schemas[emit.type]
-            names = (asked.time[emit.type], *(name for name, _ in emit.values))
-            emissions.append(Emission(emit.type, self._prepared(emitting(rule, emit)).bound, names, schema))
+        for emit in self.emits(rule):
+            schema = result if result is not None and emit.type == self.template else schemas[emit.type]
+            names = (self.program.times[emit.type], *(name for name, _ in emit.values))
+            bound = self.program.plan_of(rule, emitting(rule, emit)).rule.bound
+            emissions.append(Emission(emit.type, bound, names, schema))
         search = self.kernels[number]
         return LiveRule(
-            Member(search, layout, asked.id_of(rule) is not None, number, places),
+            Member(search, layout, self.id_of(rule) is not None, number, places),
             self.due(number),
             delay_us=self.delays[number],
-            is_shown=rule.name in asked.shown,
+            is_shown=rule.name in self.shown,
             emissions=tuple(emissions),
             counted=self.counted(number),
         )
@@ -215,10 +172,10 @@ class Plan:
         return Stratum(tuple(rules), (*groups, *(SearchGroup((member,)) for member in others)))
 
     def _is_alone(self, search: Search) -> bool:
-        return search.needs_order or search.compares_ties or self.asked.is_aggregate
+        return search.needs_order or search.compares_ties or self.program.options.strategy == "aggregate"
 
     def _insertion(self, manifest: Manifest, schemas: Mapping[str, pa.Schema]) -> Insertion | None:
-        types = [name for name in self.asked.timed.emitted if name in self.asked.reads]
+        types = [name for name in self.program.program.emitted if name in self.reads]
         if not types:
             return None
         # What asks a DataFrame is asked of events from outside, before they travel.
@@ -231,20 +188,20 @@ class Plan:
         return Insertion(
             replace(manifest, sources=sources),
             {name: schemas[name] for name in types},
-            {name: self.asked.time[name] for name in types},
+            {name: self.program.times[name] for name in types},
         )
 
     def text(self) -> str:
-        """All that makes the state of this plan another's."""
+        """A text of all that the state depends on."""
         said = []
-        for rule, made, delay in zip(self.asked.rules, self.kernels, self.delays, strict=True):
+        for rule, made, delay in zip(self.rules, self.kernels, self.delays, strict=True):
             emits = [
                 (
                     emit.type,
                     print_expression(emit.at),
                     *((name, print_expression(value)) for name, value in emit.values),
                 )
-                for emit in self.asked.emits(rule)
+                for emit in self.emits(rule)
             ]
             said.append((rule.name, to_text(made.query), delay, emits))
         return repr((said, [(one.types, sorted(map(print_expression, one.conditions))) for one in self.sources]))
