@@ -184,8 +184,8 @@ MUTATIONS = (
     ),
     Mutation(
         "tie columns ignored by rules",
-        "return ordered_by_ties(rule.query) if self.options.ties else rule.query",
-        "return rule.query",
+        "queries = [ordered_by_ties(rule.query) if options.ties else rule.query for rule in written.rules]",
+        "queries = [rule.query for rule in written.rules]",
         ("tests/rules/test_engines.py::test_repetitions_are_ordered_by_tie_columns",),
     ),
     Mutation(
@@ -416,32 +416,32 @@ MUTATIONS = (
     ),
     Mutation(
         "local engine ignores max_matches_per_start=",
-        "task = task_of(Member(search, layout, id is not None), most=most, memory=memory)",
-        "task = task_of(Member(search, layout, id is not None), memory=memory)",
+        "Member(search, layout, id is not None), most=options.max_matches_per_start, memory=options.task_bytes",
+        "Member(search, layout, id is not None), memory=options.task_bytes",
         (LEFT_OUT,),
     ),
     Mutation(
         "local engine ignores max_task_memory=",
-        "most, memory = options.max_matches_per_start, options.task_bytes\n    task",
-        "most, memory = options.max_matches_per_start, 1 << 40\n    task",
+        "Member(search, layout, id is not None), most=options.max_matches_per_start, memory=options.task_bytes",
+        "Member(search, layout, id is not None), most=options.max_matches_per_start, memory=1 << 40",
         (LEFT_OUT,),
     ),
     Mutation(
         "local engine ignores strategy=",
-        "plan = plan_of(query, types, times, options, warns=warns, engine=LOCALLY)",
-        'plan = plan_of(query, types, times, replace(options, strategy="auto"), warns=warns, engine=LOCALLY)',
+        "run(plan_of(query, types, times, options, warns=warns, engine=LOCALLY), events)",
+        'run(plan_of(query, types, times, replace(options, strategy="auto"), warns=warns, engine=LOCALLY), events)',
         (LEFT_OUT,),
     ),
     Mutation(
         "rules on the local engine ignore max_matches_per_start=",
-        "                max_matches_per_start=run.options.max_matches_per_start,\n",
-        "",
+        "Task(groups, options.max_matches_per_start, options.task_bytes), table, schema_of(held)",
+        "Task(groups, memory=options.task_bytes), table, schema_of(held)",
         (LEFT_OUT,),
     ),
     Mutation(
         "rules on the local engine ignore id=",
-        "ids={name: None if run.reads_derived(rule) else self.options.id for name, rule in joint.items()},",
-        "ids=dict.fromkeys(joint),",
+        "ids = [one.plan.options.id for one in rules]",
+        "ids = [None for one in rules]",
         (LEFT_OUT,),
     ),
     Mutation(
@@ -464,8 +464,8 @@ MUTATIONS = (
     ),
     Mutation(
         "programs on streams ignore max_matches_per_start=",
-        "most=options.max_matches_per_start,\n            memory=options.max_task_memory,\n        )\n        queries",
-        "memory=options.max_task_memory,\n        )\n        queries",
+        "            self.program.options.max_matches_per_start,\n            self.program.options.task_bytes,",
+        "            10**9,\n            self.program.options.task_bytes,",
         (WALK,),
     ),
     # --- policies ---

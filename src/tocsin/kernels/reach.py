@@ -36,6 +36,7 @@ REACHES_PER_SLICE = 16
 # So wide that the number of a slice and those beside it are far from the ends of 64 bits.
 LEAST_WIDTH_US = 2
 MOST_WIDTH_US = 2**62
+MOST_GROUPS = 64  # groups of searches that split rows in different ways; a row has six bits for their numbers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from tocsin.analysis.attributes import Schema, column_types
 from tocsin.analysis.types import NULL, DataType
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import WORD_BITS, Held, Source, Template
-from tocsin.kernels.reach import Search
+from tocsin.kernels.reach import MOST_GROUPS, Search
 from tocsin.language import expressions as ex
 
 Shape = Mapping[str, DataType]
@@ -60,8 +60,7 @@ SPENT = 2  # and for an event of a stream that an after-match policy has skipped
 MOST_FLAGS = 44  # so many fit beside the numbers of types and groups
 KEY_AT = 31
 MOST_BITS = 62
-GROUP_AT = 56
-MOST_GROUPS = 1 << (MOST_BITS - GROUP_AT)
+GROUP_AT = MOST_BITS - (MOST_GROUPS - 1).bit_length()
 
 
 def column(number: int) -> str:

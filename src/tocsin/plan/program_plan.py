@@ -25,11 +25,11 @@ from tocsin.analysis.schema import Schemas, unit_of, value_types
 from tocsin.analysis.types import INTEGER, NULL, DataType, Kind
 from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
+from tocsin.kernels.reach import MOST_GROUPS
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.options import Options
 from tocsin.plan.codec import decode, encode, reading
-from tocsin.plan.manifest import MOST_GROUPS
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import bounded, prepare, rewritten
 from tocsin.plan.rule_plan import RulePlan, Stratum, asks_frame, conditions_of, groups_of
