@@ -12,15 +12,14 @@ code                  meaning, for an absent event n that would block a match wi
 ----                  ---------------------------------------------------------------------
 reach[v]              the largest v.ts − n.ts
 back[v]               the largest n.ts − v.ts
-deadline              min over the upper bounds of `anchor + offset`: past it, no blocker can come
-tight, loose          an anchor FirstOf(V) is before *every* event of V: the smallest bound over V holds
-                      (tight); it is *some* event of V: the other way only the largest does (loose).
-                      LastOf(V) mirrors it; START and END are FirstOf and LastOf all variables.
+is_tight              an anchor FirstOf(V) is before *every* event of V: the smallest bound over V holds;
+                      it is *some* event of V: the other way only the largest does. LastOf(V) mirrors it;
+                      START and END are FirstOf and LastOf all variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin import errors
@@ -259,65 +258,6 @@ def _is_everywhere(
 
 # --- absent events --------------------------------------------------------------------------------
 
-Reach = Callable[[str], int | None]  # the largest distance to a variable; None when it is unbounded
-Measure = Callable[[alg.Bound], int | None]
-
-
-@dataclass(frozen=True)
-class Bag:
-    """The events an absence is seen from: those of one alternative."""
-
-    variables: tuple[str, ...]  # every variable that may be bound
-    sure: frozenset[str]  # those that are bound whenever the alternative matches
-    upper: Upper  # their closed distances
-
-    def to_anchor(self, bound: alg.Bound, origin: str, *, local: bool) -> int | None:
-        """The largest `anchor − origin.ts`, for any event of a positive variable."""
-        tight = _is_first(bound.anchor)
-        return self._extreme(bound, lambda name: self._upper(origin, name, tight, local), tight, origin)
-
-    def from_anchor(self, bound: alg.Bound, origin: str, *, local: bool) -> int | None:
-        """The largest `origin.ts − anchor`."""
-        tight = not _is_first(bound.anchor)
-        return self._extreme(bound, lambda name: self._upper(name, origin, tight, local), tight, origin)
-
-    def to_anchor_by(self, bound: alg.Bound, reach: Reach) -> int | None:
-        """The largest `anchor − n.ts` for an absent n whose distances to the variables are known."""
-        return self._extreme(bound, reach, _is_first(bound.anchor), None)
-
-    def over(self, bounds: Iterable[alg.Bound], measure: Measure, origin: str | None = None) -> int | None:
-        """The bound of one side of an absence's window, from the measure of each of its bounds; `origin` is bound.
-
-        A bound whose anchor has no event says nothing; those whose anchor surely has one all hold. Where it
-        is not known which anchors have an event, one of them has: the largest bound holds.
-        """
-        possible = [bound for bound in bounds if self._candidates(bound)]
-        surely = [bound for bound in possible if self._surely(bound, origin)]
-        return smallest(map(measure, surely)) if surely else largest(map(measure, possible))
-
-    def _candidates(self, bound: alg.Bound) -> tuple[str, ...]:
-        if isinstance(bound.anchor, alg.Whole):
-            return self.variables
-        return tuple(name for name in bound.anchor.variables if name in self.upper.names)
-
-    def _surely(self, bound: alg.Bound, origin: str | None) -> list[str]:
-        return [name for name in self._candidates(bound) if name in self.sure or name == origin]
-
-    def _upper(self, start: str, end: str, tight: bool, local: bool) -> int | None:
-        if start == end and tight and not local:
-            return 0  # the anchor lies beyond every event of the bag, this one included
-        return self.upper.get(start, end)
-
-    def _extreme(self, bound: alg.Bound, reach: Reach, tight: bool, origin: str | None) -> int | None:
-        surely = self._surely(bound, origin)
-        if tight and surely:
-            return smallest(map(reach, surely))
-        return largest(map(reach, self._candidates(bound)))
-
-
-def _is_first(anchor: alg.Anchor) -> bool:
-    return anchor is alg.Whole.START or isinstance(anchor, alg.FirstOf)
-
 
 @dataclass(frozen=True)
 class AbsentDistances:
@@ -330,60 +270,76 @@ class AbsentDistances:
 
 
 def absent_distances(
-    absence: alg.Around, bag: Bag, conditions: Iterable[Difference], *, local: bool
+    absence: alg.Around, closed: Upper, conditions: Iterable[Difference], *, is_local: bool
 ) -> AbsentDistances:
     """Distances between an absent event and every positive variable.
 
-    `bag` has the positive variables of the alternative, closed. A blocker satisfies the time differences among the
-    conditions on the absent event (R10). `local`: the absence stands inside an iteration, so that its anchors are
-    events of one copy, not of the whole bag.
+    `closed` has the closed distances of the positive variables of the alternative. A blocker satisfies the time
+    differences among the conditions on the absent event (R10). `is_local` as for `to_side`.
     """
     name = absence.variable
     reach: dict[str, int] = {}
     back: dict[str, int] = {}
     written = [each for each in conditions if name in (each.start, each.end)]
-    for other in bag.variables:
-        there = [each for each in written if _partner(each, name) in bag.sure | {other}]
-        after = [plus(_between(bag, each.end, other), each.most_us) for each in there if each.start == name]
-        before = [plus(_between(bag, other, each.start), each.most_us) for each in there if each.end == name]
-        out = smallest([_from_lower(absence, bag, other, local), *after])
-        into = smallest([_to_upper(absence, bag, other, local), *before])
-        if out is not None:
-            reach[other] = out
-        if into is not None:
-            back[other] = into
-    is_possible = all(reach[each] + back[each] >= 0 for each in bag.sure & reach.keys() & back.keys())
+    for other in closed.variables:
+        there = [each for each in written if {each.start, each.end} - {name} <= closed.sure | {other}]
+        after = [plus(_between(closed, each.end, other), each.most_us) for each in there if each.start == name]
+        before = [plus(_between(closed, other, each.start), each.most_us) for each in there if each.end == name]
+        from_lower = to_side(absence.lower, closed, other, is_local=is_local, is_lower=True, is_inside=True)
+        to_upper = to_side(absence.upper, closed, other, is_local=is_local, is_inside=True)
+        for found, bounds in ((reach, [from_lower, *after]), (back, [to_upper, *before])):
+            if (tightest := smallest(bounds)) is not None:
+                found[other] = tightest
+    is_possible = all(reach[each] + back[each] >= 0 for each in closed.sure & reach.keys() & back.keys())
     return AbsentDistances(absence, reach, back, is_possible)
 
 
-def _from_lower(absence: alg.Around, bag: Bag, other: str, local: bool) -> int | None:
-    """The largest `other.ts − n.ts` by the lower bounds: n lies after them."""
+def to_side(
+    bounds: Iterable[alg.Bound],
+    closed: Upper,
+    origin: str | AbsentDistances,
+    *,
+    is_local: bool = False,
+    is_lower: bool = False,
+    is_inside: bool = False,
+) -> int | None:
+    """The largest time from an event to the upper end of an absence's window, or from the lower end to the event.
+
+    `origin` is the variable of the event, or a blocker; `is_inside` takes the instant next to the end inside the
+    window in place of the end; `is_local` is for an absence inside an iteration, whose anchors are events of one copy
+    and not of the whole bag.
+
+    A bound whose anchor has no event says nothing; those whose anchor surely has one all hold. Where it is not known
+    which anchors have an event, one of them has: the largest bound holds.
+    """
+
+    def candidates(bound: alg.Bound) -> list[str]:
+        names = closed.variables if isinstance(bound.anchor, alg.Whole) else bound.anchor.variables
+        return [name for name in names if name in closed.names]
+
+    def surely(bound: alg.Bound) -> list[str]:
+        return [name for name in candidates(bound) if name in closed.sure or name == origin]
+
+    def distance(name: str) -> int | None:
+        if isinstance(origin, AbsentDistances):
+            return origin.reach.get(name)
+        return closed.get(name, origin) if is_lower else closed.get(origin, name)
 
     def measure(bound: alg.Bound) -> int | None:
-        gap = bag.from_anchor(bound, other, local=is_local(bound, local))
-        return plus(gap, -bound.offset_us - bound.step_us)
+        is_first = bound.anchor is alg.Whole.START or isinstance(bound.anchor, alg.FirstOf)
+        is_tight = is_first != is_lower
+        # Outside iterations a tight anchor lies beyond every event of the bag, the event itself included.
+        own = is_tight and (isinstance(bound.anchor, alg.Whole) or not is_local)
+        gaps = {name: 0 if own and name == origin else distance(name) for name in candidates(bound)}
+        known = surely(bound) if is_tight else []
+        gap = smallest(gaps[name] for name in known) if known else largest(gaps.values())
+        offset_us = -bound.offset_us if is_lower else bound.offset_us
+        return plus(gap, offset_us - is_inside * bound.step_us)
 
-    return bag.over(absence.lower, measure, other)
-
-
-def _to_upper(absence: alg.Around, bag: Bag, other: str, local: bool) -> int | None:
-    """The largest `n.ts − other.ts` by the upper bounds: n lies before them."""
-
-    def measure(bound: alg.Bound) -> int | None:
-        gap = bag.to_anchor(bound, other, local=is_local(bound, local))
-        return plus(gap, bound.offset_us - bound.step_us)
-
-    return bag.over(absence.upper, measure, other)
-
-
-def _partner(difference: Difference, name: str) -> str:
-    return difference.end if difference.start == name else difference.start
+    possible = [bound for bound in bounds if candidates(bound)]
+    certain = [bound for bound in possible if surely(bound)]
+    return smallest(map(measure, certain)) if certain else largest(map(measure, possible))
 
 
-def is_local(bound: alg.Bound, local: bool) -> bool:
-    """Whether a bound of an absence inside an iteration speaks of one copy; START and END never do."""
-    return local and not isinstance(bound.anchor, alg.Whole)
-
-
-def _between(bag: Bag, start: str, end: str) -> int | None:
-    return 0 if start == end else bag.upper.get(start, end)
+def _between(closed: Upper, start: str, end: str) -> int | None:
+    return 0 if start == end else closed.get(start, end)

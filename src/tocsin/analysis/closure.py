@@ -87,7 +87,10 @@ class Upper:
             out = self._out.setdefault(edge.start, {})
             out[edge.end] = min(edge.most_us, out.get(edge.end, edge.most_us))
         inner = [
-            Edge(start, end, most) for start in self.sure for end, most in self._within(start).items() if start != end
+            Edge(start, end, most)
+            for start in self.sure
+            for end, most in self._out.get(start, {}).items()
+            if end in self.sure and end != start
         ]
         self._potential = _bellman_ford(self.variables, inner).reached
         self._rows: dict[str, dict[str, int]] = {}
@@ -116,10 +119,6 @@ class Upper:
             return None
         rest = next((y for y in self._last_first if y not in near), None)
         return max(each for each in (*found, None if rest is None else self.get(x, rest)) if each is not None)
-
-    def _within(self, start: str) -> dict[str, int]:
-        """The edges between nodes that paths may run through."""
-        return {end: most for end, most in self._out.get(start, {}).items() if end in self.sure}
 
     def _row(self, x: str) -> dict[str, int]:
         """The shortest paths from a variable that avoid the window, by where they end."""

@@ -40,16 +40,16 @@ start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.tree_text import table
 from tocsin.algebra.units import format_bound
-from tocsin.analysis.bounds import AbsentDistances
+from tocsin.analysis.bounds import to_side
 from tocsin.analysis.closure import largest, plus
-from tocsin.analysis.temporal import Closure, Network
+from tocsin.analysis.temporal import Network
 from tocsin.language.ast import PER_END, Skip
 
 
@@ -94,16 +94,17 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     c         0 s
     """
     query = replace(query, pattern=alg.exposed(query.pattern))
-    found: dict[str, list[int | None]] = {name: [0] for name in query.variables}
     negated = alg.negated_variables(query.pattern)
-    found |= {name: [0] for name in negated}
+    found: dict[str, list[int | None]] = {name: [0] for name in (*query.variables, *negated)}
     for closure in network.alternatives:
         for name in closure.variables:
-            found.setdefault(name, [0]).extend(_after_event(closure, name))
+            waits_for = [closure.furthest(name), *(closure.deadline(each.absence, name) for each in closure.absent)]
+            found.setdefault(name, [0]).extend(waits_for)
         for blocker in closure.absent:
             name = blocker.absence.variable
             if blocker.is_possible and name in found:  # a rewritten query may have less to be absent
-                found[name] += _after_blocker(closure, blocker)
+                found[name] += map(blocker.reach.get, closure.variables)
+                found[name] += [closure.deadline(each.absence, blocker) for each in closure.absent]
     longest = {name: largest(bounds) for name, bounds in found.items()}
     if query.compares_matches or query.every_us is not None:
         span = largest(longest[name] for name in query.variables)
@@ -136,21 +137,6 @@ def waits_after_end(query: alg.Query) -> bool:
     return query.output in PER_END and (skips or next(alg.around_in(query.pattern), None) is not None)
 
 
-def _after_event(closure: Closure, name: str) -> Iterator[int | None]:
-    """The distances from an event of a variable to everything its match may wait for."""
-    yield closure.furthest(name)
-    for each in closure.absent:
-        yield closure.deadline(each.absence, name)
-
-
-def _after_blocker(closure: Closure, blocker: AbsentDistances) -> Iterator[int | None]:
-    """The distances from an event that must not be there to everything the match it blocks may wait for."""
-    for other in closure.variables:
-        yield blocker.reach.get(other)
-    for each in closure.absent:
-        yield closure.deadline_of_blocker(each.absence, blocker)
-
-
 def _keep_from_start(query: alg.Query, network: Network, longest: dict[str, int | None], span: int | None) -> None:
     """Lengthen the lifetimes for matches that are decided `span` after their start."""
     for name in query.variables:
@@ -159,7 +145,7 @@ def _keep_from_start(query: alg.Query, network: Network, longest: dict[str, int 
         for blocker in closure.absent:
             name = blocker.absence.variable
             if blocker.is_possible and name in longest:
-                to_start = closure.bag.to_anchor_by(alg.Bound(alg.Whole.START), blocker.reach.get)
+                to_start = to_side([alg.Bound(alg.Whole.START)], closure.closed, blocker)
                 longest[name] = largest([longest[name], None if span is None else plus(to_start, span)])
 
 

@@ -17,7 +17,6 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -27,13 +26,12 @@ from tocsin.algebra.units import format_bound
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.bounds import (
     AbsentDistances,
-    Bag,
     Clock,
     Difference,
     absent_distances,
     always_before,
     differences,
-    is_local,
+    to_side,
 )
 from tocsin.analysis.closure import (
     Edge,
@@ -44,7 +42,6 @@ from tocsin.analysis.closure import (
     largest,
     negative_cycle,
     never_bound,
-    plus,
     without_implied,
 )
 from tocsin.language import expressions as ex
@@ -59,18 +56,18 @@ class Closure:
     """The distances of one alternative."""
 
     alternative: Alternative  # what it binds, and the absences that guard it
-    bag: Bag  # its variables and their closed bounds
+    closed: Upper  # the closed bounds of its variables
     absent: tuple[AbsentDistances, ...] = ()  # per absence, the distances of a blocking event
-    local: frozenset[alg.Around] = frozenset()
+    local: frozenset[alg.Around] = frozenset()  # the absences inside an iteration
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The positive variables in order of appearance."""
-        return self.bag.variables
+        return self.closed.variables
 
     def has(self, name: str) -> bool:
         """Whether the alternative binds the variable, or is guarded by its absence."""
-        return name in self.bag.upper.names or any(name == each.absence.variable for each in self.absent)
+        return name in self.closed.names or any(name == each.absence.variable for each in self.absent)
 
     def upper(self, x: str, y: str) -> int | None:
         """The largest `y.ts − x.ts` in microseconds; None when there is no largest.
@@ -78,15 +75,15 @@ class Closure:
         Either may be an absent variable: then of an event that blocks a match. For one and the same iterated
         variable it is the distance between two of its events.
         """
-        if x in self.bag.upper.names and y in self.bag.upper.names:
-            return self.bag.upper.get(x, y)
-        if y in self.bag.upper.names:
+        if x in self.closed.names and y in self.closed.names:
+            return self.closed.get(x, y)
+        if y in self.closed.names:
             return largest(each.reach.get(y) for each in self.absent if each.absence.variable == x)
         return largest(each.back.get(x) for each in self.absent if each.absence.variable == y)
 
     def furthest(self, x: str) -> int | None:
         """The largest distance from an event of a positive variable to another event; None when there is none."""
-        return self.bag.upper.furthest(x)
+        return self.closed.furthest(x)
 
     @property
     def span_us(self) -> int | None:
@@ -98,21 +95,9 @@ class Closure:
         back = self.upper(y, x)
         return (None if back is None else -back, self.upper(x, y))
 
-    def deadline(self, absence: alg.Around, origin: str) -> int | None:
-        """The largest time from an event of a positive variable until the absence is decided."""
-        local = absence in self.local
-        return self.bag.over(
-            absence.upper,
-            lambda bound: plus(self.bag.to_anchor(bound, origin, local=is_local(bound, local)), bound.offset_us),
-            origin,
-        )
-
-    def deadline_of_blocker(self, absence: alg.Around, blocker: AbsentDistances) -> int | None:
-        """The largest time from a blocking event of one absence until another absence is decided."""
-        return self.bag.over(
-            absence.upper,
-            lambda bound: plus(self.bag.to_anchor_by(bound, blocker.reach.get), bound.offset_us),
-        )
+    def deadline(self, absence: alg.Around, origin: str | AbsentDistances) -> int | None:
+        """The largest time until an absence is decided, from an event of a variable or from a blocker of another."""
+        return to_side(absence.upper, self.closed, origin, is_local=absence in self.local)
 
 
 @dataclass(frozen=True)
@@ -165,12 +150,9 @@ class Network:
         A variable with itself is an iteration that may go on for ever.
         """
         found = [
-            first
+            next(place for place in _nearest_first(closure.variables) if None in closure.distance(*place[2]))
             for closure in self.alternatives
             if closure.span_us is None
-            for first in islice(
-                (place for place in _nearest_first(closure.variables) if None in closure.distance(*place[2])), 1
-            )
         ]
         return min(found)[2] if found else None
 
@@ -349,13 +331,12 @@ class _Builder:
     def _closure(
         self, alternative: Alternative, names: tuple[str, ...], edges: list[Edge], sure: frozenset[str]
     ) -> Closure:
-        upper = Upper(names, edges, iterated=alternative.iterated, sure=sure, most_us=self.most_us)
-        bag = Bag(names, sure, upper)
+        closed = Upper(names, edges, iterated=alternative.iterated, sure=sure, most_us=self.most_us)
         absent = tuple(
-            absent_distances(absence, bag, self._written(absence), local=absence in self.local)
+            absent_distances(absence, closed, self._written(absence), is_local=absence in self.local)
             for absence in dict.fromkeys(alternative.around)
         )
-        return Closure(alternative, bag, absent, self.local)
+        return Closure(alternative, closed, absent, self.local)
 
     def _written(self, absence: alg.Around) -> list[Difference]:
         return [each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)]
