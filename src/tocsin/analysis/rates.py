@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -35,25 +35,21 @@ def as_float(rate: Fraction) -> float:
     return float(min(rate, Fraction(10) ** 300))
 
 
-class Arrivals(Protocol):
-    """The most events of a type within any time."""
-
-    @property
-    def per_second(self) -> Fraction:
-        """The most events per second in the long run."""
-        ...
-
-    def within(self, us: int, /) -> int:
-        """The most events in any closed interval of this length."""
-        ...
-
-
 @dataclass(frozen=True)
 class Curve:
-    """Arrivals that follow from those of other types."""
+    """Arrivals that follow from those of other types: of all keys together."""
 
-    per_second: Fraction
-    within: Callable[[int], int]
+    per_second: Fraction  # in the long run
+    within: Callable[[int], int]  # the most events in any closed interval of a length in microseconds
+
+    @property
+    def of_key(self) -> Curve:
+        """The curve that bounds the events of one key."""
+        return self
+
+    def of_all(self, _live_keys: int | None) -> Curve:
+        """The curve of all events together."""
+        return self
 
     def __str__(self) -> str:
         """Events per second in the long run, to six digits."""
@@ -156,6 +152,9 @@ class Rate:
         said = f"{events}/{unit}" if unit != stretch else f"{events} per {stretch}"
         said += " spaced" * self.is_spaced + " per key" * self.is_per_key
         return said if self.per_key is None else f"{said}, {self.per_key}"
+
+
+Arrivals = Curve | Rate  # the most events of a type within any time
 
 
 def parse_rate(rate: str | float | Fraction | Rate, event_type: str = "") -> Rate:

@@ -89,19 +89,13 @@ def shared(stores: Iterable[Store]) -> tuple[Store, ...]:
     return tuple(longest.values())
 
 
-@dataclass(frozen=True)
-class SizeReport:
-    """The stores of a query and what they can hold together."""
-
-    stores: tuple[Store, ...]  # one per variable and event type
-    lateness_us: int = 0  # how far the watermark lags behind
-    # The attributes by which the query is partitioned, or an equality that all its events share.
-    key: tuple[str, ...] = ()
+class Totals:
+    """The most that several stores can hold together."""
 
     @property
     def shared(self) -> tuple[Store, ...]:
-        """One store per event type, which its variables share."""
-        return shared(self.stores)
+        """Stores of which each kept event is in one."""
+        raise NotImplementedError
 
     @property
     def events(self) -> int | None:
@@ -118,25 +112,57 @@ class SizeReport:
         """The most events of one key; None when there is no key, or no bound."""
         return total(store.events_per_key for store in self.shared)
 
+    def totals(self) -> dict[str, Any]:
+        """For tools."""
+        return {"events": self.events, "bytes": self.bytes, "events_per_key": self.events_per_key}
+
+    def table(
+        self, header: tuple[str, ...], cells: list[tuple[str, ...]], stores: Iterable[Store], has_key: bool
+    ) -> str:
+        """One line per store, which begins with cells of its own up to its events; then the total."""
+        rows = [(*header, "bytes", "per key")]
+        rows += [
+            (*own, format_bytes(store.bytes), format_count(store.events_per_key))
+            for own, store in zip(cells, stores, strict=True)
+        ]
+        all_events = format_count(self.events)
+        rows.append(("total", "", "", "", all_events, format_bytes(self.bytes), format_count(self.events_per_key)))
+        first, *others = rows if has_key else [row[:-1] for row in rows]
+        return table(first, others)
+
+
+@dataclass(frozen=True)
+class SizeReport(Totals):
+    """The stores of a query and what they can hold together."""
+
+    stores: tuple[Store, ...]  # one per variable and event type
+    lateness_us: int = 0  # how far the watermark lags behind
+    # The attributes by which the query is partitioned, or an equality that all its events share.
+    key: tuple[str, ...] = ()
+
+    @property
+    def shared(self) -> tuple[Store, ...]:
+        """One store per event type, which its variables share."""
+        return shared(self.stores)
+
     def to_dict(self) -> dict[str, Any]:
         """For tools."""
-        return {
-            "stores": [store.to_dict() for store in self.stores],
-            "lateness_us": self.lateness_us,
-            "key": list(self.key),
-            "events": self.events,
-            "bytes": self.bytes,
-            "events_per_key": self.events_per_key,
-        }
+        stores = [store.to_dict() for store in self.stores]
+        return {"stores": stores, "lateness_us": self.lateness_us, "key": list(self.key)} | self.totals()
 
     def __str__(self) -> str:
         """A table: one line per store, then the total."""
-        per_key = ("per key",) if self.key else ()
-        header = ("store", "type", "rate", "lifetime", "events", "bytes", *per_key)
-        rows = [self._row(store) for store in self.stores]
-        last = ("total", "", "", "", format_count(self.events), format_bytes(self.bytes))
-        rows.append(last + ((format_count(self.events_per_key),) if self.key else ()))
-        lines = [table(header, rows)]
+        cells: list[tuple[str, ...]] = [
+            (
+                store.name,
+                store.event_type,
+                "not declared" if store.rate is None else str(store.rate),
+                format_bound(store.lifetime_us),
+                "unbounded" if store.lifetime_us is None else format_count(store.events),
+            )
+            for store in self.stores
+        ]
+        lines = [self.table(("store", "type", "rate", "lifetime", "events"), cells, self.stores, bool(self.key))]
         if len(self.shared) < len(self.stores):
             lines.append("The total counts an event that several stores hold once.")
         if self.lateness_us:
@@ -144,17 +170,6 @@ class SizeReport:
         if self.key:
             lines.append(f"Key: {', '.join(self.key)}.")
         return "\n".join(lines)
-
-    def _row(self, store: Store) -> tuple[str, ...]:
-        row = (
-            store.name,
-            store.event_type,
-            "not declared" if store.rate is None else str(store.rate),
-            format_bound(store.lifetime_us),
-            "unbounded" if store.lifetime_us is None else format_count(store.events),
-            format_bytes(store.bytes),
-        )
-        return row + ((format_count(store.events_per_key),) if self.key else ())
 
 
 def size_report(
@@ -178,7 +193,14 @@ def size_report(
     """
     common = query.partition.attributes if key is None else key
     lives = dict(lifetimes.us)
-    wanted = _stores(query)
+    positive = [
+        (name, event_type, False)
+        for name, kind in alg.variables_of(alg.exposed(query.pattern)).items()
+        for event_type in kind.types
+        if event_type is not None
+    ]
+    negated = [(absence.variable, absence.type, True) for absence in alg.absences_in(query.pattern)]
+    wanted = list(dict.fromkeys(positive + negated))
     if counts_positions(query):
         lives[BETWEEN] = largest(lives.values())
         types = dict.fromkeys([*alg.event_types(query.pattern), *(rates or {})])
@@ -191,25 +213,12 @@ def size_report(
         rate = (rates or {}).get(event_type)
         schema = (schemas or {}).get(event_type)
         width = None if schema is None else event_bytes(schema)
-        of_all, of_key = rate, rate
-        if isinstance(rate, Rate):
-            of_all, of_key = rate.of_all(live_keys), rate.of_key
+        of_all = None if rate is None else rate.of_all(live_keys)
         events = None if of_all is None or kept is None else of_all.within(kept)
         size = None if events is None or width is None else events * width
-        per_key = None if of_key is None or kept is None or not common else of_key.within(kept)
+        per_key = None if rate is None or kept is None or not common else rate.of_key.within(kept)
         stores.append(Store(variable, event_type, is_negated, lifetime, kept, rate, width, events, size, per_key))
     return SizeReport(tuple(stores), lateness_us, common)
-
-
-def _stores(query: alg.Query) -> list[tuple[str, str, bool]]:
-    positive = [
-        (name, event_type, False)
-        for name, kind in alg.variables_of(alg.exposed(query.pattern)).items()
-        for event_type in kind.types
-        if event_type is not None
-    ]
-    negated = [(absence.variable, absence.type, True) for absence in alg.absences_in(query.pattern)]
-    return list(dict.fromkeys(positive + negated))
 
 
 def counts_positions(query: alg.Query) -> bool:

@@ -26,10 +26,11 @@ or absent the number of matches does not grow; where a variable repeats it may b
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -37,7 +38,7 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.analysis.closure import largest
 from tocsin.analysis.keys import common_keys, keys
 from tocsin.analysis.lifetimes import lifetimes
-from tocsin.analysis.rates import Arrivals, Rate, copies, least, together
+from tocsin.analysis.rates import Arrivals, Curve, Rate, copies, least, together
 from tocsin.analysis.temporal import Closure, network
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -52,43 +53,31 @@ MOST_STARTS = 100
 def stratified(rules: Sequence[Rule], problems: errors.Problems) -> tuple[Rule, ...]:
     """The rules with their strata; a cycle is reported once, with the rules that make it."""
     edges = [(read, emit.type, rule) for rule in rules for read in rule.reads for emit in rule.emits]
-    strata, left = _longest_paths(edges)
-    if left:
-        problems.append(_unstratified(find_cycle(left)))
+    causes: dict[str, list[Edge]] = {}
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for edge in edges:
+        causes.setdefault(edge[0], []).append(edge)
+        sorter.add(edge[1], edge[0])
+    with contextlib.suppress(CycleError):  # what lies on a cycle, or behind one, never becomes ready
+        sorter.prepare()
+    strata: dict[str, int] = {}
+    while ready := sorter.get_ready():
+        for name in ready:
+            for _, emitted, _ in causes.pop(name, ()):
+                strata[emitted] = max(strata.get(emitted, 0), strata.get(name, 0) + 1)
+        sorter.done(*ready)
+    if causes:
+        problems.append(_unstratified(_shortest_cycle(causes)))
         return tuple(rules)
     return tuple(replace(rule, stratum=max(strata.get(read, 0) for read in rule.reads)) for rule in rules)
 
 
-def _longest_paths(edges: list[Edge]) -> tuple[dict[str, int], list[Edge]]:
-    """How many steps lead to a type of events at most, and the edges that lie on a cycle or behind one."""
-    causes = _by_cause(edges)
-    missing = Counter(emitted for _, emitted, _ in edges)
-    strata: dict[str, int] = {}
-    ready = [name for name in causes if not missing[name]]
-    while ready:
-        name = ready.pop()
-        for _, emitted, _ in causes.pop(name, ()):
-            strata[emitted] = max(strata.get(emitted, 0), strata.get(name, 0) + 1)
-            missing[emitted] -= 1
-            if not missing[emitted]:
-                ready.append(emitted)
-    return strata, [edge for edge in edges if edge[0] in causes]
-
-
-def _by_cause(edges: list[Edge]) -> dict[str, list[Edge]]:
-    causes: dict[str, list[Edge]] = {}
-    for edge in edges:
-        causes.setdefault(edge[0], []).append(edge)
-    return causes
-
-
-def find_cycle(edges: list[Edge]) -> list[Edge]:
-    """A shortest cycle of the graph of event types through one of the first `MOST_STARTS` types on a cycle, or none."""
+def _shortest_cycle(causes: dict[str, list[Edge]]) -> list[Edge]:
+    """A shortest cycle of the graph of event types through one of the first `MOST_STARTS` types on a cycle."""
     best: list[Edge] = []
-    causes, starts = _by_cause(edges), 0
+    starts = 0
     for start in causes:
-        found = _cycle_through(start, causes, len(best))
-        best = found or best
+        best = _cycle_through(start, causes, len(best)) or best
         starts += bool(best)
         if starts == MOST_STARTS:
             break
@@ -180,13 +169,8 @@ def _ahead_of(name: str, closure: Closure, early_us: int) -> int:
     The match waits for its other events, and for what may still be around it.
     """
     others = [closure.distance(name, other)[0] or 0 for other in closure.variables if other != name]
-    waits = [
-        min(least, default=None)
-        for each in closure.absent
-        for least in [[_least(bound, name, closure) for bound in each.absence.upper]]
-    ]
-    known = [-wait for wait in waits if wait is not None]
-    return min([early_us - max([0, *others]), *known])
+    waits = [[_least(bound, name, closure) for bound in each.absence.upper] for each in closure.absent]
+    return min([early_us - max([0, *others]), *(-min(each) for each in waits if each)])
 
 
 def _least(bound: alg.Bound, name: str, closure: Closure) -> int:
@@ -316,39 +300,36 @@ def with_derived(program: Program, rates: Mapping[str, Rate], live_keys: int | N
     known: dict[str, Arrivals | None] = dict(rates)
     for rule in program.in_order:
         for emit in rule.emits:
-            inside = emitted(rule, emit, known, live_keys)
-            before = known.get(emit.type)
-            is_first = emit.type not in known
-            if isinstance(before, Rate):
-                before = before.of_all(live_keys)
-            if is_first:
-                known[emit.type] = inside
-            else:
-                known[emit.type] = None if inside is None or before is None else together((before, inside))
+            inside = _emitted(rule, emit, known, live_keys)
+            if emit.type in known:
+                before = known[emit.type]
+                outside = None if before is None else before.of_all(live_keys)
+                inside = None if inside is None or outside is None else together((outside, inside))
+            known[emit.type] = inside
     return {name: arrivals for name, arrivals in known.items() if arrivals is not None}
 
 
-def emitted(
-    rule: Rule, emit: alg.Emit, known: Mapping[str, Arrivals | None], live_keys: int | None = None
+def _emitted(
+    rule: Rule, emit: alg.Emit, known: Mapping[str, Arrivals | None], live_keys: int | None
 ) -> Arrivals | None:
     """The arrivals of an emission; None when they do not follow from what is known."""
     closure = network(rule.query, TIMESTAMP).alternatives[0]
     if closure.alternative.iterated:
         return None
     reads = reads_of(rule, known, live_keys)
-    found = [
-        copies(arrivals, times, spread_us)
-        for name in closure.variables
-        for arrivals, times in [_matches_at(rule, closure, name, reads)]
-        for spread_us in [_spread_us(emit.at, name, closure)]
-        if arrivals is not None and times is not None and spread_us is not None
-    ]
+
+    def at(name: str, spread_us: int | None) -> list[Curve]:
+        """The matches, counted at the times of the events of a variable."""
+        times = choices(closure, name, closure.variables, reads, rule.query.unordered)
+        if spread_us is None or times is None or name not in reads.of_all:
+            return []
+        return [copies(reads.of_all[name], times, spread_us)]
+
+    found = [curve for name in closure.variables for curve in at(name, _spread_us(emit.at, name, closure))]
     names = _at_one_of(emit.at)
-    if names is not None:
-        parts = [_matches_at(rule, closure, name, reads) for name in names]
-        exact = [copies(arrivals, times) for arrivals, times in parts if arrivals is not None and times is not None]
-        if len(exact) == len(parts):
-            return least((together(exact) if len(exact) > 1 else exact[0], *found))
+    exact = [curve for name in names for curve in at(name, 0)]
+    if exact and len(exact) == len(names):
+        found.append(together(exact))
     return least(found) if found else None
 
 
@@ -359,22 +340,19 @@ def reads_of(rule: Rule, known: Mapping[str, Arrivals | None], live_keys: int | 
     has_key = common_keys(rule.query, keys(rule.query)) != ()
     for name, kind in rule.types.items():
         arrivals = known.get(kind)
-        whole = arrivals.of_all(live_keys) if isinstance(arrivals, Rate) else arrivals
-        single = arrivals.of_key if isinstance(arrivals, Rate) and has_key else whole
+        if arrivals is None:
+            continue
+        whole = arrivals.of_all(live_keys)
+        single = arrivals.of_key if has_key else whole
         of_all |= {} if whole is None else {name: whole}
         of_key |= {} if single is None else {name: single}
     return Reads(of_all, of_key)
 
 
-def _matches_at(rule: Rule, closure: Closure, name: str, reads: Reads) -> tuple[Arrivals | None, int | None]:
-    """The arrivals of a variable, and how many matches one of its events can be in."""
-    return reads.of_all.get(name), choices(closure, name, closure.variables, reads, rule.query.unordered)
-
-
-def _at_one_of(at: ex.Expression) -> list[str] | None:
-    """The variables at one of whose times, moved by a constant, an event is emitted; None for a mean of times."""
+def _at_one_of(at: ex.Expression) -> list[str]:
+    """The variables at one of whose times, moved by a constant, an event is emitted; none for a mean of times."""
     if any(not isinstance(node, ex.Attribute | ex.Call | ex.Interval | ex.Arithmetic) for node in at.walk()):
-        return None
+        return []
     return list(dict.fromkeys(node.variable for node in at.walk() if isinstance(node, ex.Attribute)))
 
 

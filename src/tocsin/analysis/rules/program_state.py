@@ -34,7 +34,7 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.algebra.tree_text import table
-from tocsin.algebra.units import format_bound, format_bytes, format_count
+from tocsin.algebra.units import format_bound, format_count
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.keys import common_keys, keys
 from tocsin.analysis.lifetimes import lifetimes
@@ -48,7 +48,7 @@ from tocsin.analysis.rules.arrivals import (
     shortest_window_us,
     with_derived,
 )
-from tocsin.analysis.sizes import SizeReport, Store, shared, size_report, total
+from tocsin.analysis.sizes import SizeReport, Store, Totals, shared, size_report, total
 from tocsin.analysis.temporal import Network, network
 
 INBOX = 3
@@ -176,32 +176,24 @@ class Compared:
     viable: Viable | None  # the network of LRP with its minimum viable sizes
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """Its line of a table."""
-        network = self.viable
-        return (
-            self.rule,
-            format_count(self.here),
-            format_count(self.joins),
-            format_count(None if network is None else network.largest),
-            format_count(None if network is None else network.cartesian),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For tools."""
+    def sizes(self) -> dict[str, int | None]:
+        """The number of events that each way of matching keeps."""
         network = self.viable
         return {
-            "rule": self.rule,
             "here": self.here,
             "joins": self.joins,
             "minimum_viable_size": None if network is None else network.largest,
             "cartesian": None if network is None else network.cartesian,
-            "network": None if network is None else [node.to_dict() for node in network.nodes],
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """For tools."""
+        network = None if self.viable is None else [node.to_dict() for node in self.viable.nodes]
+        return {"rule": self.rule} | self.sizes | {"network": network}
 
 
 @dataclass(frozen=True)
-class ProgramState:
+class ProgramState(Totals):
     """The state of all rules of a program together."""
 
     # Stratum and store: an event that several variables or rules of a stratum read is kept once.
@@ -210,49 +202,30 @@ class ProgramState:
     has_key: bool = False
 
     @property
-    def events(self) -> int | None:
-        """The most events; None when a store has no bound."""
-        return total(store.events for _, store in self.stores)
-
-    @property
-    def bytes(self) -> int | None:
-        """The most bytes, estimated."""
-        return total(store.bytes for _, store in self.stores)
-
-    @property
-    def events_per_key(self) -> int | None:
-        """The most events of one key; None when a rule has no key."""
-        return total(store.events_per_key for _, store in self.stores)
+    def shared(self) -> tuple[Store, ...]:
+        """The stores of all strata."""
+        return tuple(store for _, store in self.stores)
 
     def __str__(self) -> str:
         """Two tables: the stores, and the rules beside what they would need elsewhere."""
-        header = ("stratum", "type", "rate", "kept", "events", "bytes", *(("per key",) if self.has_key else ()))
-        rows = [self._row(stratum, store) for stratum, store in self.stores]
-        last = ("total", "", "", "", format_count(self.events), format_bytes(self.bytes))
-        rows.append(last + ((format_count(self.events_per_key),) if self.has_key else ()))
-        others = table(("rule", "here", "joins", "viable", "product"), [each.cells for each in self.compared])
-        return "\n".join([table(header, rows), "", others, *LEGEND])
-
-    def _row(self, stratum: int, store: Store) -> tuple[str, ...]:
-        row = (
-            str(stratum),
-            store.event_type,
-            "unknown" if store.rate is None else str(store.rate),
-            format_bound(store.kept_us),
-            format_count(store.events),
-            format_bytes(store.bytes),
-        )
-        return row + ((format_count(store.events_per_key),) if self.has_key else ())
+        cells: list[tuple[str, ...]] = [
+            (
+                str(stratum),
+                store.event_type,
+                "unknown" if store.rate is None else str(store.rate),
+                format_bound(store.kept_us),
+                format_count(store.events),
+            )
+            for stratum, store in self.stores
+        ]
+        stores = self.table(("stratum", "type", "rate", "kept", "events"), cells, self.shared, self.has_key)
+        rows = [(each.rule, *map(format_count, each.sizes.values())) for each in self.compared]
+        return "\n".join([stores, "", table(("rule", "here", "joins", "viable", "product"), rows), *LEGEND])
 
     def to_dict(self) -> dict[str, Any]:
         """For tools."""
-        return {
-            "stores": [{"stratum": stratum} | store.to_dict() for stratum, store in self.stores],
-            "events": self.events,
-            "bytes": self.bytes,
-            "events_per_key": self.events_per_key,
-            "compared": [each.to_dict() for each in self.compared],
-        }
+        stores = [{"stratum": stratum} | store.to_dict() for stratum, store in self.stores]
+        return {"stores": stores} | self.totals() | {"compared": [each.to_dict() for each in self.compared]}
 
 
 def rule_sizes(
