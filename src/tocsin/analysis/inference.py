@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tocsin import errors
-from tocsin.analysis import mismatches, types
+from tocsin.analysis import types
 from tocsin.analysis.names import unknown_aggregate
 from tocsin.analysis.result_types import (
     accepts,
@@ -26,8 +26,11 @@ from tocsin.analysis.result_types import (
 from tocsin.analysis.types import DataType, Kind, given_type
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
-from tocsin.language.functions import AGGREGATES, FUNCTIONS, Gives, call_problem
+from tocsin.language.functions import AGGREGATES, FUNCTIONS, AggregateFunction, Function, Gives, Takes, call_problem
+from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
+
+Typed = tuple[ex.Expression, DataType]
 
 LITERALS: dict[type, DataType] = {
     type(None): types.NULL,
@@ -114,7 +117,9 @@ class Inference:
             case rx.CalendarField():
                 found = self.type_of(node.operand)
                 if not found.is_null and not found.is_time and not (node.of_clock and found.kind is Kind.INTEGER):
-                    self.problems.append(mismatches.not_a_time(node, found))
+                    given = print_expression(node.operand)
+                    message = f"`{node.field}` takes an instant, and `{given}` is {found.describe()}."
+                    self._refuse(message, node.operand.where or node.where, f"write `{node.field}(a.timestamp)`.")
                 return types.INTEGER
             case _:
                 self._predicate(node)
@@ -140,7 +145,8 @@ class Inference:
             case ex.Like():
                 found = self.type_of(node.operand)
                 if not found.is_null and found.kind is not Kind.STRING:
-                    self.problems.append(mismatches.not_text(node, found))
+                    message = f"LIKE compares text, and `{print_expression(node.operand)}` is {found.describe()}."
+                    self._refuse(message, node.operand.where or node.where, "use =, < or BETWEEN.")
             case ex.Every():
                 self._boolean(node.condition)
             case rx.InTable():
@@ -150,7 +156,7 @@ class Inference:
                 compared = ex.Attribute(node.variable, node.path, where=node.where)
                 found = self.type_of(compared)
                 if not found.is_null and not found.is_ordered:
-                    self.problems.append(mismatches.not_comparable(node, (compared, found), (compared, found)))
+                    self._not_comparable(node, (compared, found), (compared, found))
             case ex.SameValue() | rx.SameEvent() | rx.Invoke():
                 pass  # checked where names are resolved
             case _:
@@ -159,14 +165,25 @@ class Inference:
     def _boolean(self, node: ex.Expression) -> None:
         found = self.type_of(node)
         if not found.is_null and found.kind is not Kind.BOOLEAN:
-            self.problems.append(mismatches.not_a_condition(node, found))
+            text = print_expression(node)
+            hint = f"compare it with something, as in `{text} = …`, or ask `{text} IS NOT NULL`."
+            self._refuse(f"`{text}` is {found.describe()}, not a condition.", node.where, hint)
 
     def _compare(self, node: ex.Expression, subject: ex.Expression, *options: ex.Expression) -> None:
         one = self.type_of(subject)
         for option in options:
             other = self.type_of(option)
             if not can_compare(one, other):
-                self.problems.append(mismatches.not_comparable(node, (subject, one), (option, other)))
+                self._not_comparable(node, (subject, one), (option, other))
+
+    def _not_comparable(self, node: ex.Expression, left: Typed, right: Typed) -> None:
+        message = f"`{print_expression(node)}` compares {_described(left)} with {_described(right)}."
+        self._refuse(message, _place(node, left, right), _advice(left, right))
+
+    def _refuse(self, message: str, where: Where, hint: str) -> DataType:
+        """Note a mismatch; the faulty part counts as NULL."""
+        self.problems.add(errors.TypeMismatchError, message, where=where, hint=hint)
+        return types.NULL
 
     # --- values ---
 
@@ -181,15 +198,15 @@ class Inference:
     def _negative(self, node: ex.Negative, found: DataType) -> DataType:
         if found.is_null or found.is_number or found.kind is Kind.INTERVAL:
             return found.computed
-        self.problems.append(mismatches.no_arithmetic(node, "-", (node.operand, found)))
-        return types.NULL
+        return self._no_arithmetic(node, "-", (node.operand, found))
 
     def _arithmetic(self, node: ex.Arithmetic, left: DataType, right: DataType) -> DataType:
         found = arithmetic_type(node.op, left, right)
-        if found is not None:
-            return found
-        self.problems.append(mismatches.no_arithmetic(node, node.op, (node.left, left), (node.right, right)))
-        return types.NULL
+        return found or self._no_arithmetic(node, node.op, (node.left, left), (node.right, right))
+
+    def _no_arithmetic(self, node: ex.Expression, op: str, *operands: Typed) -> DataType:
+        message = f"`{op}` does not work on {' and '.join(map(_described, operands))}."
+        return self._refuse(message, _place(node, *operands), _arithmetic_advice(op, *operands))
 
     def _mean(self, node: rx.Mean) -> DataType:
         operands = list(node.operands)
@@ -197,8 +214,8 @@ class Inference:
         common = self._common(node.where, operands, found, "avg")
         if common.is_null or common.is_number or common.is_time:
             return types.DOUBLE if common.is_number else types.TIMESTAMP if common.kind is Kind.DATE else common
-        self.problems.append(mismatches.no_mean(node, common))
-        return types.NULL
+        message = f"`avg` takes numbers or instants, and these are {common.describe()}."
+        return self._refuse(message, node.where, "write `avg(a.amount, b.amount)`.")
 
     def _case(self, node: ex.Case) -> DataType:
         for test, _ in node.branches:
@@ -214,9 +231,9 @@ class Inference:
             return common
         first = next(index for index, each in enumerate(found) if not each.is_null)
         other = next(index for index in range(len(found)) if common_type([found[first], found[index]]) is None)
-        pair = ((nodes[first], found[first]), (nodes[other], found[other]))
-        self.problems.append(mismatches.no_common_type(where, what, *pair))
-        return types.NULL
+        one, two = (nodes[first], found[first]), (nodes[other], found[other])
+        message = f"`{what}` gives {_described(one)} or {_described(two)}, and they have no common type."
+        return self._refuse(message, nodes[other].where or where, _advice(one, two))
 
     # --- functions ---
 
@@ -231,7 +248,7 @@ class Inference:
         for position, (argument, given) in enumerate(zip(node.arguments, found, strict=True)):
             wanted = function.parameter(position)
             if not accepts(wanted, given):
-                self.problems.append(mismatches.wrong_argument(function, argument, given, wanted))
+                self.problems.append(_wrong_argument(function, argument, given, wanted))
         if len(self.problems) > before:
             return types.NULL
         if node.function == "nullif":
@@ -253,6 +270,90 @@ class Inference:
             return types.INTEGER  # the grammar has only COUNT(*)
         found = self.type_of(node.argument)
         if not accepts(function.takes, found):
-            self.problems.append(mismatches.wrong_argument(function, node.argument, found, function.takes))
+            self.problems.append(_wrong_argument(function, node.argument, found, function.takes))
             return types.NULL
         return aggregate_type(node, found)
+
+
+# --- words of messages ---------------------------------------------------------------------------
+
+
+def _wrong_argument(
+    function: Function | AggregateFunction, argument: ex.Expression, found: DataType, wanted: Takes
+) -> errors.WrongArgumentsError:
+    if isinstance(function, AggregateFunction):
+        name, hint = function.name.upper(), f"aggregate {wanted.value}."
+    else:
+        name, hint = function.name, f"write `{function.signature}`."
+    if wanted in (Takes.VALUE, Takes.ORDERED) and found.kind is Kind.STRUCT:
+        hint = "name one of its fields."
+    return errors.WrongArgumentsError(
+        f"`{name}` takes {wanted.value}, and `{print_expression(argument)}` is {found.describe()}.",
+        where=argument.where,
+        hint=hint,
+    )
+
+
+def _described(typed: Typed) -> str:
+    node, found = typed
+    if isinstance(node, ex.Literal | ex.Interval | ex.Timestamp | ex.Date):
+        return (
+            f"{found.describe()}, {print_expression(node)}"
+            if found.is_null
+            else f"{found.describe()} ({print_expression(node)})"
+        )
+    return f"{found.describe()} (`{print_expression(node)}`)"
+
+
+def _place(node: ex.Expression, *operands: Typed) -> Where:
+    return node.where or next((operand.where for operand, _ in operands if operand.where is not None), None)
+
+
+def _advice(*pair: Typed) -> str:
+    kinds = {found.kind for _, found in pair}
+    if kinds & {Kind.STRUCT, Kind.ARRAY, Kind.OTHER}:
+        return "only single values can be compared: name a field, as in `a.place.lat`."
+    if Kind.STRING in kinds and kinds & types.NUMBERS:
+        return _text_or_number(*pair)
+    if Kind.STRING in kinds and Kind.TIMESTAMP in kinds:
+        return "write an instant as `TIMESTAMP '2026-01-01 00:00:00'`."
+    if Kind.STRING in kinds and Kind.DATE in kinds:
+        return "write a day as `DATE '2026-01-01'`."
+    if Kind.INTERVAL in kinds and kinds & types.NUMBERS:
+        return "a number beside a length of time needs a unit, as in `5 SECONDS`."
+    if Kind.INTERVAL in kinds and kinds & {Kind.TIMESTAMP, Kind.DATE}:
+        return "compare two instants, or their difference with a length of time: `b.ts - a.ts <= 5 SECONDS`."
+    if Kind.TIMESTAMP in kinds and kinds & types.NUMBERS:
+        return "a timestamp is no number: compare it with `TIMESTAMP '2026-01-01 00:00:00'` or another one."
+    return "values of different kinds have no common order; convert one of them before matching."
+
+
+def _text_or_number(*pair: Typed) -> str:
+    text = next(node for node, found in pair if found.kind is Kind.STRING)
+    number = next(node for node, found in pair if found.is_number)
+    if isinstance(number, ex.Literal):
+        return f"`{print_expression(text)}` holds text: write '{print_expression(number)}' in quotes."
+    if isinstance(text, ex.Literal) and _is_numeric(str(text.value)):
+        return f"`{print_expression(number)}` holds numbers: write {text.value} without quotes."
+    return "text and numbers have no common order; convert one of them before matching."
+
+
+def _is_numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _arithmetic_advice(op: str, *operands: Typed) -> str:
+    kinds = {found.kind for _, found in operands}
+    if op == "||":
+        return "`||` joins text; a number has no single way to be written as text."
+    if kinds == {Kind.STRING} and op == "+":
+        return "join text with `||`."
+    if kinds & {Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL}:
+        if kinds & types.NUMBERS:
+            return "a number beside a time needs a unit, as in `a.ts + 5 SECONDS`."
+        return "instants have differences, and move by intervals: `b.ts - a.ts`, `a.ts + 5 MINUTES`."
+    return "compute with numbers, or with instants and intervals."
