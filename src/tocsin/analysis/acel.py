@@ -14,11 +14,10 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.clauses import translate_outputs
 from tocsin.analysis.names import (
-    RESERVED_PREFIX,
     References,
     Variables,
     needs_attribute,
-    reserved_prefix,
+    reserved_names,
     unknown_aggregate,
     unknown_variable,
 )
@@ -231,7 +230,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     pattern = Formulas(problems).node(tree.formula)
     variables = Variables(alg.variables_of(pattern), {})
     places = _places(tree.formula)
-    problems += [reserved_prefix(name, where) for name, where in places.items() if name.startswith(RESERVED_PREFIX)]
+    problems.extend(reserved_names(places.items()))
     outputs = translate_outputs(tree, References(variables, problems))
     if not is_partial:
         errors.raise_all(problems.in_order())
@@ -246,7 +245,6 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
 
 
 def _places(formula: ast.Formula) -> dict[str, Where]:
-    """Where each variable is first named, in the order of the text."""
     places: dict[str, Where] = {}
     for node in formula.walk():
         match node:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -11,6 +13,7 @@ from tocsin.analysis.names import MATCH_COLUMNS, RESERVED_PREFIX, TIMEOUT_COLUMN
 from tocsin.language import ast
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
+from tocsin.source import Where
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
         return Outputs(ONLY_COUNT, over_all_matches=True, every_us=_every(query, over_all=True, problems=problems))
     resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
     over_all = bool(query.group_by) or any(map(_counts_matches, resolved))
-    taken = _taken(query, over_all=over_all)
+    taken = WINDOW_COLUMNS if query.every is not None else frozenset[str]()
+    taken = taken if over_all else _match_columns(query.timeouts)
     named, warnings = _apart(query.returns, _names(query.returns, resolved), taken)
     returns = tuple(alg.Returned(name, expression) for name, expression in zip(named, resolved, strict=True))
     columns = {returned.name: returned.expression for returned in returns}
@@ -59,16 +63,16 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
     _check_columns(query.returns, named, taken, problems)
     _check_negated([*columns.values(), *(key.expression for key in group_by), having], references)
     keys = [key.expression for key in group_by]
-    for returned in returns:
-        if over_all:
-            _check_grouped(returned.expression, keys, problems)
-        else:
-            _check_per_match(returned.expression, references)
-    if having is not None:
-        if over_all:
-            _check_grouped(having, keys, problems)
-        else:
-            _check_having(having, references)
+    if over_all:
+        for expression in filter(None, [*(returned.expression for returned in returns), having]):
+            _check_grouped(expression, keys, problems)
+    else:
+        for returned in returns:
+            # A plain attribute is one value, or for an iterated variable the list of its values.
+            if not (isinstance(returned.expression, ex.Attribute) and returned.expression.index is ex.Each.PLAIN):
+                _check_single(returned.expression, references)
+        if having is not None:
+            _check_single(having, references)
             if _counts_matches(having):
                 problems.add(
                     errors.AggregateNotAllowedError,
@@ -81,7 +85,6 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
 
 
 def _every(query: ast.Clauses, *, over_all: bool, problems: errors.Problems) -> int | None:
-    """The length of the windows that aggregates are told for."""
     if query.every is None:
         return None
     if not over_all:
@@ -106,11 +109,9 @@ def _names(columns: tuple[ast.Column, ...], resolved: list[ex.Expression]) -> li
     ]
 
 
-def _taken(query: ast.Clauses, *, over_all: bool) -> frozenset[str]:
-    """The columns that a result has whatever RETURN names."""
-    if over_all:
-        return WINDOW_COLUMNS if query.every is not None else frozenset()
-    return MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
+def _match_columns(timeouts: bool) -> frozenset[str]:
+    """The columns that a result of one row per match has whatever RETURN names."""
+    return MATCH_COLUMNS | TIMEOUT_COLUMNS if timeouts else MATCH_COLUMNS
 
 
 def _apart(
@@ -121,22 +122,54 @@ def _apart(
     used |= dict.fromkeys(taken, "")
     found, warnings = [], []
     for column, name in zip(columns, names, strict=True):
-        apart, number = name, 1
-        while column.alias is None and used.get(apart.casefold(), apart) != apart:
-            number += 1
-            apart = f"{name}_{number}"
+        apart = name
+        if column.alias is None:
+            apart = _numbered(name, lambda each: used.get(each.casefold(), each) != each)
         used.setdefault(apart.casefold(), apart)
         found.append(apart)
         if apart != name:
-            warnings.append(
-                errors.TocsinWarning(
-                    "COLUMN_RENAMED",
-                    f"The result has a column `{name.casefold()}` already, so that of `{name}` is `{apart}`.",
-                    where=column.where,
-                    hint=f"name the column yourself: `AS my_{name.casefold()}`.",
-                )
-            )
+            warnings.append(_renamed(name, f"`{name}`", apart, "", column.where))
     return found, tuple(warnings)
+
+
+def renamed_variables(
+    query: alg.Query, places: Mapping[str, Where]
+) -> tuple[tuple[alg.Returned, ...], tuple[errors.TocsinWarning, ...]]:
+    """The result columns of a query without RETURN whose variables collide with other columns, and the warnings.
+
+    A variable may have the name of a column that every result has (`start`), or differ from another only in case, which
+    Spark ignores. Its column then gets a number: `start_2`. Both are empty where every variable is a column already.
+    """
+    used = set(_match_columns(query.timeouts))
+    names: dict[str, str] = {}
+    for variable in query.variables:
+        names[variable] = _numbered(variable, lambda each: each.casefold() in used)
+        used.add(names[variable].casefold())
+    changed = [(variable, name) for variable, name in names.items() if name != variable]
+    if not changed or query.returns:
+        return (), ()
+    returns = tuple(
+        alg.Returned(name, ex.Variable(variable, where=places.get(variable))) for variable, name in names.items()
+    )
+    return returns, tuple(
+        _renamed(variable, f"the variable `{variable}`", name, f"RETURN {variable} ", places.get(variable))
+        for variable, name in changed
+    )
+
+
+def _numbered(name: str, is_taken: Callable[[str], bool]) -> str:
+    """The name, or the first of `name_2`, `name_3`, … that is free."""
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(each for each in names if not is_taken(each))
+
+
+def _renamed(name: str, owner: str, column: str, clause: str, where: Where) -> errors.TocsinWarning:
+    return errors.TocsinWarning(
+        "COLUMN_RENAMED",
+        f"The result has a column `{name.casefold()}` already, so that of {owner} is `{column}`.",
+        where=where,
+        hint=f"name the column yourself: `{clause}AS my_{name.casefold()}`.",
+    )
 
 
 def _short_name(expression: ex.Expression) -> str:
@@ -229,13 +262,7 @@ def _check_grouped(expression: ex.Expression, keys: list[ex.Expression], problem
         _check_grouped(child, keys, problems)
 
 
-def _check_per_match(expression: ex.Expression, references: References) -> None:
-    if isinstance(expression, ex.Attribute) and expression.index is ex.Each.PLAIN:
-        return  # one value, or for an iterated variable the list of its values
-    _check_having(expression, references)
-
-
-def _check_having(expression: ex.Expression, references: References) -> None:
+def _check_single(expression: ex.Expression, references: References) -> None:
     """Outside aggregates and WHERE there is no "for all": each reference must be one event."""
     if isinstance(expression, ex.Aggregate):
         return
@@ -257,4 +284,4 @@ def _check_having(expression: ex.Expression, references: References) -> None:
             )
         return
     for child in expression.children():
-        _check_having(child, references)
+        _check_single(child, references)

@@ -6,7 +6,7 @@ RETURN column's name in HAVING becomes the column's expression. Problems are col
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
@@ -37,7 +37,6 @@ class Variables:
     negated: dict[str, str]
 
     def __contains__(self, name: str) -> bool:
-        """Whether the pattern has the variable."""
         return name in self.positive or name in self.negated
 
     def is_iterated(self, name: str) -> bool:
@@ -98,17 +97,14 @@ def bare_name(name: str, is_variable: bool, example: str, where: Where, advice: 
 
 def out_of_range(node: ex.Literal | ex.Interval) -> errors.LiteralOutOfRangeError | None:
     """The error for a number or an interval beyond 64 bits."""
-    is_interval = isinstance(node, ex.Interval)
-    value = node.microseconds if isinstance(node, ex.Interval) else node.value
+    value: object
+    if isinstance(node, ex.Interval):
+        value, what, hint = node.microseconds, "interval", "an interval may be some 292,000 years long."
+    else:
+        value, what, hint = node.value, "number", "write it with a decimal point: then it is a double."
     if not isinstance(value, int) or -(2**63) <= value < 2**63:
         return None
-    hint = (
-        "an interval may be some 292,000 years long."
-        if is_interval
-        else ("write it with a decimal point: then it is a double.")
-    )
-    message = f"The {'interval' if is_interval else 'number'} does not fit into 64 bits."
-    return errors.LiteralOutOfRangeError(message, where=node.where, hint=hint)
+    return errors.LiteralOutOfRangeError(f"The {what} does not fit into 64 bits.", where=node.where, hint=hint)
 
 
 def index_too_large(node: ex.Attribute) -> errors.InvalidIndexError:
@@ -124,57 +120,19 @@ def check_names(query: ast.Query) -> errors.Problems:
     """Refuse a name used for two elements of a SEQ or AND, or reserved for internal columns (R35)."""
     problems = errors.Problems()
     _declared(query.pattern, problems)
-    problems += [
-        reserved_prefix(event.variable, event.where)
-        for event in ast.events_in(query.pattern)
-        if event.variable.startswith(RESERVED_PREFIX)
-    ]
+    problems.extend(reserved_names((event.variable, event.where) for event in ast.events_in(query.pattern)))
     return problems
 
 
-def reserved_prefix(name: str, where: Where) -> errors.ReservedNameError:
-    """The error for a variable whose name is reserved."""
-    return errors.ReservedNameError(
-        f"`{name}` cannot be a variable: names that begin with `{RESERVED_PREFIX}` are reserved.",
-        where=where,
-        hint="give it another name.",
-    )
-
-
-def renamed_columns(
-    query: alg.Query, places: Mapping[str, Where]
-) -> tuple[tuple[alg.Returned, ...], tuple[errors.TocsinWarning, ...]]:
-    """The result columns of a query without RETURN whose variables collide with other columns, and the warnings.
-
-    A variable may have the name of a column that every result has (`start`), or differ from another only in case, which
-    Spark ignores. Its column then gets a number: `start_2`. Both are empty where every variable is a column already.
-    """
-    taken = MATCH_COLUMNS | (TIMEOUT_COLUMNS if query.timeouts else frozenset())
-    names: dict[str, str] = {}
-    for variable in query.variables:
-        name, number = variable, 1
-        while name.casefold() in taken:
-            number += 1
-            name = f"{variable}_{number}"
-        taken |= {name.casefold()}
-        names[variable] = name
-    changed = [variable for variable, name in names.items() if name != variable]
-    if not changed or query.returns:
-        return (), ()
-    warnings = tuple(
-        errors.TocsinWarning(
-            "COLUMN_RENAMED",
-            f"The result has a column `{variable.casefold()}` already, so that of the variable `{variable}` is "
-            f"`{names[variable]}`.",
-            where=places.get(variable),
-            hint=f"name the column yourself: `RETURN {variable} AS my_{variable.casefold()}`.",
-        )
-        for variable in changed
-    )
-    returns = tuple(
-        alg.Returned(name, ex.Variable(variable, where=places.get(variable))) for variable, name in names.items()
-    )
-    return returns, warnings
+def reserved_names(places: Iterable[tuple[str, Where]]) -> Iterator[errors.ReservedNameError]:
+    """The errors for variables whose names are reserved for internal columns."""
+    for name, where in places:
+        if name.startswith(RESERVED_PREFIX):
+            yield errors.ReservedNameError(
+                f"`{name}` cannot be a variable: names that begin with `{RESERVED_PREFIX}` are reserved.",
+                where=where,
+                hint="give it another name.",
+            )
 
 
 Declared = dict[str, tuple[ast.Event, bool]]  # name → its element, and whether it is negated
@@ -235,20 +193,30 @@ class References:
         """
         if isinstance(expression, ex.Name | ex.Variable) and whole_variables and expression.name in self.variables:
             return ex.Variable(expression.name, where=expression.where)
-        resolved = self._resolve(expression, columns or {}, inside_aggregate=False)
+        resolved = self._resolve(expression, columns or {})
         self._check_indices(resolved)
         return resolved
 
-    def _resolve(
-        self, node: ex.Expression, columns: Mapping[str, ex.Expression], *, inside_aggregate: bool
-    ) -> ex.Expression:
+    def _resolve(self, node: ex.Expression, columns: Mapping[str, ex.Expression] | None) -> ex.Expression:
+        """The expression with its names resolved; `columns` is None inside an aggregate."""
         match node:
+            case ex.Aggregate() if columns is None:
+                self.problems.add(
+                    errors.AggregateNotAllowedError,
+                    f"`{node.function.upper()}` stands inside another aggregate.",
+                    where=node.where,
+                    hint="aggregate once; a condition may compare two aggregates side by side.",
+                )
+                return node
             case ex.Aggregate():
-                return self._resolve_aggregate(node, inside_aggregate=inside_aggregate)
+                return self._resolve_aggregate(node)
             case ex.Name() | ex.Variable():
-                if node.name in columns and not inside_aggregate:
+                if columns and node.name in columns:
                     return columns[node.name]
-                self._refuse_bare_name(node, columns)
+                near = errors.nearest(node.name, columns or ())
+                advice = f"did you mean the column `{near}`? " if near else ""
+                single = next(iter(self.variables.positive), "a")
+                self.problems.append(bare_name(node.name, node.name in self.variables, single, node.where, advice))
                 return node
             case ex.Attribute():
                 if node.variable not in self.variables:
@@ -268,17 +236,9 @@ class References:
                 self.problems.append(mistake)
             case _:
                 pass  # names may stand below
-        return node.map_children(lambda child: self._resolve(child, columns, inside_aggregate=inside_aggregate))
+        return node.map_children(lambda child: self._resolve(child, columns))
 
-    def _resolve_aggregate(self, node: ex.Aggregate, *, inside_aggregate: bool) -> ex.Expression:
-        if inside_aggregate:
-            self.problems.add(
-                errors.AggregateNotAllowedError,
-                f"`{node.function.upper()}` stands inside another aggregate.",
-                where=node.where,
-                hint="aggregate once; a condition may compare two aggregates side by side.",
-            )
-            return node
+    def _resolve_aggregate(self, node: ex.Aggregate) -> ex.Expression:
         argument = node.argument
         if argument is None:
             return node
@@ -302,7 +262,7 @@ class References:
             if is_short:
                 self.problems.append(needs_attribute(name, argument.name, node.where, "COUNT"))
         else:
-            argument = self._resolve(argument, {}, inside_aggregate=True)
+            argument = self._resolve(argument, None)
             self._check_argument(node, argument)
         negated = [name for name in ex.variables_in(argument) if name in self.variables.negated]
         if negated:
@@ -326,12 +286,6 @@ class References:
                     where=inner.where or node.where,
                     hint=f"write `{name}({inner.variable}.{inner.name})`.",
                 )
-
-    def _refuse_bare_name(self, node: ex.Name | ex.Variable, columns: Mapping[str, ex.Expression]) -> None:
-        near = errors.nearest(node.name, columns) if columns else None
-        advice = f"did you mean the column `{near}`? " if near else ""
-        single = next(iter(self.variables.positive), "a")
-        self.problems.append(bare_name(node.name, node.name in self.variables, single, node.where, advice))
 
     def _check_indices(self, expression: ex.Expression) -> None:
         for node in expression.walk():

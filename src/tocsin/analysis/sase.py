@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.clauses import Outputs, translate_outputs
-from tocsin.analysis.names import References, Variables, check_names, renamed_columns
+from tocsin.analysis.clauses import Outputs, renamed_variables, translate_outputs
+from tocsin.analysis.names import References, Variables, check_names
 from tocsin.analysis.null_comparisons import null_warnings
 from tocsin.analysis.structure import Structure
 from tocsin.language import ast
@@ -90,7 +90,7 @@ def finished(
         timeouts=tree.timeouts,
         places=tree.places,
     )
-    returns, renamed = renamed_columns(query, places)
+    returns, renamed = renamed_variables(query, places)
     query = replace(query, returns=query.returns or returns)
     if problems:
         return Translation(query, problems=tuple(problems.in_order()))

@@ -90,11 +90,10 @@ class Structure:
                         "`NOT C c` with `c.kind IN (…)`.",
                     )
                 continue
-            guard = self._absent(core, event, positive[:index], positive[index:], where, iterated=iterated)
-            core = core if guard is None else guard
+            core = self._guarded(core, event, positive[:index], positive[index:], where, iterated=iterated)
         return core
 
-    def _absent(
+    def _guarded(
         self,
         core: alg.Node,
         event: ast.Event,
@@ -103,7 +102,8 @@ class Structure:
         where: Where,
         *,
         iterated: bool,
-    ) -> alg.Absent | None:
+    ) -> alg.Node:
+        """The sequence `core` unless there is such an event between its parts before and after."""
         may_lead = all(alg.can_match_empty(part) for part in before)
         may_trail = all(alg.can_match_empty(part) for part in after)
         if iterated and (may_lead or may_trail):
@@ -112,7 +112,7 @@ class Structure:
                 where,
                 "inside an iteration, NOT needs an element that is always there on both sides.",
             )
-            return None
+            return core
         if self.window_us is None and (may_lead or may_trail):
             self.problems.add(
                 errors.UnboundedAbsenceError,
@@ -120,7 +120,7 @@ class Structure:
                 where=where,
                 hint="add WITHIN: a leading NOT then looks back to `end - W`, a trailing one ahead to `start + W`.",
             )
-            return None
+            return core
         window = self.window_us or 0
         lower = [alg.Bound(alg.LastOf(_names(before)))] if before else []
         upper = [alg.Bound(alg.FirstOf(_names(after)))] if after else []
@@ -154,7 +154,7 @@ class Structure:
 
     def _repeat(self, node: alg.Node, element: ast.Event | ast.Composite) -> alg.Node:
         quantifier = element.quantifier
-        if quantifier is None or quantifier == UNIT:
+        if quantifier is None or not _is_iteration(element):
             return node
         least, most = quantifier.least, quantifier.most
         if most == 0:
@@ -188,15 +188,15 @@ def flattened(element: ast.Composite) -> list[ast.Element]:
     """The parts with unrepeated composites of the same operator opened (R34)."""
     parts: list[ast.Element] = []
     for part in element.parts:
-        if isinstance(part, ast.Composite) and part.operator is element.operator and part.quantifier in (None, UNIT):
+        if isinstance(part, ast.Composite) and part.operator is element.operator and not _is_iteration(part):
             parts += flattened(part)
         else:
             parts.append(part)
     return parts
 
 
-def _is_iteration(element: ast.Composite) -> bool:
-    return element.quantifier is not None and element.quantifier != UNIT
+def _is_iteration(element: ast.Event | ast.Composite) -> bool:
+    return element.quantifier not in (None, UNIT)
 
 
 def _names(parts: list[alg.Node]) -> tuple[str, ...]:
