@@ -121,6 +121,13 @@ def gatherings_in(node: Node) -> Iterator[Gather]:
     return reversed([inner for inner in node.walk() if isinstance(inner, Gather)])
 
 
+def conditions_in(node: Node) -> Iterator[Expression]:
+    """The conditions of filters, absences and gatherings of a pattern, outermost first."""
+    for inner in node.walk():
+        if isinstance(inner, Filter | Around) and inner.condition is not None:
+            yield inner.condition
+
+
 def before_us(around: Around) -> int:
     """How far before the first event of a match, exclusive, a lower bound on named events lets one matter."""
     named = [bound for bound in around.lower if not isinstance(bound.anchor, Whole) and bound.offset_us < 0]

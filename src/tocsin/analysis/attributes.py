@@ -174,6 +174,13 @@ class Binder:
             case _:
                 raise errors.unknown_node(node, "The check of attributes")
 
+    def check_around(self, pattern: alg.Node, held: VariableSchemas) -> None:
+        """Check the conditions of absences and gatherings, in which their own variable has a meaning, too."""
+        for around in alg.around_in(pattern):
+            if around.condition is not None:
+                own = {**held, around.variable: self._of_type(around.type)}
+                self.inference(own).condition(around.condition)
+
     def inference(self, held: VariableSchemas) -> Inference:
         """The inference of types where the variables hold these events."""
         return Inference(Environment(lambda reference: self.attribute(reference, held)), self.problems)
@@ -214,7 +221,6 @@ class Binder:
     def _trimmed(
         self, node: alg.Project, name: str, attributes: tuple[str, ...], held: VariableSchemas
     ) -> tuple[Schema, ...]:
-        """The schemas that PROJECT leaves of the events of a variable."""
         inference = self.inference(held)
         for attribute in attributes:
             if held[name] and self.checks:
@@ -229,7 +235,6 @@ class Binder:
         )
 
     def _derived(self, node: alg.Derive, held: VariableSchemas) -> Schema:
-        """The event that AGG adds to its variable."""
         return Schema(
             node.variable,
             {fold.name: self._folded(as_expression(fold, node), held) for fold in node.folds},
@@ -272,7 +277,6 @@ def as_expression(fold: alg.Fold, node: alg.Derive) -> ex.Aggregate:
 def _joined(
     reference: ex.Attribute, held: VariableSchemas, problems: list[errors.TocsinError]
 ) -> list[errors.TocsinError]:
-    """One error for an attribute that none of several kinds of events has."""
     if len(problems) < 2:
         return problems
     known = dict.fromkeys(name for schema in held[reference.variable] for name in schema.attributes)

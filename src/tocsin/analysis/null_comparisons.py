@@ -20,18 +20,12 @@ def null_warnings(query: alg.Query, others: Iterable[ex.Expression] = ()) -> Ite
     One that a query holds twice, as HAVING repeats a column of RETURN, is reported once.
     """
     shown: set[tuple[str, Where]] = set()
-    for expression in (*_conditions(query.pattern), *_outputs(query), *others):
+    for expression in (*alg.conditions_in(query.pattern), *_outputs(query), *others):
         for node in expression.walk():
             warning = _warning(node)
             if warning is not None and (warning.message, warning.where) not in shown:
                 shown.add((warning.message, warning.where))
                 yield warning
-
-
-def _conditions(pattern: alg.Node) -> Iterator[ex.Expression]:
-    for node in pattern.walk():
-        if isinstance(node, alg.Filter | alg.Around) and node.condition is not None:
-            yield node.condition
 
 
 def _outputs(query: alg.Query) -> Iterator[ex.Expression]:

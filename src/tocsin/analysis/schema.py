@@ -22,7 +22,7 @@ from tocsin.analysis import types
 from tocsin.analysis.attributes import Binder, Schema, VariableSchemas, differing
 from tocsin.analysis.inference import Environment, Inference
 from tocsin.analysis.result_types import column_type, common_type
-from tocsin.analysis.types import DataType, Kind, from_spark_name
+from tocsin.analysis.types import DataType, Kind
 from tocsin.language import expressions as ex
 from tocsin.source import Where
 
@@ -60,169 +60,157 @@ def bind(query: alg.Query, schemas: Schemas, *, time: str | Mapping[str, str] = 
 
     `time` is the time attribute, or that of each event type.
     """
-    binder = _Binder(query, schemas, time)
-    bound = binder.bound()
-    errors.raise_all(binder.problems.in_order())
-    return bound
+    problems = errors.Problems()
+    places = _places(query.pattern)
+    known = _known(query, schemas, places, problems)
+    times, time_type = _times(known, time, problems)
+    _check_partition(query, known, places, problems)
+    values = _Values(query, known, problems)
+    values.check(query.pattern)
+    columns = values.columns()
+    errors.raise_all(problems.in_order())
+    return BoundQuery(query, known, times, time_type, columns, values.held)
 
 
 def value_types(bound: BoundQuery, expressions: Iterable[ex.Expression]) -> list[DataType]:
     """The exact types of values that are computed for each match of a bound query."""
-    binder = _Binder.of(bound)
-    inference = binder.inference()
-    found = [binder._returned(expression, inference) for expression in expressions]
-    errors.raise_all(binder.problems.in_order())
+    problems = errors.Problems()
+    values = _Values(bound.query, bound.schemas, problems, bound.held)
+    found = [values.exact(expression) for expression in expressions]
+    errors.raise_all(problems.in_order())
     return found
 
 
-@dataclass
-class _Binder:
-    query: alg.Query
-    given: Schemas
-    time: str | Mapping[str, str]
-    problems: errors.Problems = field(default_factory=errors.Problems)
-
-    @staticmethod
-    def of(bound: BoundQuery) -> _Binder:
-        """The binder of a query that was bound before."""
-        found = _Binder(bound.query, {}, bound.time)
-        found.schemas, found.held = dict(bound.schemas), bound.held
-        pattern = found._pattern()
-        found.variables = alg.variables_of(pattern)
-        found.binder = Binder(found.schemas, found.problems, is_strict(pattern))
-        return found
-
-    def _pattern(self) -> alg.Node:
-        pattern = self.query.pattern
-        while isinstance(pattern, alg.Emit):  # its conditions speak of the events it is made of
-            pattern = pattern.part
-        return pattern
-
-    def bound(self) -> BoundQuery:
-        pattern = self.query.pattern
-        self.places = _places(pattern)
-        self.schemas: dict[str, Schema] = {}
-        for name in alg.event_types(pattern):
-            self._add_schema(name)
-        pattern = self._pattern()
-        self.variables = alg.variables_of(pattern)
-        time, time_type = self._time()
-        self._partition()
-        self.binder = Binder(self.schemas, self.problems, is_strict(pattern))
-        self.held = self.binder.held(pattern)
-        for node in self.query.pattern.walk():
-            self._node(node)
-        columns = self._columns()
-        return BoundQuery(self.query, self.schemas, time, time_type, columns, self.held)
-
-    def _add_schema(self, name: str) -> None:
-        if name in self.given:
+def _known(
+    query: alg.Query, given: Schemas, places: Mapping[str, Where], problems: errors.Problems
+) -> dict[str, Schema]:
+    found: dict[str, Schema] = {}
+    for name in alg.event_types(query.pattern):
+        if name in given:
             try:
-                self.schemas[name] = Schema.of(name, self.given[name])
+                found[name] = Schema.of(name, given[name])
             except errors.InvalidOptionError as problem:
-                self.problems.append(problem)
-            return
-        self.problems.add(
+                problems.append(problem)
+            continue
+        problems.add(
             errors.UnknownEventTypeError,
             f"There is no event type `{name}`.",
-            where=self.places.get(name),
-            hint=errors.did_you_mean(name, self.given, "event types"),
+            where=places.get(name),
+            hint=errors.did_you_mean(name, given, "event types"),
         )
+    return found
 
-    # --- attributes ---
 
-    def inference(self, absence: alg.Around | None = None) -> Inference:
-        """The types of expressions; in the condition of an absence its negated variable has a meaning, too."""
-        held = dict(self.held)
-        if absence is not None:
-            held[absence.variable] = tuple(schema for schema in self.schemas.values() if schema.type == absence.type)
-        environment = Environment(lambda reference: self.binder.attribute(reference, held), self._event)
-        return Inference(environment, self.problems)
+def _times(
+    schemas: Mapping[str, Schema], time: str | Mapping[str, str], problems: errors.Problems
+) -> tuple[dict[str, str], DataType]:
+    """The time attribute of each event type, and the type of all of them."""
+    names: dict[str, str] = {}
+    found: dict[str, DataType] = {}
+    for schema in schemas.values():
+        name = time if isinstance(time, str) else time.get(schema.type)
+        if name is None or name not in schema.attributes:
+            problems.add(
+                errors.MissingColumnError,
+                f"Event type `{schema.type}` has no time attribute"
+                + (f" `{name}`." if name is not None else " named in `time`."),
+                hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
+                + " Choose one with `time=`.",
+            )
+            continue
+        names[schema.type], given = name, schema.attributes[name]
+        if given.kind in TIME_KINDS:
+            found[schema.type] = given
+            continue
+        problems.add(
+            errors.TimeTypeError,
+            f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
+            hint="it must be a timestamp, or an integer in microseconds.",
+        )
+    if len({given.kind for given in found.values()}) > 1:
+        problems.add(
+            errors.TimeTypeError,
+            f"The time attribute is {differing(found)}.",
+            hint="convert one of them, so that all event types tell time in the same way.",
+        )
+    return names, next(iter(found.values()), types.TIMESTAMP)
+
+
+def _check_partition(
+    query: alg.Query, schemas: Mapping[str, Schema], places: Mapping[str, Where], problems: errors.Problems
+) -> None:
+    for attribute in query.partition.attributes:
+        found: dict[str, DataType] = {}
+        for schema in schemas.values():
+            if attribute in schema.attributes:
+                found[schema.type] = schema.attributes[attribute]
+                continue
+            problems.add(
+                errors.UnknownAttributeError,
+                f"Event type `{schema.type}` has no attribute `{attribute}`, by which the query is partitioned.",
+                where=places.get(schema.type),
+                hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
+            )
+        common = common_type(found.values())
+        if common is None or not common.is_ordered:
+            problems.add(
+                errors.TypeMismatchError,
+                f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
+                hint="a partition needs single values that can be compared across all event types.",
+            )
+
+
+class _Values:
+    """The types of the conditions and columns of a query."""
+
+    def __init__(
+        self,
+        query: alg.Query,
+        schemas: Mapping[str, Schema],
+        problems: errors.Problems,
+        held: VariableSchemas | None = None,
+    ) -> None:
+        pattern = query.pattern
+        while isinstance(pattern, alg.Emit):  # its conditions speak of the events it is made of
+            pattern = pattern.part
+        self.query = query
+        self.problems = problems
+        self.variables = alg.variables_of(pattern)
+        self.binder = Binder(schemas, problems, is_strict(pattern))
+        self.held = self.binder.held(pattern) if held is None else held
+        environment = Environment(lambda reference: self.binder.attribute(reference, self.held), self._event)
+        self.inference = Inference(environment, problems)
 
     def _event(self, name: str) -> DataType:
         """A whole variable: a struct with the attributes of all its types; an array when it is iterated."""
-        kind = self.variables.get(name)
-        held = self.held.get(name, ())
         fields: dict[str, list[DataType]] = {}
-        for schema in held:
+        for schema in self.held.get(name, ()):
             for attribute, found in schema.attributes.items():
                 fields.setdefault(attribute, []).append(found)
         event = types.struct_of((attribute, column_type(kinds) or kinds[0]) for attribute, kinds in fields.items())
-        return types.array_of(event) if kind is not None and kind.iterated else event
+        return types.array_of(event) if self._is_iterated(name) else event
 
-    # --- time and partition ---
+    def _is_iterated(self, name: str) -> bool:
+        return name in self.variables and self.variables[name].iterated
 
-    def _time(self) -> tuple[dict[str, str], DataType]:
-        names: dict[str, str] = {}
-        found: dict[str, DataType] = {}
-        for schema in self.schemas.values():
-            name = self.time if isinstance(self.time, str) else self.time.get(schema.type)
-            if name is None or name not in schema.attributes:
-                self.problems.add(
-                    errors.MissingColumnError,
-                    f"Event type `{schema.type}` has no time attribute"
-                    + (f" `{name}`." if name is not None else " named in `time`."),
-                    hint=errors.did_you_mean(name or "ts", schema.attributes, f"`{schema.type}` has")
-                    + " Choose one with `time=`.",
-                )
-                continue
-            names[schema.type], given = name, schema.attributes[name]
-            if given.kind in TIME_KINDS:
-                found[schema.type] = given
-                continue
-            self.problems.add(
-                errors.TimeTypeError,
-                f"The time attribute `{name}` of `{schema.type}` is {given.describe()}.",
-                hint="it must be a timestamp, or an integer in microseconds.",
-            )
-        if len({given.kind for given in found.values()}) > 1:
-            self.problems.add(
-                errors.TimeTypeError,
-                f"The time attribute is {differing(found)}.",
-                hint="convert one of them, so that all event types tell time in the same way.",
-            )
-        return names, next(iter(found.values()), types.TIMESTAMP)
+    def check(self, pattern: alg.Node) -> None:
+        """Check the expressions of a pattern that `Binder.held` does not reach."""
+        self.binder.check_around(pattern, self.held)
+        for node in pattern.walk():
+            match node:
+                case alg.Event(condition=ex.Expression() as condition):
+                    self.inference.condition(condition)
+                case alg.Emit():
+                    for expression in (node.at, *(value for _, value in node.values)):
+                        self.inference.type_of(expression)
+                case _:
+                    pass  # without expressions, or checked before
 
-    def _partition(self) -> None:
-        for attribute in self.query.partition.attributes:
-            found: dict[str, DataType] = {}
-            for schema in self.schemas.values():
-                if attribute in schema.attributes:
-                    found[schema.type] = schema.attributes[attribute]
-                    continue
-                self.problems.add(
-                    errors.UnknownAttributeError,
-                    f"Event type `{schema.type}` has no attribute `{attribute}`, by which the query is partitioned.",
-                    where=self.places.get(schema.type),
-                    hint=errors.did_you_mean(attribute, schema.attributes, f"`{schema.type}` has"),
-                )
-            common = common_type(found.values())
-            if common is None or not common.is_ordered:
-                self.problems.add(
-                    errors.TypeMismatchError,
-                    f"The query is partitioned by `{attribute}`, which is {differing(found)}.",
-                    hint="a partition needs single values that can be compared across all event types.",
-                )
-
-    # --- expressions ---
-
-    def _node(self, node: alg.Node) -> None:
-        match node:
-            case alg.Event(condition=ex.Expression() as condition):
-                self.inference().condition(condition)
-            case alg.Around(condition=ex.Expression() as condition):
-                self.inference(node).condition(condition)
-            case alg.Emit():
-                for expression in (node.at, *(value for _, value in node.values)):
-                    self.inference().type_of(expression)
-            case _:
-                pass  # without expressions, or checked by `held`
-
-    def _columns(self) -> tuple[tuple[str, DataType], ...]:
-        inference = self.inference()
-        columns = tuple((each.name, self._returned(each.expression, inference)) for each in self.query.returns)
+    def columns(self) -> tuple[tuple[str, DataType], ...]:
+        """The columns of the result: those of RETURN, or one per variable."""
+        columns = tuple((each.name, self.exact(each.expression)) for each in self.query.returns)
         for key in self.query.group_by:
-            found = inference.type_of(key.expression)
+            found = self.inference.type_of(key.expression)
             if not found.is_ordered:
                 self.problems.add(
                     errors.TypeMismatchError,
@@ -231,17 +219,17 @@ class _Binder:
                     hint="group by single values that can be compared.",
                 )
         if self.query.having is not None:
-            named = replace(inference.environment, columns=dict(columns))
+            named = replace(self.inference.environment, columns=dict(columns))
             Inference(named, self.problems).condition(self.query.having)
         return columns or tuple((name, self._event(name)) for name in self.variables)
 
-    def _returned(self, expression: ex.Expression, inference: Inference) -> DataType:
-        found = inference.type_of(expression)
+    def exact(self, expression: ex.Expression) -> DataType:
+        """The exact type of a value that is computed for each match."""
+        found = self.inference.type_of(expression)
         if not isinstance(expression, ex.Attribute):
             return found
         found = found if found.is_null else self.binder.exact(expression, self.held)
-        kind = self.variables.get(expression.variable)
-        is_array = expression.index is ex.Each.PLAIN and kind is not None and kind.iterated
+        is_array = expression.index is ex.Each.PLAIN and self._is_iterated(expression.variable)
         return types.array_of(found) if is_array else found
 
 
@@ -251,7 +239,6 @@ def is_strict(pattern: alg.Node) -> bool:
 
 
 def _places(pattern: alg.Node) -> dict[str, Where]:
-    """Where each event type is first named."""
     places: dict[str, Where] = {}
     for node in pattern.walk():
         if isinstance(node, alg.Event | alg.NextOf | alg.Around) and node.type is not None:
@@ -277,21 +264,18 @@ def unit_of(
     `time_unit` is the choice of the user. Without a duration in any query no unit matters.
     """
     check_unit(time_unit)
-    kinds = {
-        name: {column: (from_spark_name(one) if isinstance(one, str) else one).kind for column, one in schema.items()}
-        for name, schema in schemas.items()
-    }
-    clocks = {times[name]: known[times[name]] for name, known in kinds.items() if times.get(name) in known}
-    is_timestamp = [name for name, kind in clocks.items() if kind is Kind.TIMESTAMP]
-    if time_unit is not None and is_timestamp:
+    known = {name: Schema.of(name, schema).attributes for name, schema in schemas.items()}
+    clocks = {times[name]: own[times[name]].kind for name, own in known.items() if times.get(name) in own}
+    timestamp = next((column for column, kind in clocks.items() if kind is Kind.TIMESTAMP), None)
+    if time_unit is not None and timestamp is not None:
         raise errors.InvalidOptionError(
-            f'`time_unit="{time_unit}"` is for integer times, and the time column `{is_timestamp[0]}` is a timestamp.',
+            f'`time_unit="{time_unit}"` is for integer times, and the time column `{timestamp}` is a timestamp.',
             hint="leave out `time_unit=`: a timestamp has its unit.",
         )
-    is_integer = [name for name, kind in clocks.items() if kind is Kind.INTEGER]
-    if time_unit is None and warns and is_integer and has_durations(*queries):
-        _warn(is_integer[0])
-    others = {name for known in kinds.values() for name, kind in known.items() if kind in TIMES}
+    integer = next((column for column, kind in clocks.items() if kind is Kind.INTEGER), None)
+    if time_unit is None and warns and integer is not None and has_durations(*queries):
+        _warn(integer)
+    others = {column for own in known.values() for column, given in own.items() if given.kind in TIMES}
     return Unit(time_unit or "us", others)
 
 

@@ -35,8 +35,8 @@ from graphlib import CycleError, TopologicalSorter
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Program, Rule
-from tocsin.analysis.closure import largest
-from tocsin.analysis.keys import common_keys, keys
+from tocsin.analysis.closure import largest, smallest
+from tocsin.analysis.keys import common_keys
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.rates import Arrivals, Curve, Rate, copies, least, together
 from tocsin.analysis.temporal import Closure, network
@@ -156,7 +156,7 @@ def instants(at: ex.Expression, moved_us: int = 0) -> Iterator[tuple[ex.Expressi
             yield from instants(left, moved_us + by_us)
         case ex.Arithmetic("-", left, ex.Interval(by_us)):
             yield from instants(left, moved_us - by_us)
-        case ex.Call(_, operands) | rx.Mean(operands):
+        case ex.Call("least" | "greatest", operands) | rx.Mean(operands):
             for each in operands:
                 yield from instants(each, moved_us)
         case _:
@@ -226,14 +226,11 @@ def shortest_window_us(closure: Closure, known: Iterable[str], name: str) -> int
 
 def _as_bag(closure: Closure, reference: str, group: tuple[str, ...], reads: Reads) -> int | None:
     types = dict(closure.alternative.types)
-    ends = [closure.distance(reference, name) for name in group]
-    first = [least for least, _ in ends if least is not None]
-    last = [most for _, most in ends if most is not None]
-    if len({types[name] for name in group}) > 1 or len(first) < len(group) or len(last) < len(group):
+    ahead = largest(closure.upper(reference, name) for name in group)
+    back = largest(closure.upper(name, reference) for name in group)
+    if len({types[name] for name in group}) > 1 or ahead is None or back is None or group[0] not in reads.of_key:
         return None
-    if group[0] not in reads.of_key:
-        return None
-    candidates = reads.of_key[group[0]].within(max(last) - min(first))
+    candidates = reads.of_key[group[0]].within(ahead + back)
     return math.comb(candidates + len(group) - 1, len(group))
 
 
@@ -254,32 +251,26 @@ def join_stores(
     Our engine keeps no partial matches; this is what an engine that does would have to keep.
     """
     groups = tuple(unordered)
+
+    def kept(name: str, until_us: int | None) -> int | None:
+        """The most events of a variable that are kept until so long after their time."""
+        if until_us is None or name not in reads.of_all:
+            return None
+        return reads.of_all[name].within(max(0, until_us) + lateness_us)
+
     found: list[JoinStores] = []
     for place, name in enumerate(order[1:], 1):
         left = [before for before in order[:place] if before in closure.variables]
-        sizes = [_kept_matches(closure, reference, left, name, reads, lateness_us, groups) for reference in left]
-        present = [size for size in sizes if size is not None]
-        back = largest(closure.upper(name, before) for before in left)
-        if not present or back is None or name not in reads.of_all:
+        sizes = [
+            (kept(reference, closure.upper(reference, name)), choices(closure, reference, left, reads, groups))
+            for reference in left
+        ]
+        matches = smallest(None if events is None or times is None else events * times for events, times in sizes)
+        events = kept(name, largest(closure.upper(name, before) for before in left))
+        if matches is None or events is None:
             return None
-        found.append(JoinStores(name, min(present), reads.of_all[name].within(max(0, back) + lateness_us)))
+        found.append(JoinStores(name, matches, events))
     return tuple(found)
-
-
-def _kept_matches(
-    closure: Closure,
-    reference: str,
-    left: Sequence[str],
-    right: str,
-    reads: Reads,
-    lateness_us: int,
-    groups: tuple[tuple[str, ...], ...],
-) -> int | None:
-    until = closure.upper(reference, right)
-    times = choices(closure, reference, left, reads, groups)
-    if until is None or times is None or reference not in reads.of_all:
-        return None
-    return reads.of_all[reference].within(max(0, until) + lateness_us) * times
 
 
 def in_text_order(query: alg.Query) -> tuple[str, ...]:
@@ -319,7 +310,6 @@ def _emitted(
     reads = reads_of(rule, known, live_keys)
 
     def at(name: str, spread_us: int | None) -> list[Curve]:
-        """The matches, counted at the times of the events of a variable."""
         times = choices(closure, name, closure.variables, reads, rule.query.unordered)
         if spread_us is None or times is None or name not in reads.of_all:
             return []
@@ -337,7 +327,7 @@ def reads_of(rule: Rule, known: Mapping[str, Arrivals | None], live_keys: int | 
     """The arrivals of each variable of a rule, as far as they are known."""
     of_all: dict[str, Arrivals] = {}
     of_key: dict[str, Arrivals] = {}
-    has_key = common_keys(rule.query, keys(rule.query)) != ()
+    has_key = common_keys(rule.query) != ()
     for name, kind in rule.types.items():
         arrivals = known.get(kind)
         if arrivals is None:

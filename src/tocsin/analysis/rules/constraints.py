@@ -9,7 +9,6 @@ follow from those of the match, and so does the window, the event itself is a bl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import assert_never
 
@@ -26,44 +25,30 @@ from tocsin.language.partelang import ast
 from tocsin.source import Where
 
 
-@dataclass
-class Windows:
-    """Where the events of an absence or a gathering lie."""
-
-    lower: list[alg.Bound] = field(default_factory=list)
-    upper: list[alg.Bound] = field(default_factory=list)
-
-
-@dataclass
-class Constraints:
-    """The constraints of `when`."""
-
-    conditions: list[ex.Expression] = field(default_factory=list)  # the distances between positive variables
-    windows: dict[str, Windows] = field(default_factory=dict)  # those of absences and gatherings, by variable
-    # The longest time from the first to the last event of an iterated variable.
-    spans: dict[str, int] = field(default_factory=dict)
-    unordered: list[tuple[str, ...]] = field(default_factory=list)  # groups of interchangeable variables
-
-
-def constraints_of(rule: ast.Rule, patterns: Patterns, problems: errors.Problems) -> Constraints:
-    """Sort the constraints of a rule by what they speak of; conditions of absent events go to their patterns."""
-    found = Constraints()
+def constrain(rule: ast.Rule, patterns: Patterns, problems: errors.Problems) -> None:
+    """Add the constraints of a rule to its patterns."""
     for each in rule.constraints:
         match each:
             case ast.Distance():
-                _distance(each, patterns, found, problems)
+                _distance(each, patterns, problems)
             case ast.Distinct():
-                _distinct(each, patterns, found, problems)
+                _distinct(each, patterns, problems)
             case ast.Unordered():
-                _unordered(each, patterns, found, problems)
+                _unordered(each, patterns, problems)
             case _:
                 assert_never(each)
-    problems += [
-        _no_window(part.written, patterns)
-        for part in patterns.parts
-        if part.written.sort is not ast.Sort.ONE and part.variable not in found.windows
-    ]
-    return found
+    anchor = next(iter(patterns.positive()), "a")
+    for written in (part.written for part in patterns.parts):
+        name, is_absent = written.variable, written.sort is ast.Sort.NO
+        if written.sort is not ast.Sort.ONE and name not in patterns.windows:
+            what = "For how long the absence" if is_absent else "From how long a time the gathering"
+            problems.add(
+                errors.UnboundedAbsenceError,
+                f"{what} of `{name}` counts is not said.",
+                where=written.where,
+                hint=f"add to `when`: `{written.sort.value} {name} in {anchor} [0 seconds, 10 seconds]`.",
+                violates="S5",
+            )
 
 
 def time_of(variable: str, where: Where = None, index: ex.Index = ex.Each.PLAIN) -> ex.Attribute:
@@ -71,22 +56,10 @@ def time_of(variable: str, where: Where = None, index: ex.Index = ex.Each.PLAIN)
     return ex.Attribute(variable, (TIMESTAMP,), index, where=where)
 
 
-def _no_window(written: ast.Pattern, patterns: Patterns) -> errors.TocsinError:
-    prefix, name = written.sort.value, written.variable
-    anchor = next(iter(patterns.positive()), "a")
-    what = "For how long the absence" if written.sort is ast.Sort.NO else "From how long a time the gathering"
-    return errors.UnboundedAbsenceError(
-        f"{what} of `{name}` counts is not said.",
-        where=written.where,
-        hint=f"add to `when`: `{prefix} {name} in {anchor} [0 seconds, 10 seconds]`.",
-        violates="S5",
-    )
-
-
 # --- distances ------------------------------------------------------------------------------------
 
 
-def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, problems: errors.Problems) -> None:
+def _distance(each: ast.Distance, patterns: Patterns, problems: errors.Problems) -> None:
     if not _known((each.variable, each.anchor), each.where, patterns, problems):
         return
     pattern, anchor = patterns.all[each.variable], patterns.all[each.anchor]
@@ -95,7 +68,7 @@ def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, proble
         problems.append(_bad_anchor(each, anchor))
     elif pattern.sort is not each.sort:
         problems.append(_bad_prefix(each, pattern))
-        found.windows.setdefault(each.variable, Windows())
+        patterns.windows.setdefault(each.variable, [])
     if each.least_us > each.most_us:
         problems.add(
             errors.InvalidWindowError,
@@ -115,15 +88,13 @@ def _distance(each: ast.Distance, patterns: Patterns, found: Constraints, proble
     if len(problems) > before:
         return
     if pattern.sort is not ast.Sort.ONE:
-        window = found.windows.setdefault(each.variable, Windows())
-        window.lower.append(alg.Bound(alg.LastOf((each.anchor,)), each.least_us, strict=False))
-        window.upper.append(alg.Bound(alg.FirstOf((each.anchor,)), each.most_us, strict=False))
+        patterns.windows.setdefault(each.variable, []).append(each)
     elif each.variable == each.anchor:
-        _span(each, pattern, found, problems)
+        _span(each, pattern, patterns, problems)
     else:
         distance = ex.Arithmetic("-", time_of(each.variable), time_of(each.anchor))
         bounds = ex.Interval(each.least_us), ex.Interval(each.most_us)
-        found.conditions.append(ex.Between(distance, *bounds, where=each.where))
+        patterns.conditions.append(ex.Between(distance, *bounds, where=each.where))
 
 
 def _known(names: tuple[str, ...], where: Where, patterns: Patterns, problems: errors.Problems) -> bool:
@@ -159,7 +130,7 @@ def _sort(pattern: ast.Pattern) -> str:
     return {ast.Sort.ONE: "an event of the match", ast.Sort.NO: "absent", ast.Sort.ALL: "gathered"}[pattern.sort]
 
 
-def _span(each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems: errors.Problems) -> None:
+def _span(each: ast.Distance, pattern: ast.Pattern, patterns: Patterns, problems: errors.Problems) -> None:
     """`b in b [0 s, 10 s]`: from the first to the last event of an iteration."""
     name = each.variable
     if pattern.quantifier is None or each.least_us not in (0, -each.most_us):
@@ -171,9 +142,9 @@ def _span(each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems
             violates="S16",
         )
         return
-    found.spans[name] = min(each.most_us, found.spans.get(name, each.most_us))
+    patterns.spans[name] = min(each.most_us, patterns.spans.get(name, each.most_us))
     last, first = time_of(name, index=ex.Edge.LAST), time_of(name, index=ex.Edge.FIRST)
-    found.conditions.append(
+    patterns.conditions.append(
         ex.Comparison("<=", ex.Arithmetic("-", last, first), ex.Interval(each.most_us), where=each.where)
     )
 
@@ -181,8 +152,8 @@ def _span(each: ast.Distance, pattern: ast.Pattern, found: Constraints, problems
 # --- identities -----------------------------------------------------------------------------------
 
 
-def _distinct(each: ast.Distinct, patterns: Patterns, found: Constraints, problems: errors.Problems) -> None:
-    if not _known(each.variables, each.where, patterns, problems) or not _several(each, problems):
+def _distinct(each: ast.Distinct, patterns: Patterns, problems: errors.Problems) -> None:
+    if not _are_several(each, patterns, problems):
         return
     around = [name for name in each.variables if patterns.all[name].sort is not ast.Sort.ONE]
     if len(around) > 1:
@@ -198,11 +169,11 @@ def _distinct(each: ast.Distinct, patterns: Patterns, found: Constraints, proble
         same = rx.SameEvent(ex.Variable(one), ex.Variable(other), where=each.where)
         condition = ex.Not(same, where=each.where)
         part = patterns.part(around[0]) if around and around[0] in (one, other) else None
-        (found.conditions if part is None else part.conditions).append(condition)
+        (patterns.conditions if part is None else part.conditions).append(condition)
 
 
-def _unordered(each: ast.Unordered, patterns: Patterns, found: Constraints, problems: errors.Problems) -> None:
-    if not _known(each.variables, each.where, patterns, problems) or not _several(each, problems):
+def _unordered(each: ast.Unordered, patterns: Patterns, problems: errors.Problems) -> None:
+    if not _are_several(each, patterns, problems):
         return
     parts = [patterns.part(name) for name in each.variables]
     single = all(
@@ -216,10 +187,12 @@ def _unordered(each: ast.Unordered, patterns: Patterns, found: Constraints, prob
             hint="name such variables in `unordered(…)`.",
         )
         return
-    found.unordered.append(each.variables)
+    patterns.unordered.append(each.variables)
 
 
-def _several(each: ast.Distinct | ast.Unordered, problems: errors.Problems) -> bool:
+def _are_several(each: ast.Distinct | ast.Unordered, patterns: Patterns, problems: errors.Problems) -> bool:
+    if not _known(each.variables, each.where, patterns, problems):
+        return False
     word = "distinct" if isinstance(each, ast.Distinct) else "unordered"
     if len(set(each.variables)) == len(each.variables) > 1:
         return True
@@ -239,7 +212,7 @@ def self_blocking(rule: str, query: alg.Query, network: Network) -> Iterator[err
     """One warning for each absence that an event of the match may refute."""
     filters = [node.condition for node in query.pattern.walk() if isinstance(node, alg.Filter)]
     positive = [conjunct for condition in filters for conjunct in ex.conjuncts(condition)]
-    equal = _Equalities(positive)
+    equal = _equalities(positive)
     for absence in alg.absences_in(query.pattern):
         for name, kind in query.variables.items():
             if kind.types != (absence.type,) or kind.iterated:
@@ -270,7 +243,7 @@ def _window_follows(absence: alg.Absent, name: str, network: Network) -> bool:
     return True
 
 
-def _may_block(absence: alg.Absent, name: str, positive: list[ex.Expression], equal: _Equalities) -> bool:
+def _may_block(absence: alg.Absent, name: str, positive: list[ex.Expression], equal: Equalities) -> bool:
     return all(
         _holds(_renamed(conjunct, absence.variable, name), positive, equal)
         for conjunct in ex.conjuncts(absence.condition)
@@ -290,8 +263,12 @@ def _renamed(conjunct: ex.Expression, old: str, new: str) -> ex.Expression:
     return conjunct.transform(change)
 
 
-def _holds(conjunct: ex.Expression, positive: list[ex.Expression], equal: _Equalities) -> bool:
+def _holds(conjunct: ex.Expression, positive: list[ex.Expression], equal: Equalities) -> bool:
     """Whether a condition follows from those of the match, or at least may hold between two of its events."""
+
+    def same(left: ex.Expression, right: ex.Expression) -> bool:
+        return left == right or right in equal.get(left, ())
+
     if conjunct in positive:
         return True
     match conjunct:
@@ -299,30 +276,22 @@ def _holds(conjunct: ex.Expression, positive: list[ex.Expression], equal: _Equal
             return False
         case ex.Not(ex.Literal(False)):
             return True
-        case ex.Comparison("=" | "<=" | ">=", left, right) if equal.same(left, right):
+        case ex.Comparison("=" | "<=" | ">=", left, right) if same(left, right):
             return True
-        case ex.Comparison(op, left, right) if op != "=" and not equal.same(left, right):
+        case ex.Comparison(op, left, right) if op != "=" and not same(left, right):
             return len(ex.variables_in(left) | ex.variables_in(right)) > 1
         case _:
             return False
 
 
-class _Equalities:
-    """Which attributes are equal in every match, by the conditions `a.x = b.y`."""
+Equalities = dict[ex.Expression, set[ex.Expression]]
 
-    def __init__(self, conjuncts: Iterable[ex.Expression]) -> None:
-        self._parent: dict[ex.Expression, ex.Expression] = {}
-        for conjunct in conjuncts:
-            match conjunct:
-                case ex.Comparison("=", left, right):
-                    self._parent[self._root(left)] = self._root(right)
-                case _:
-                    continue
 
-    def _root(self, node: ex.Expression) -> ex.Expression:
-        while self._parent.get(node, node) != node:
-            node = self._parent[node]
-        return node
-
-    def same(self, left: ex.Expression, right: ex.Expression) -> bool:
-        return self._root(left) == self._root(right)
+def _equalities(conjuncts: Iterable[ex.Expression]) -> Equalities:
+    """The values that each value is equal to in every match, itself included, by the conditions `a.x = b.y`."""
+    found: Equalities = {}
+    for conjunct in conjuncts:
+        if isinstance(conjunct, ex.Comparison) and conjunct.op == "=":
+            equal = found.get(conjunct.left, {conjunct.left}) | found.get(conjunct.right, {conjunct.right})
+            found |= dict.fromkeys(equal, equal)
+    return found

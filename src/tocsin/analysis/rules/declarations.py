@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
@@ -106,41 +106,32 @@ def _with_modules(
 
 
 def _of_module(use: ast.Use, load: Loader, problems: errors.Problems, max_text: int) -> tuple[ast.Declaration, ...]:
+    def unknown(message: str, hint: str) -> tuple[()]:
+        problems.add(errors.UnknownModuleError, message, where=use.where, hint=hint)
+        return ()
+
     try:
         text = load(use.module)
     except errors.TocsinError:
         raise
     except Exception as problem:  # of the user's function
-        problems.add(
-            errors.UnknownModuleError,
+        return unknown(
             f"The module `{use.module}` cannot be loaded: {errors.fault(problem)}.",
-            where=use.where,
-            hint="`modules=` takes the name of a module, and returns its text or None.",
+            "`modules=` takes the name of a module, and returns its text or None.",
         )
-        return ()
-    if text is not None and not isinstance(text, str):
-        problems.add(
-            errors.UnknownModuleError,
-            f"The module `{use.module}` is a {type(text).__name__}, not a text.",
-            where=use.where,
-            hint="`modules=` holds or returns texts of programs.",
-        )
-        return ()
     if text is None:
-        problems.add(
-            errors.UnknownModuleError,
+        return unknown(
             f"There is no module `{use.module}`.",
-            where=use.where,
-            hint=f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
+            f"give its text, `modules={{'{use.module}': …}}`; the command line looks for "
             f"`{use.module}.parte` beside the file.",
         )
-        return ()
-    try:
+    if not isinstance(text, str):
+        return unknown(
+            f"The module `{use.module}` is a {type(text).__name__}, not a text.",
+            "`modules=` holds or returns texts of programs.",
+        )
+    with errors.collecting(problems):
         return parse(text, f"{use.module}.parte", max_text=max_text).declarations
-    except errors.QueryErrors as several:
-        problems.extend(several.errors)
-    except errors.QuerySyntaxError as problem:
-        problems.append(problem)
     return ()
 
 
@@ -234,41 +225,36 @@ def attribute_type(attribute: Attribute) -> DataType:
 # --- mixed domains --------------------------------------------------------------------------------
 
 
-def mixed_domains(rule: Rule, templates: Mapping[str, Template]) -> Iterator[errors.TocsinWarning]:
+def mixed_domains(rules: Iterable[Rule], templates: Mapping[str, Template]) -> Iterator[errors.TocsinWarning]:
     """One warning for each comparison and each emitted value of two different domains."""
-    types = rule.types
+    open_domains = {
+        (template.name, each.name): each.domain
+        for template in templates.values()
+        for each in template.attributes
+        if each.type is None
+    }
 
-    def domain(node: ex.Expression) -> str | None:
+    def domain(node: ex.Expression, types: Mapping[str, str]) -> str | None:
         if not isinstance(node, ex.Attribute) or len(node.path) != 1:
             return None
-        return _domain(templates.get(types.get(node.variable, "")), node.path[0])
+        return open_domains.get((types.get(node.variable, ""), node.path[0]))
 
-    for condition in _conditions(rule.query.pattern):
-        for node in condition.walk():
-            if isinstance(node, ex.Comparison):
-                one, other = domain(node.left), domain(node.right)
-                if one is not None and other is not None and one != other:
-                    what = f"`{print_expression(node)}` compares {_a(one)} with {_a(other)}."
-                    yield _warning(what, node.where)
-    for emit in rule.emits:
-        for name, value in emit.values:
-            wanted = _domain(templates.get(emit.type), name)
-            given = [domain(each) for each in (value.items if isinstance(value, rx.ListOf) else (value,))]
-            wrong = next((each for each in given if each is not None and wanted is not None and each != wanted), None)
-            if wrong is not None and wanted is not None:
-                yield _warning(f"`{name}` of `{emit.type}` is {_a(wanted)}, and gets {_a(wrong)}.", value.where)
-
-
-def _domain(template: Template | None, name: str) -> str | None:
-    """The open domain of an attribute; None when its type is a known one."""
-    found = next((each for each in template.attributes if each.name == name), None) if template is not None else None
-    return found.domain if found is not None and found.type is None else None
-
-
-def _conditions(pattern: alg.Node) -> Iterator[ex.Expression]:
-    for node in pattern.walk():
-        if isinstance(node, alg.Filter | alg.Around) and node.condition is not None:
-            yield node.condition
+    for rule in rules:
+        types = rule.types
+        for condition in alg.conditions_in(rule.query.pattern):
+            for node in condition.walk():
+                if isinstance(node, ex.Comparison):
+                    one, other = domain(node.left, types), domain(node.right, types)
+                    if one is not None and other is not None and one != other:
+                        what = f"`{print_expression(node)}` compares {_a(one)} with {_a(other)}."
+                        yield _warning(what, node.where)
+        for emit in rule.emits:
+            for name, value in emit.values:
+                wanted = open_domains.get((emit.type, name))
+                given = [domain(each, types) for each in (value.items if isinstance(value, rx.ListOf) else (value,))]
+                wrong = next((each for each in given if each not in (None, wanted)), None)
+                if wrong is not None and wanted is not None:
+                    yield _warning(f"`{name}` of `{emit.type}` is {_a(wanted)}, and gets {_a(wrong)}.", value.where)
 
 
 def _a(domain: str) -> str:

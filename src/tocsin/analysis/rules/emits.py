@@ -10,6 +10,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import TIMESTAMP, Attribute, Template
 from tocsin.analysis.inference import Inference
 from tocsin.analysis.result_types import common_type
+from tocsin.analysis.rules.arrivals import instants
 from tocsin.analysis.rules.declarations import Declarations, attribute_type
 from tocsin.analysis.rules.scopes import Scope
 from tocsin.analysis.types import DataType, Kind
@@ -175,16 +176,13 @@ class Emitter:
 
     def is_monotone(self, at: ex.Expression) -> bool:
         """Whether an expression over times never decreases when none of the times does."""
-        match at:
-            case ex.Attribute(_, path, index):
-                is_one = not self.scope.iterated(at.variable) or index in (ex.Edge.FIRST, ex.Edge.LAST)
-                return path == (TIMESTAMP,) and is_one and not self._may_be_empty(at.variable)
-            case ex.Arithmetic("+", left, ex.Interval()) | ex.Arithmetic("-", left, ex.Interval()):
-                return self.is_monotone(left)
-            case ex.Arithmetic("+", ex.Interval(), right):
-                return self.is_monotone(right)
-            case ex.Call("least" | "greatest", operands) | rx.Mean(operands):
-                return all(map(self.is_monotone, operands))
+        return all(self._is_time(each) for each, _ in instants(at))
+
+    def _is_time(self, instant: ex.Expression) -> bool:
+        match instant:
+            case ex.Attribute(variable, path, index):
+                is_one = not self.scope.iterated(variable) or index in (ex.Edge.FIRST, ex.Edge.LAST)
+                return path == (TIMESTAMP,) and is_one and not self._may_be_empty(variable)
             case ex.Aggregate("min" | "max" | "first" | "last", ex.Attribute(variable, path)):
                 return path == (TIMESTAMP,) and not self._may_be_empty(variable)
             case _:

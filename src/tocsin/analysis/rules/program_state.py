@@ -36,7 +36,7 @@ from tocsin.algebra.programs import TIMESTAMP, Program, Rule
 from tocsin.algebra.tree_text import table
 from tocsin.algebra.units import format_bound, format_count
 from tocsin.analysis.attributes import Schema
-from tocsin.analysis.keys import common_keys, keys
+from tocsin.analysis.keys import common_keys
 from tocsin.analysis.lifetimes import lifetimes
 from tocsin.analysis.rates import Arrivals, Rate, as_float
 from tocsin.analysis.rules.arrivals import (
@@ -248,7 +248,7 @@ def rule_sizes(
             lateness_us=lateness_us + max(when.get(name, Delay()).late_us for name in rule.reads),
             live_keys=live_keys,
             ahead_us=ahead,
-            key=common_keys(rule.query, keys(rule.query)),
+            key=common_keys(rule.query),
         )
 
 

@@ -33,12 +33,16 @@ class Part:
 
 @dataclass
 class Patterns:
-    """All patterns of a rule."""
+    """All patterns of a rule, with its constraints."""
 
     parts: list[Part] = field(default_factory=list)  # in the order of the text; those of unknown templates are left out
     # Of the whole match: between positive events, and of bags.
     conditions: list[ex.Expression] = field(default_factory=list)
     all: dict[str, ast.Pattern] = field(default_factory=dict)
+    windows: dict[str, list[ast.Distance]] = field(default_factory=dict)  # of absences and gatherings, by variable
+    # The longest time from the first to the last event of an iterated variable.
+    spans: dict[str, int] = field(default_factory=dict)
+    unordered: list[tuple[str, ...]] = field(default_factory=list)  # groups of interchangeable variables
 
     def part(self, name: str) -> Part | None:
         """The pattern of a variable."""

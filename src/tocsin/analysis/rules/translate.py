@@ -14,7 +14,7 @@ strata          nothing causes itself                                        S9
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -23,7 +23,7 @@ from tocsin.analysis.attributes import Binder
 from tocsin.analysis.inference import Inference
 from tocsin.analysis.null_comparisons import null_warnings
 from tocsin.analysis.rules.arrivals import stratified
-from tocsin.analysis.rules.constraints import Constraints, constraints_of, self_blocking
+from tocsin.analysis.rules.constraints import constrain, self_blocking
 from tocsin.analysis.rules.declarations import Declarations, Loader, declarations, mixed_domains
 from tocsin.analysis.rules.emits import Emitter
 from tocsin.analysis.rules.rule_patterns import Patterns, node_of, patterns_of
@@ -56,7 +56,7 @@ def translate(
     `load`, `types` and `max_text` as for `declarations`.
     """
     declared = declarations(tree, load, types or {}, max_text)
-    translator = _Translator(declared, registry or Registry(), declared.problems, declared.warnings)
+    translator = _Translator(declared, registry or Registry())
     rules = [found for written in declared.rules if (found := translator.rule(written)) is not None]
     for definition in unused(declared):
         translator.rule(definition)  # for its problems
@@ -67,13 +67,13 @@ def translate(
     ordered = stratified(rules, declared.problems)
     errors.raise_all(declared.problems.in_order())
     program = Program(ordered, declared.templates)
-    mixed = [warning for rule in ordered for warning in mixed_domains(rule, declared.templates)]
-    nulls = [warning for rule in ordered for warning in null_warnings(rule.query, _emitted(rule))]
+    mixed = mixed_domains(ordered, declared.templates)
+    nulls = [
+        warning
+        for rule in ordered
+        for warning in null_warnings(rule.query, (value for emit in rule.emits for _, value in emit.values))
+    ]
     return Translation(program, (*declared.warnings, *mixed, *nulls))
-
-
-def _emitted(rule: Rule) -> Iterator[ex.Expression]:
-    return (value for emit in rule.emits for _, value in emit.values)
 
 
 def unused(declared: Declarations) -> Iterator[ast.Rule]:
@@ -93,29 +93,36 @@ def unused(declared: Declarations) -> Iterator[ast.Rule]:
 class _Translator:
     declared: Declarations
     registry: Registry
-    problems: errors.Problems = field(default_factory=errors.Problems)
-    warnings: list[errors.TocsinWarning] = field(default_factory=list)
 
     def rule(self, written: ast.Rule) -> Rule | None:
         """The algebra of a rule; None when something is so wrong that no more can be said of it."""
-        before = len(self.problems)
-        patterns = patterns_of(written, self.declared, self.registry, self.problems)
-        constraints = constraints_of(written, patterns, self.problems)
+        problems = self.declared.problems
+        before = len(problems)
+        patterns = patterns_of(written, self.declared, self.registry, problems)
+        constrain(written, patterns, problems)
         if written.selection is not Selection.ANY and any(each.sort is ast.Sort.ALL for each in written.patterns):
-            self.problems.append(_gathers_and_selects(written))
+            problems.append(_gathers_and_selects(written))
         if len(patterns.parts) < len(written.patterns) or len(patterns.all) < len(written.patterns):
             return None
         if not any(part.written.sort is ast.Sort.ONE for part in patterns.parts):
             return None
-        query = _query(written, patterns, constraints)
-        if len(self.problems) == before:
+        query = _query(written, patterns)
+        if len(problems) == before:
             self._check_distances(written, query)
         inference = self._check_types(query.pattern)
-        scope = Scope(None, patterns.positive(), patterns.all, self.registry, self.problems)
+        scope = Scope(None, patterns.positive(), patterns.all, self.registry, problems)
         emits = Emitter(written, scope, self.declared, inference).emits(query.pattern)
-        for reaction in written.reactions:
-            if isinstance(reaction, ast.Reaction):
-                self.warnings.append(_ignored(written, reaction))
+        problems.extend(map(_named, inference.problems))
+        self.declared.warnings += [
+            errors.TocsinWarning(
+                "REACTION_IGNORED",
+                "This call has no effect: all that a rule does is to emit events.",
+                where=reaction.where,
+                hint=f'take the matches of the rule, `p.matches("{written.name}", …)`, and act on them.',
+            )
+            for reaction in written.reactions
+            if isinstance(reaction, ast.Reaction)
+        ]
         return Rule(written.name, query, emits, where=written.name_where)
 
     def _check_distances(self, written: ast.Rule, query: alg.Query) -> None:
@@ -123,66 +130,49 @@ class _Translator:
             distances = network(query, TIMESTAMP)
         except errors.ContradictoryDistancesError as problem:
             problem.violates = problem.violates or "S16"
-            self.problems.append(problem)
+            self.declared.problems.append(problem)
             return
         pairs = unbounded_pairs(distances)
         if pairs:
-            self.problems.append(_unbounded(written, pairs))
+            self.declared.problems.append(_unbounded(written, pairs))
             return
-        self.warnings.extend(self_blocking(written.name, query, distances))
+        self.declared.warnings.extend(self_blocking(written.name, query, distances))
 
     def _check_types(self, pattern: alg.Node) -> Inference:
-        """Check attributes and types of all conditions; what infers the types of values comes back."""
-        schemas = self.declared.schemas
-        found = errors.Problems()
-        binder = Binder(schemas, found, True)
+        """Check attributes and types of all conditions; return what infers types, with the problems found."""
+        binder = Binder(self.declared.schemas, errors.Problems(), is_strict=True)
         held = binder.held(pattern)
-        for around in alg.around_in(pattern):
-            if around.condition is not None:
-                own = {**held, around.variable: (schemas[around.type],)}
-                binder.inference(own).condition(around.condition)
-        self.problems.extend(_named(problem) for problem in found)
-        return Inference(binder.inference(held).environment, _Naming(self.problems))
-
-
-class _Naming(errors.Problems):
-    """Passes problems on, with the restriction they are about."""
-
-    def __init__(self, problems: errors.Problems) -> None:
-        super().__init__()
-        self._problems = problems
-
-    def append(self, problem: errors.TocsinError) -> None:
-        super().append(problem)
-        self._problems.append(_named(problem))
+        binder.check_around(pattern, held)
+        return binder.inference(held)
 
 
 def _named(problem: errors.TocsinError) -> errors.TocsinError:
+    """The problem with attributes or types, with the restriction that it violates."""
     is_name = isinstance(problem, errors.UnknownAttributeError | errors.UnknownVariableError)
     problem.violates = problem.violates or ("S1" if is_name else "S15")
     return problem
 
 
-def _query(written: ast.Rule, patterns: Patterns, constraints: Constraints) -> alg.Query:
+def _query(written: ast.Rule, patterns: Patterns) -> alg.Query:
     positive = [part for part in patterns.parts if part.written.sort is ast.Sort.ONE]
     parts = tuple(node_of(part) for part in positive)
     node: alg.Node = parts[0] if len(parts) == 1 else alg.All(parts, where=written.where)
     for sort, kind in ((ast.Sort.ALL, alg.Gather), (ast.Sort.NO, alg.Absent)):
         for part in patterns.parts:
             if part.written.sort is sort:
-                window = constraints.windows.get(part.variable)
-                lower, upper = (tuple(window.lower), tuple(window.upper)) if window is not None else ((), ())
+                windows = patterns.windows.get(part.variable, ())
+                lower = tuple(alg.Bound(alg.LastOf((each.anchor,)), each.least_us, strict=False) for each in windows)
+                upper = tuple(alg.Bound(alg.FirstOf((each.anchor,)), each.most_us, strict=False) for each in windows)
                 condition = ex.all_of(*part.conditions) if part.conditions else None
                 node = kind(node, part.template, part.variable, condition, lower, upper, where=part.written.where)
     conditions = [*(each for part in positive for each in part.conditions), *patterns.conditions]
-    conditions += constraints.conditions
     if conditions:
         node = alg.Filter(node, ex.all_of(*conditions), where=written.where)
     gathers = any(part.written.sort is ast.Sort.ALL for part in patterns.parts)
-    if len(positive) == 1 and positive[0].variable in constraints.spans and not gathers:
+    if len(positive) == 1 and positive[0].variable in patterns.spans and not gathers:
         # The only variable is the whole match: closed distance u, open window u + 1 µs.
-        node = alg.Within(node, constraints.spans[positive[0].variable] + 1, where=written.where)
-    return alg.Query(node, selection=written.selection, unordered=tuple(constraints.unordered))
+        node = alg.Within(node, patterns.spans[positive[0].variable] + 1, where=written.where)
+    return alg.Query(node, selection=written.selection, unordered=tuple(patterns.unordered))
 
 
 def unbounded_pairs(distances: Network) -> list[tuple[str, str]]:
@@ -219,13 +209,4 @@ def _gathers_and_selects(written: ast.Rule) -> errors.TocsinError:
         f"`select {written.selection.value}` chooses among events, and `all {gathering.variable}` takes all of them.",
         where=gathering.where,
         hint="leave one of the two out, or emit an event and gather in a second rule.",
-    )
-
-
-def _ignored(written: ast.Rule, reaction: ast.Reaction) -> errors.TocsinWarning:
-    return errors.TocsinWarning(
-        "REACTION_IGNORED",
-        "This call has no effect: all that a rule does is to emit events.",
-        where=reaction.where,
-        hint=f'take the matches of the rule, `p.matches("{written.name}", …)`, and act on them.',
     )
