@@ -208,23 +208,20 @@ def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
     frozenset()
     """
     match node:
-        case alg.Sequence() | alg.Adjacent():
+        case alg.All():
+            return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))
+        case alg.Sequence() | alg.Adjacent() | alg.Any():
             names = [alg.variables_of(part) for part in node.parts]
             within = [always_before(part) for part in node.parts]
             places = _places(names)
-            across = {(x, y) for i, left in enumerate(names) for right in names[i + 1 :] for x in left for y in right}
-            # A variable of several parts (ACEL) is before another only if all its events are.
-            return frozenset(
-                (x, y)
-                for x, y in across.union(*within)
-                if places[x][-1] <= places[y][0] and _is_everywhere((x, y), places, within)
-            )
-        case alg.All():
-            return frozenset[tuple[str, str]]().union(*map(always_before, node.parts))
-        case alg.Any():
-            within = [always_before(part) for part in node.parts]
-            places = _places([alg.variables_of(part) for part in node.parts])
-            return frozenset(pair for order in within for pair in order if _is_everywhere(pair, places, within))
+            pairs = {pair for order in within for pair in order}
+            if not isinstance(node, alg.Any):
+                pairs |= {
+                    (x, y) for i, left in enumerate(names) for right in names[i + 1 :] for x in left for y in right
+                }
+                # A variable of several parts (ACEL) is before another only if all its events are.
+                pairs = {(x, y) for x, y in pairs if places[x][-1] <= places[y][0]}
+            return frozenset(pair for pair in pairs if _is_everywhere(pair, places, within))
         case alg.Repeat() if node.most != 1:
             return frozenset()  # order inside a copy says nothing across copies
         case alg.Bind() | alg.Derive():
@@ -238,7 +235,6 @@ def always_before(node: alg.Node) -> frozenset[tuple[str, str]]:
 
 
 def _places(names: Sequence[Iterable[str]]) -> dict[str, list[int]]:
-    """The numbers of the parts that hold each variable."""
     places: dict[str, list[int]] = {}
     for number, held in enumerate(names):
         for name in held:

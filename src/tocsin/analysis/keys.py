@@ -80,7 +80,6 @@ class Keys:
         return [name for name, found in equal.items() if wanted <= found]
 
     def __str__(self) -> str:
-        """A table: one line per key."""
         rows: list[tuple[str, ...]] = [(name, "all variables", "PARTITION BY") for name in self.partition]
         for each in self.classes:
             serves = "all variables" if each.covers_all else ", ".join(f"{x}-{y}" for x, y in sorted(each.pairs))
@@ -107,12 +106,9 @@ def keys(query: alg.Query, schemas: Mapping[str, Schema] | None = None) -> Keys:
 
     exact = {(one, other) for one, other in equal if len(kinds_of(one) | kinds_of(other)) <= 1}
     pairs = _always(equal, exact, bound, order)
-    absent = {
-        absence.variable: tuple(equal_around(absence))
-        for absence in alg.absences_in(query.pattern)
-        if any(equal_around(absence))
-    }
-    return Keys(query.partition.attributes, _classes(pairs, bound, order), absent)
+    absent = {absence.variable: tuple(equal_around(absence)) for absence in alg.absences_in(query.pattern)}
+    known = {name: equal for name, equal in absent.items() if equal}
+    return Keys(query.partition.attributes, _classes(pairs, bound, order), known)
 
 
 def _equality(conjunct: ex.Expression) -> Iterator[Equality]:
@@ -134,20 +130,19 @@ def equal_around(around: alg.Around) -> Iterator[tuple[Path, Member]]:
                 yield own[1], there
 
 
-def common_keys(query: alg.Query, found: Keys) -> tuple[str, ...]:
+def common_keys(query: alg.Query) -> tuple[str, ...]:
     """The equalities that all events around a match share, absent and gathered ones too.
 
     >>> same = ex.Comparison("=", ex.Attribute("a", ("k",)), ex.Attribute("n", ("k",)))
     >>> query = alg.Query(alg.Absent(alg.Event("A", "a"), "N", "n", same, (), ()))
-    >>> common_keys(query, keys(query))
+    >>> common_keys(query)
     ('a.k = n.k',)
     """
     around = [(each.variable, tuple(equal_around(each))) for each in alg.around_in(query.pattern)]
-    hidden = {name for name, _ in around}
-    single = [name for name in query.variables if name not in hidden]
-    shared: list[tuple[Member, ...]] = [each.members for each in found.classes if each.covers_all]
-    if len(single) == 1 and around:
-        shared += [(member,) for _, member in around[0][1] if member[0] == single[0]]
+    bound = _bound_in(query)
+    shared: list[tuple[Member, ...]] = [each.members for each in keys(query).classes if each.covers_all]
+    if len(bound) == 1 and around:
+        shared += [(member,) for _, member in around[0][1] if member[0] in bound]
     common = []
     for members in shared:
         joined = [
@@ -158,6 +153,12 @@ def common_keys(query: alg.Query, found: Keys) -> tuple[str, ...]:
         if None not in joined:
             common.append(" = ".join(f"{name}.{'.'.join(path)}" for name, path in (*members, *filter(None, joined))))
     return tuple(dict.fromkeys(common))
+
+
+def _bound_in(query: alg.Query) -> dict[str, alg.Kind]:
+    """The variables of a query without those that gather."""
+    hidden = {each.variable for each in alg.around_in(query.pattern)}
+    return {name: kind for name, kind in query.variables.items() if name not in hidden}
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,6 @@ class Sharding:
     reason: str = ""  # why there are none
 
     def __str__(self) -> str:
-        """One line."""
         if self.key:
             return f"many shards, by {', '.join(self.key)}: every rule keeps to it, and what it emits carries it on"
         return f"one shard: {self.reason}"
@@ -287,29 +287,23 @@ def sharding(program: Program, rules: Sequence[Rule], schemas: Mapping[str, Sche
 
 def _keys(program: Program, query: alg.Query) -> list[str]:
     """The attributes on which all events around a match agree."""
-    around = list(alg.around_in(query.pattern))
-    hidden = {each.variable for each in around}
-    single = {name: kind for name, kind in query.variables.items() if name not in hidden}
-    if len(single) == 1:
-        (kind,) = single.values()
+    bound = _bound_in(query)
+    if len(bound) == 1:
+        (kind,) = bound.values()
         template = program.templates.get(kind.types[0] or "")
         names = [] if kind.iterated or template is None else [each.name for each in template.attributes]
     else:
-        names = keys(query).shared_by(combinations(single, 2))
-    return [name for name in names if all(_agrees(each, name, single) for each in around)]
-
-
-def _agrees(around: alg.Around, name: str, single: Iterable[str]) -> bool:
-    """Whether only events with the key of the match have a part in it."""
-    wanted = {((name,), (variable, (name,))) for variable in single}
-    return not wanted.isdisjoint(equal_around(around))
+        names = keys(query).shared_by(combinations(bound, 2))
+    for around in alg.around_in(query.pattern):
+        # Only events with the key of the match have a part in it.
+        agreed = {path for path, (variable, other) in equal_around(around) if variable in bound and path == other}
+        names = [name for name in names if (name,) in agreed]
+    return names
 
 
 def _carries(query: alg.Query, emit: alg.Emit, name: str) -> bool:
-    """Whether an emitted event has the key of the match."""
-    hidden = {each.variable for each in alg.around_in(query.pattern)}
     value = dict(emit.values).get(name)
-    return isinstance(value, ex.Attribute) and value.path == (name,) and value.variable not in hidden
+    return isinstance(value, ex.Attribute) and value.path == (name,) and value.variable in _bound_in(query)
 
 
 def _is_exact(name: str, types: Iterable[str], schemas: Mapping[str, Schema]) -> bool:

@@ -61,7 +61,6 @@ class Lifetimes:
     negated: frozenset[str] = frozenset()  # the variables under NOT
 
     def __getitem__(self, variable: str) -> int | None:
-        """The lifetime of one variable in microseconds."""
         return self.us[variable]
 
     @property
@@ -74,7 +73,6 @@ class Lifetimes:
         return dict(self.us)
 
     def __str__(self) -> str:
-        """A table: one line per variable."""
         rows: list[tuple[str, ...]] = [
             (f"NOT {name}" if name in self.negated else name, format_bound(us)) for name, us in self.us.items()
         ]

@@ -151,7 +151,6 @@ class SizeReport(Totals):
         return {"stores": stores, "lateness_us": self.lateness_us, "key": list(self.key)} | self.totals()
 
     def __str__(self) -> str:
-        """A table: one line per store, then the total."""
         cells: list[tuple[str, ...]] = [
             (
                 store.name,

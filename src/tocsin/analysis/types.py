@@ -9,11 +9,14 @@ one from its family, digits and zone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeVar
 
 from tocsin import errors
+
+T = TypeVar("T")
 
 
 class Kind(Enum):
@@ -240,14 +243,7 @@ def from_spark_name(text: str) -> DataType:
 
 
 def given_type(text: str) -> DataType:
-    """The type that a user's function or aggregate says it gives.
-
-    >>> given_type("doubel")
-    Traceback (most recent call last):
-    ...
-    tocsin.errors.InvalidOptionError: [INVALID_OPTION] `gives='doubel'` is not the name of a type.
-    Hint: did you mean `double`? Use Spark's names: bigint, double, string, timestamp, decimal(10,2), array<int>, ….
-    """
+    """The type that a user's function or aggregate declares for its result."""
     found = from_spark_name(text)
     if found.kind is Kind.OTHER:
         close = errors.nearest(text, SIMPLE)
@@ -299,9 +295,9 @@ class _Reader:
             self._take(_HEAD)  # `varchar(10) collate …`, `decimal(3,1) not null`
         word = head.partition(" ")[0]
         if word == "struct" and self._peek() == "<":
-            return struct_of(self._fields())
+            return struct_of(self._listed(self._field))
         if word in ("array", "map") and self._peek() == "<":
-            inner = self._list()
+            inner = self._listed(self.type)
             if word == "array" and len(inner) == 1:
                 return array_of(inner[0])
         elif word in SIMPLE:
@@ -314,24 +310,17 @@ class _Reader:
             raise self.refusal()
         return DataType(Kind.OTHER, text=self.text[start : self.at].strip(), width_bytes=64)
 
-    def _fields(self) -> list[tuple[str, DataType]]:
-        fields: list[tuple[str, DataType]] = []
-        self._expect("<")
-        while self._peek() != ">":
-            quoted = _QUOTED.match(self.text, self.at)
-            name = self._take(_QUOTED).strip()[1:-1].replace("``", "`") if quoted else self._take(_NAME).strip()
-            self._expect(":")
-            fields.append((name, self.type()))
-            if self._peek() != ">":
-                self._expect(",")
-        self._expect(">")
-        return fields
+    def _field(self) -> tuple[str, DataType]:
+        quoted = _QUOTED.match(self.text, self.at)
+        name = self._take(_QUOTED).strip()[1:-1].replace("``", "`") if quoted else self._take(_NAME).strip()
+        self._expect(":")
+        return name, self.type()
 
-    def _list(self) -> list[DataType]:
-        found: list[DataType] = []
+    def _listed(self, item: Callable[[], T]) -> list[T]:
+        found: list[T] = []
         self._expect("<")
         while self._peek() != ">":
-            found.append(self.type())
+            found.append(item())
             if self._peek() != ">":
                 self._expect(",")
         self._expect(">")
