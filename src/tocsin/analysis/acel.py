@@ -12,7 +12,7 @@ from itertools import combinations
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.clauses import translate_outputs
+from tocsin.analysis.clauses import with_clauses
 from tocsin.analysis.names import (
     References,
     Variables,
@@ -192,12 +192,10 @@ class Formulas:
         bound = alg.variables_of(part)
         named: dict[str, ast.Fold] = {}
         for fold in formula.folds:
-            if fold.name.casefold() in named:
-                first = named[fold.name.casefold()]
-                self.problems.append(
-                    _twice(f"Two values of AGG are called `{fold.name}`.", fold.where, ("the first", first.where))
-                )
-            named.setdefault(fold.name.casefold(), fold)
+            first = named.setdefault(fold.name.casefold(), fold)
+            if first is not fold:
+                message = f"Two values of AGG are called `{fold.name}`."
+                self.problems.append(_twice(message, fold.where, ("the first", first.where)))
             self._check_fold(fold, bound)
         folds = tuple(
             alg.Fold(fold.name, fold.function, fold.variable, fold.path, fold.distinct, fold.monoid, where=fold.where)
@@ -231,16 +229,15 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     variables = Variables(alg.variables_of(pattern), {})
     places = _places(tree.formula)
     problems.extend(reserved_names(places.items()))
-    outputs = translate_outputs(tree, References(variables, problems))
+    query, warnings = with_clauses(tree, pattern, References(variables, problems))
     if not is_partial:
         errors.raise_all(problems.in_order())
     return finished(
         tree,
-        pattern,
-        outputs,
+        query,
         places,
         problems,
-        lambda query: (*null_warnings(query), *_empty_intersections(query.pattern)),
+        lambda query: (*null_warnings(query), *_empty_intersections(query.pattern), *warnings),
     )
 
 

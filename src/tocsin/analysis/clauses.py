@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain, count
 
 from tocsin import errors
@@ -15,25 +15,24 @@ from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
 
-
-@dataclass(frozen=True)
-class Outputs:
-    """The output half of an `algebra.Query`."""
-
-    returns: tuple[alg.Returned, ...] = ()
-    group_by: tuple[alg.Returned, ...] = ()
-    having: ex.Expression | None = None
-    over_all_matches: bool = False
-    every_us: int | None = None
-    warnings: tuple[errors.TocsinWarning, ...] = ()
-
-
 ONLY_COUNT = (alg.Returned("count", ex.Aggregate("count", None)),)
 
 
-def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
-    """The output clauses, checked; problems go to `references.problems`."""
+Warnings = tuple[errors.TocsinWarning, ...]
+
+
+def with_clauses(query: ast.Clauses, pattern: alg.Node, references: References) -> tuple[alg.Query, Warnings]:
+    """The query of a pattern, its clauses checked, and warnings; problems go to `references.problems`."""
     problems = references.problems
+    made = alg.Query(
+        pattern,
+        partition=alg.Partition(tuple(key.attribute for key in query.partition_by)),
+        selection=query.selection,
+        after_match=query.after_match,
+        output=ast.Output.ALL if query.output is ast.Output.COUNT else query.output,
+        timeouts=query.timeouts,
+        places=query.places,
+    )
     if query.output is ast.Output.COUNT:
         clash = "RETURN" if query.returns else "GROUP BY" if query.group_by else "HAVING" if query.having else None
         if clash:
@@ -43,7 +42,8 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
                 where=query.place("output"),
                 hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
             )
-        return Outputs(ONLY_COUNT, over_all_matches=True, every_us=_every(query, over_all=True, problems=problems))
+        every_us = _every(query, over_all=True, problems=problems)
+        return replace(made, returns=ONLY_COUNT, over_all_matches=True, every_us=every_us), ()
     resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
     over_all = bool(query.group_by) or any(map(_counts_matches, resolved))
     taken = WINDOW_COLUMNS if query.every is not None else frozenset[str]()
@@ -81,7 +81,8 @@ def translate_outputs(query: ast.Clauses, references: References) -> Outputs:
                     hint="return a count too, `RETURN …, COUNT(*) GROUP BY …`, or count a variable: `COUNT(b)`.",
                 )
     every_us = _every(query, over_all=over_all, problems=problems)
-    return Outputs(returns, group_by, having, over_all, every_us, warnings)
+    made = replace(made, returns=returns, group_by=group_by, having=having)
+    return replace(made, over_all_matches=over_all, every_us=every_us), warnings
 
 
 def _every(query: ast.Clauses, *, over_all: bool, problems: errors.Problems) -> int | None:
@@ -114,9 +115,7 @@ def _match_columns(timeouts: bool) -> frozenset[str]:
     return MATCH_COLUMNS | TIMEOUT_COLUMNS if timeouts else MATCH_COLUMNS
 
 
-def _apart(
-    columns: tuple[ast.Column, ...], names: list[str], taken: frozenset[str]
-) -> tuple[list[str], tuple[errors.TocsinWarning, ...]]:
+def _apart(columns: tuple[ast.Column, ...], names: list[str], taken: frozenset[str]) -> tuple[list[str], Warnings]:
     """Number the columns without AS whose name is taken, or differs from another only in case, which Spark ignores."""
     used = {name.casefold(): name for column, name in zip(columns, names, strict=True) if column.alias is not None}
     used |= dict.fromkeys(taken, "")
@@ -132,9 +131,7 @@ def _apart(
     return found, tuple(warnings)
 
 
-def renamed_variables(
-    query: alg.Query, places: Mapping[str, Where]
-) -> tuple[tuple[alg.Returned, ...], tuple[errors.TocsinWarning, ...]]:
+def renamed_variables(query: alg.Query, places: Mapping[str, Where]) -> tuple[tuple[alg.Returned, ...], Warnings]:
     """The result columns of a query without RETURN whose variables collide with other columns, and the warnings.
 
     A variable may have the name of a column that every result has (`start`), or differ from another only in case, which
@@ -222,15 +219,15 @@ def _check_columns(
                 where=column.where,
                 hint=f"call it something else: `AS my_{folded}`.",
             )
-        if folded in seen:
+        first = seen.setdefault(folded, column)
+        if first is not column:
             problems.add(
                 errors.DuplicateColumnError,
                 f"Two RETURN columns are called `{name}`.",
                 where=column.where,
-                also=("the first", seen[folded].where),
+                also=("the first", first.where),
                 hint="name them apart with AS.",
             )
-        seen.setdefault(folded, column)
 
 
 def _check_negated(expressions: list[ex.Expression | None], references: References) -> None:

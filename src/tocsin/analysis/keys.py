@@ -61,13 +61,6 @@ class Keys:
     # For each negated variable: its attribute, and the positive one a blocking event must agree with.
     absent: Mapping[str, tuple[tuple[Path, Member], ...]]
 
-    def between(self, x: str, y: str) -> tuple[tuple[Path, Path], ...]:
-        """The attributes of x and y that are equal in every match that binds both."""
-        both_ways = [
-            pair for each in self.classes for one, other in each.equalities for pair in ((one, other), (other, one))
-        ]
-        return tuple(sorted((one[1], other[1]) for one, other in both_ways if (one[0], other[0]) == (x, y)))
-
     def shared_by(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
         """The attributes that are equal, under one name, in both variables of each of these pairs."""
         wanted = {frozenset(pair) for pair in pairs}
@@ -185,13 +178,12 @@ def _always(equal: list[Equality], exact: set[Equality], bound: list[Bound], ord
     members = dict.fromkeys(member for pair in equal for member in pair)
     ordered = sorted(members, key=lambda member: order.index(member[0]) if member[0] in order else len(order))
     closures = [(each.variables, _closure(equal, exact, each)) for each in bound]
-    return {
-        (one, other)
-        for one, other in combinations(ordered, 2)
-        if one[0] != other[0]
-        for together in [[found for names, found in closures if {one[0], other[0]} <= names]]
-        if together and all((one, other) in found or (other, one) in found for found in together)
-    }
+
+    def holds(one: Member, other: Member) -> bool:
+        together = [found for names, found in closures if {one[0], other[0]} <= names]
+        return bool(together) and all((one, other) in found or (other, one) in found for found in together)
+
+    return {(one, other) for one, other in combinations(ordered, 2) if one[0] != other[0] and holds(one, other)}
 
 
 def _closure(equal: list[Equality], exact: set[Equality], bound: Bound) -> set[Equality]:

@@ -20,18 +20,13 @@ def null_warnings(query: alg.Query, others: Iterable[ex.Expression] = ()) -> Ite
     One that a query holds twice, as HAVING repeats a column of RETURN, is reported once.
     """
     shown: set[tuple[str, Where]] = set()
-    for expression in (*alg.conditions_in(query.pattern), *_outputs(query), *others):
+    outputs = [*(returned.expression for returned in (*query.returns, *query.group_by)), query.having]
+    for expression in filter(None, [*alg.conditions_in(query.pattern), *outputs, *others]):
         for node in expression.walk():
             warning = _warning(node)
             if warning is not None and (warning.message, warning.where) not in shown:
                 shown.add((warning.message, warning.where))
                 yield warning
-
-
-def _outputs(query: alg.Query) -> Iterator[ex.Expression]:
-    yield from (returned.expression for returned in (*query.returns, *query.group_by))
-    if query.having is not None:
-        yield query.having
 
 
 def _warning(node: ex.Expression) -> errors.TocsinWarning | None:

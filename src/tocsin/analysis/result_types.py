@@ -31,15 +31,11 @@ def aggregate_type(node: ex.Aggregate, found: DataType) -> DataType:
         return found.widened if node.monoid.gives is None else given_type(node.monoid.gives)
     if node.function == "sum":
         # The scale of computed decimals is not known where Spark adds them up.
-        return found.widened if found.kind is not Kind.DECIMAL or is_column(node) else types.DECIMAL
+        is_column = isinstance(node.argument, ex.Attribute)
+        return found.widened if found.kind is not Kind.DECIMAL or is_column else types.DECIMAL
     if node.function == "range":
         return arithmetic_type("-", found, found) or found
     return result_type(AGGREGATES[node.function].gives, [found])
-
-
-def is_column(node: ex.Aggregate) -> bool:
-    """Whether an aggregate is over an attribute as it is."""
-    return isinstance(node.argument, ex.Attribute)
 
 
 def accepts(wanted: Takes, given: DataType) -> bool:

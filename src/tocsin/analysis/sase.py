@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.clauses import Outputs, renamed_variables, translate_outputs
+from tocsin.analysis.clauses import renamed_variables, with_clauses
 from tocsin.analysis.names import References, Variables, check_names
 from tocsin.analysis.null_comparisons import null_warnings
 from tocsin.analysis.structure import Structure
@@ -51,50 +51,34 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     core = core.transform(
         lambda node: replace(node, condition=absent.get(node.variable)) if isinstance(node, alg.Absent) else node
     )
-    outputs = translate_outputs(tree, references)
+    query, warnings = with_clauses(tree, core, references)
     _check_after_match(tree, variables, problems)
-    _check_timeouts(tree, core, outputs, problems)
+    _check_timeouts(tree, query, problems)
     if not is_partial:
         errors.raise_all(problems.in_order())
 
-    pattern = core
     if conditions.positive:
-        pattern = alg.Filter(pattern, ex.all_of(*conditions.positive), where=tree.place("where_clause"))
+        core = alg.Filter(core, ex.all_of(*conditions.positive), where=tree.place("where_clause"))
+    query = replace(query, pattern=core, partition=replace(query.partition, same=conditions.same))
     places = {event.variable: event.where for event in ast.events_in(tree.pattern)}
-    return finished(tree, pattern, outputs, places, problems, lambda query: _warnings(tree, query), conditions.same)
+    return finished(tree, query, places, problems, lambda query: (*_warnings(tree, query), *warnings))
 
 
 def finished(
     tree: ast.Clauses,
-    pattern: alg.Node,
-    outputs: Outputs,
+    query: alg.Query,
     places: Mapping[str, Where],
     problems: errors.Problems,
     warnings: Callable[[alg.Query], Iterable[errors.TocsinWarning]],
-    same: tuple[str, ...] = (),
 ) -> Translation:
-    """The query of a translated pattern with its clauses; `places` are those of its variables."""
+    """The translation of a query but for WITHIN; `places` are those of its variables."""
     if tree.within is not None:
-        pattern = alg.Within(pattern, tree.within.size_us, where=tree.within.where)
-    query = alg.Query(
-        pattern,
-        partition=alg.Partition(tuple(key.attribute for key in tree.partition_by), same),
-        selection=tree.selection,
-        after_match=tree.after_match,
-        output=ast.Output.ALL if tree.output is ast.Output.COUNT else tree.output,
-        returns=outputs.returns,
-        group_by=outputs.group_by,
-        having=outputs.having,
-        over_all_matches=outputs.over_all_matches,
-        every_us=outputs.every_us,
-        timeouts=tree.timeouts,
-        places=tree.places,
-    )
+        query = replace(query, pattern=alg.Within(query.pattern, tree.within.size_us, where=tree.within.where))
     returns, renamed = renamed_variables(query, places)
     query = replace(query, returns=query.returns or returns)
     if problems:
         return Translation(query, problems=tuple(problems.in_order()))
-    return Translation(query, (*window_warnings(tree.within), *warnings(query), *renamed, *outputs.warnings))
+    return Translation(query, (*window_warnings(tree.within), *warnings(query), *renamed))
 
 
 def window_problems(window: ast.Window | None, every: ast.Window | None) -> errors.Problems:
@@ -167,10 +151,10 @@ def _check_after_match(tree: ast.Query, variables: Variables, problems: errors.P
         problems.append(problem)
 
 
-def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems: errors.Problems) -> None:
+def _check_timeouts(tree: ast.Query, query: alg.Query, problems: errors.Problems) -> None:
     if not tree.timeouts:
         return
-    inner = core
+    inner = query.pattern
     while isinstance(inner, alg.Absent):
         inner = inner.part
     reasons = {
@@ -179,7 +163,7 @@ def _check_timeouts(tree: ast.Query, core: alg.Node, outputs: Outputs, problems:
         "goes with `SEMANTICS any` only": tree.selection is not ast.Selection.ANY,
         "goes with `AFTER MATCH REUSE` only": tree.after_match.skip is not ast.Skip.REUSE,
         "goes with `OUTPUT all` only": tree.output is not ast.Output.ALL,
-        "has no rows when RETURN aggregates over all matches": outputs.over_all_matches,
+        "has no rows when RETURN aggregates over all matches": query.over_all_matches,
     }
     problems.extend(
         errors.TimeoutsNotAllowedError(

@@ -14,7 +14,7 @@ binds.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -248,14 +248,10 @@ class _Builder:
     def __init__(self, query: alg.Query, clock: Clock, *, with_conditions: bool = True) -> None:
         self.query = query
         self.clock = clock
-        conditions: list[ex.Expression] = []
-        windows: list[alg.Within] = []
-        for node in alg.outermost(query.pattern):
-            if isinstance(node, alg.Filter) and with_conditions:
-                conditions += ex.conjuncts(node.condition)
-            elif isinstance(node, alg.Within):
-                windows.append(node)
-        self.conditions = [each for conjunct in conditions for each in differences(conjunct, clock)]
+        outermost = list(alg.outermost(query.pattern))
+        filters = [node.condition for node in outermost if isinstance(node, alg.Filter)] if with_conditions else []
+        self.conditions = self._differences(filters)
+        windows = [node for node in outermost if isinstance(node, alg.Within)]
         window = min(windows, key=lambda each: each.window_us, default=None)
         self.within = None if window is None else Edge("", "", window.window_us - 1, Reason.WINDOW, window.where)
         # SASE+ compares time stamps; where positions (R7) or tie columns (R41) are compared, events in order may be of
@@ -333,13 +329,14 @@ class _Builder:
     ) -> Closure:
         closed = Upper(names, edges, iterated=alternative.iterated, sure=sure, most_us=self.most_us)
         absent = tuple(
-            absent_distances(absence, closed, self._written(absence), is_local=absence in self.local)
+            absent_distances(absence, closed, self._differences([absence.condition]), is_local=absence in self.local)
             for absence in dict.fromkeys(alternative.around)
         )
         return Closure(alternative, closed, absent, self.local)
 
-    def _written(self, absence: alg.Around) -> list[Difference]:
-        return [each for conjunct in ex.conjuncts(absence.condition) for each in differences(conjunct, self.clock)]
+    def _differences(self, conditions: Iterable[ex.Expression | None]) -> list[Difference]:
+        conjuncts = (conjunct for condition in conditions for conjunct in ex.conjuncts(condition))
+        return [each for conjunct in conjuncts for each in differences(conjunct, self.clock)]
 
     def _edges(self, names: Set[str], before: Set[tuple[str, str]], sure: Set[str]) -> list[Edge]:
         edges = [

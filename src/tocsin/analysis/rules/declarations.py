@@ -178,20 +178,15 @@ def _attribute(slot: ast.Slot, templates: set[str], known: Mapping[str, str], fo
             hint="hold what identifies the event, such as its id.",
             violates="S11",
         )
-    if slot.type.length is not None and slot.type.length < 1:
+    if slot.type.length is not None and not 1 <= slot.type.length <= MOST_EVENTS:
+        rest, hint = f"may hold at most {MOST_EVENTS:,} values", "write a smaller number."
+        if slot.type.length < 1:
+            rest, hint = "has no place for a value", f"write `[{name}; 3]`."
         found.problems.add(
             errors.InvalidQuantifierError,
-            f"The array `{slot.name}` has no place for a value.",
+            f"The array `{slot.name}` {rest}.",
             where=slot.type.where,
-            hint=f"write `[{name}; 3]`.",
-            violates="S11",
-        )
-    if slot.type.length is not None and slot.type.length > MOST_EVENTS:
-        found.problems.add(
-            errors.InvalidQuantifierError,
-            f"The array `{slot.name}` may hold at most {MOST_EVENTS:,} values.",
-            where=slot.type.where,
-            hint="write a smaller number.",
+            hint=hint,
             violates="S11",
         )
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.8) if name not in known else []

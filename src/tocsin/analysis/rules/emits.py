@@ -164,7 +164,7 @@ class Emitter:
     # --- time ---
 
     def _check_time(self, written: ast.Emission, at: ex.Expression) -> None:
-        if not self.is_monotone(at):
+        if not all(self._is_time(each) for each, _ in instants(at)):
             self.problems.add(
                 errors.NonMonotoneTimeError,
                 f"`{print_expression(written.at)}` may go back while time goes on.",
@@ -173,10 +173,6 @@ class Emitter:
                 "`at max(a.timestamp, b.timestamp) + 5 seconds`.",
                 violates="S13",
             )
-
-    def is_monotone(self, at: ex.Expression) -> bool:
-        """Whether an expression over times never decreases when none of the times does."""
-        return all(self._is_time(each) for each, _ in instants(at))
 
     def _is_time(self, instant: ex.Expression) -> bool:
         match instant:

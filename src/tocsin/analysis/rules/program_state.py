@@ -121,14 +121,10 @@ def viable(rule: Rule, arrivals: Mapping[str, Arrivals], *, pairs_once: bool = F
     types = rule.types
     around = {each.variable: each for each in alg.around_in(rule.query.pattern)}
     order = in_text_order(rule.query)
-    rates: dict[str, Fraction] = {}
-    for name in order:
-        found = arrivals.get(types[name])
-        if found is None:
-            return None
-        rates[name] = found.per_second / 1_000_000
-    nodes = [Node("entry", name, rates[name], 1) for name in order]
-    nodes += [Node("alpha", name, rates[name], 1) for name in order]
+    rates = {name: arrivals[types[name]].per_second / 1_000_000 for name in order if types[name] in arrivals}
+    if len(rates) < len(order):
+        return None
+    nodes = [Node(kind, name, rates[name], 1) for kind in ("entry", "alpha") for name in order]
     chain = [name for name in order if name not in around]
     left_rate = rates[order[0]]
     for place, name in enumerate(order[1:], 1):

@@ -28,7 +28,7 @@ from tocsin.analysis.rules.declarations import Declarations, Loader, declaration
 from tocsin.analysis.rules.emits import Emitter
 from tocsin.analysis.rules.rule_patterns import Patterns, node_of, patterns_of
 from tocsin.analysis.rules.scopes import Registry, Scope
-from tocsin.analysis.temporal import Network, network
+from tocsin.analysis.temporal import network
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 from tocsin.language.grammars import LONGEST_TEXT
@@ -132,7 +132,9 @@ class _Translator:
             problem.violates = problem.violates or "S16"
             self.declared.problems.append(problem)
             return
-        pairs = unbounded_pairs(distances)
+        closure = distances.alternatives[0]
+        names = closure.variables
+        pairs = [(x, y) for i, x in enumerate(names) for y in names[i:] if None in closure.distance(x, y)]
         if pairs:
             self.declared.problems.append(_unbounded(written, pairs))
             return
@@ -175,27 +177,21 @@ def _query(written: ast.Rule, patterns: Patterns) -> alg.Query:
     return alg.Query(node, selection=written.selection, unordered=tuple(patterns.unordered))
 
 
-def unbounded_pairs(distances: Network) -> list[tuple[str, str]]:
-    """The pairs of variables without a finite distance after closure; a variable with itself may repeat for ever."""
-    closure = distances.alternatives[0]
-    names = closure.variables
-    return [(x, y) for i, x in enumerate(names) for y in names[i:] if None in closure.distance(x, y)]
-
-
 def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.TocsinError:
-    said = [f"`{x}` and `{y}`" for x, y in pairs if x != y]
-    x, y = pairs[0]
+    """The error for pairs of variables without a finite distance; a variable with itself may repeat for ever."""
     places = {each.variable: each.name_where for each in written.patterns}
-    if not said:
+    apart = [pair for pair in pairs if pair[0] != pair[1]]
+    x, y = (apart or pairs)[0]
+    if not apart:
         return errors.UnboundedPatternError(
             f"In rule `{written.name}`, `{x}` may repeat for ever.",
             where=places.get(x),
             hint=f"bound it by another variable, or by itself: `{x} in {x} [0 seconds, 10 seconds]`.",
             violates="S7",
         )
-    x, y = next(pair for pair in pairs if pair[0] != pair[1])
+    listed = ", nor between ".join(f"`{one}` and `{other}`" for one, other in apart)
     return errors.UnboundedPatternError(
-        f"In rule `{written.name}` nothing bounds the time between {', nor between '.join(said)}.",
+        f"In rule `{written.name}` nothing bounds the time between {listed}.",
         where=places.get(x),
         also=("and", places.get(y)),
         hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; a chain of distances is enough.",
