@@ -107,8 +107,13 @@ def out_of_range(node: ex.Literal | ex.Interval) -> errors.LiteralOutOfRangeErro
     return errors.LiteralOutOfRangeError(f"The {what} does not fit into 64 bits.", where=node.where, hint=hint)
 
 
-def index_too_large(node: ex.Attribute) -> errors.InvalidIndexError:
+def index_too_large(node: ex.Attribute) -> errors.InvalidIndexError | None:
     """The error for an index beyond `MOST_EVENTS`."""
+    match node.index:
+        case ex.Fixed(number) | ex.Running(_, number) if abs(number) > MOST_EVENTS:
+            pass
+        case _:
+            return None
     return errors.InvalidIndexError(
         f"An index may be at most {MOST_EVENTS:,}.",
         where=node.where,
@@ -330,8 +335,8 @@ class References:
                     where=node.where,
                     hint=f"the first event is `{variable}[1]` or `{variable}[first]`, the last `{variable}[last]`.",
                 )
-            case ex.Fixed(number) | ex.Running(_, number) if abs(number) > MOST_EVENTS:
-                self.problems.append(index_too_large(node))
+            case _ if (problem := index_too_large(node)) is not None:
+                self.problems.append(problem)
             case ex.Running(letter) if not iterated:
                 self.problems.add(
                     errors.InvalidIndexError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -213,7 +213,7 @@ def _opened(
     if (problem := _too_large(of, arguments.values())) is not None:
         scope.problems.append(problem)
         return None, []
-    inner = scope.inside(arguments)
+    inner = replace(scope, arguments=arguments)
     template, conditions = _opened(definition.base, inner, declared, (*path, of.name))
     return template, conditions + [inner.resolve(each) for each in definition.conditions]
 

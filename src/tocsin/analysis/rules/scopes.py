@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tocsin import errors
 from tocsin.algebra.programs import TIMESTAMP
 from tocsin.analysis.names import (
-    MOST_EVENTS,
     bare_name,
     index_too_large,
     needs_attribute,
@@ -204,10 +203,6 @@ class Scope:
         pattern = self.all.get(name)
         return pattern is not None and (pattern.sort is ast.Sort.ALL or pattern.quantifier is not None)
 
-    def inside(self, arguments: Mapping[str, ex.Expression]) -> Scope:
-        """The scope of a named pattern, whose parameters stand for these values."""
-        return replace(self, arguments=arguments)
-
     def _check(self, node: ex.Attribute) -> bool:
         name = node.variable
         if name in self.visible:
@@ -218,8 +213,8 @@ class Scope:
                     where=node.where,
                     hint=f"write `{name}.{node.name}`.",
                 )
-            elif isinstance(node.index, ex.Fixed | ex.Running) and abs(_number(node.index)) > MOST_EVENTS:
-                self.problems.append(index_too_large(node))
+            elif (problem := index_too_large(node)) is not None:
+                self.problems.append(problem)
             return True
         self.problems.append(self._not_visible(node))
         return False
@@ -244,7 +239,3 @@ class Scope:
             hint=f"write the condition in the braces of `{name}`, or put the pattern of `{name}` first.",
             violates="S4",
         )
-
-
-def _number(index: ex.Fixed | ex.Running) -> int:
-    return index.number if isinstance(index, ex.Fixed) else index.offset

@@ -100,8 +100,15 @@ class _Translator:
         before = len(problems)
         patterns = patterns_of(written, self.declared, self.registry, problems)
         constrain(written, patterns, problems)
-        if written.selection is not Selection.ANY and any(each.sort is ast.Sort.ALL for each in written.patterns):
-            problems.append(_gathers_and_selects(written))
+        gathering = next((each for each in written.patterns if each.sort is ast.Sort.ALL), None)
+        if written.selection is not Selection.ANY and gathering is not None:
+            problems.add(
+                errors.ConflictingClausesError,
+                f"`select {written.selection.value}` chooses among events, and `all {gathering.variable}` takes all of "
+                "them.",
+                where=gathering.where,
+                hint="leave one of the two out, or emit an event and gather in a second rule.",
+            )
         if len(patterns.parts) < len(written.patterns) or len(patterns.all) < len(written.patterns):
             return None
         if not any(part.written.sort is ast.Sort.ONE for part in patterns.parts):
@@ -196,13 +203,4 @@ def _unbounded(written: ast.Rule, pairs: list[tuple[str, str]]) -> errors.Tocsin
         also=("and", places.get(y)),
         hint=f"add to `when`: `{y} in {x} [0 seconds, 10 seconds]`; a chain of distances is enough.",
         violates="S7",
-    )
-
-
-def _gathers_and_selects(written: ast.Rule) -> errors.TocsinError:
-    gathering = next(each for each in written.patterns if each.sort is ast.Sort.ALL)
-    return errors.ConflictingClausesError(
-        f"`select {written.selection.value}` chooses among events, and `all {gathering.variable}` takes all of them.",
-        where=gathering.where,
-        hint="leave one of the two out, or emit an event and gather in a second rule.",
     )
