@@ -13,7 +13,6 @@ from tools import house
 from tocsin import automata, errors, reference
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import alternatives
-from tocsin.algebra.programs import map_expressions
 from tocsin.algebra.tree_text import to_text
 from tocsin.analysis.acel import Conditions
 from tocsin.analysis.attributes import Binder, variable_schemas
@@ -55,12 +54,6 @@ class Mirror(alg.Node):
 
     part: alg.Node
 
-    def children(self) -> tuple[alg.Node, ...]:
-        return (self.part,)
-
-    def rebuilt(self, change: Callable[[alg.Node], alg.Node]) -> Mirror:
-        return replace(self, part=change(self.part))
-
 
 @dataclass(frozen=True)
 class Square(ex.Expression):
@@ -85,7 +78,6 @@ NODES: dict[str, Callable[[], Any]] = {
     "text form": lambda: to_text(NODE),
     "variables": lambda: alg.variables_of(NODE),
     "alternatives": lambda: alternatives(NODE),
-    "rewriting of rules": lambda: map_expressions(NODE, lambda each: each),
     "structure": lambda: alg.can_match_empty(NODE),
     "order of variables": lambda: always_before(NODE),
     "temporal network": lambda: network(alg.Query(NODE)),
@@ -135,6 +127,12 @@ def test_an_unknown_operator_is_refused_by_name(layer: str) -> None:
 def test_an_unknown_expression_is_refused_by_name(layer: str) -> None:
     with pytest.raises(REFUSALS, match=r"\bSquare\b"):
         EXPRESSIONS[layer]()
+
+
+def test_expressions_change_below_an_unknown_operator() -> None:
+    query = alg.Query(Mirror(alg.Filter(A, ex.Attribute("a", ("x",)))))
+    changed = query.map_expressions(lambda each: ex.renamed(each, str.upper))
+    assert [*changed.expressions()] == [ex.Attribute("A", ("x",))]
 
 
 def test_every_match_has_a_last_arm() -> None:

@@ -15,6 +15,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 
 MOST_ALTERNATIVES = 256
+# The nodes that only ACEL writes, whatever their order.
+OF_ACEL = (alg.NextOf, alg.Adjacent, alg.RepeatAdjacent, alg.Both, alg.Bind, alg.Project, alg.Derive)
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,7 @@ def alternatives(node: alg.Node) -> tuple[Alternative, ...]:
 def is_of_acel(node: alg.Node) -> bool:
     """Whether a node is one that only ACEL writes."""
     by_position = isinstance(node, alg.Sequence | alg.Repeat) and node.order is alg.Order.POSITION
-    return by_position or isinstance(
-        node,
-        alg.Adjacent | alg.RepeatAdjacent | alg.Both | alg.Bind | alg.Project | alg.Derive | alg.NextOf,
-    )
+    return by_position or isinstance(node, OF_ACEL)
 
 
 def is_formula(query: alg.Query) -> bool:

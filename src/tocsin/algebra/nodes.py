@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from tocsin import errors
 from tocsin.algebra.patterns import *
@@ -92,6 +93,34 @@ class Query:
         """The conjuncts of WHERE: those at the top, which hold for the whole match."""
         filters = (node.condition for node in outermost(self.pattern) if isinstance(node, Filter))
         return tuple(conjunct for condition in filters for conjunct in conjuncts(condition))
+
+    @property
+    def outputs(self) -> tuple[Expression, ...]:
+        """The expressions of RETURN, GROUP BY and HAVING."""
+        having = () if self.having is None else (self.having,)
+        return (*(one.expression for one in (*self.returns, *self.group_by)), *having)
+
+    def conditions(self) -> Iterator[Expression]:
+        """Every condition and computed value of the pattern."""
+        return (expression for node in self.pattern.walk() for expression in node.expressions())
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every condition and computed value of the pattern, then the outputs."""
+        return chain(self.conditions(), self.outputs)
+
+    def map_expressions(self, change: Callable[[Expression], Expression]) -> Query:
+        """The query with `change` applied to each condition, computed value and output."""
+
+        def changed(columns: tuple[Returned, ...]) -> tuple[Returned, ...]:
+            return tuple(replace(one, expression=change(one.expression)) for one in columns)
+
+        return replace(
+            self,
+            pattern=self.pattern.transform(lambda node: node.map_expressions(change)),
+            returns=changed(self.returns),
+            group_by=changed(self.group_by),
+            having=None if self.having is None else change(self.having),
+        )
 
     @cached_property
     def variables(self) -> dict[str, Kind]:
@@ -211,7 +240,7 @@ def exposed(node: Node) -> Node:
         case Both():
             return Any(tuple(map(exposed, node.parts)), where=node.where)
         case _:
-            return node.rebuilt(exposed)
+            return node.map_children(exposed)
 
 
 def events_held(node: Node) -> tuple[int, int | None]:

@@ -30,39 +30,26 @@ the match's own START and END are decided on the whole match (R9, R10).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
-from operator import methodcaller
 from typing import Self
 
+from tocsin.language import ast as language
 from tocsin.language.expressions import Expression
-from tocsin.language.user_defined import Monoid
-from tocsin.source import Where
+from tocsin.source import Tree, map_trees, trees_in
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(Tree["Node"]):
     """A pattern: it denotes a set of matches over a finite stream."""
 
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+    def expressions(self) -> Iterator[Expression]:
+        """The conditions and values of this node alone."""
+        return trees_in(self, Expression)
 
-    def children(self) -> tuple[Node, ...]:
-        """The sub-patterns, from left to right."""
-        return ()
-
-    def walk(self) -> Iterator[Node]:
-        """The node itself and all below it, parents first."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
-
-    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
-        """The node with each of its sub-patterns changed."""
-        return self
-
-    def transform(self, change: Callable[[Node], Node]) -> Node:
-        """The pattern with `change` applied to every node, children first."""
-        return change(self.rebuilt(methodcaller("transform", change)))
+    def map_expressions(self, change: Callable[[Expression], Expression]) -> Self:
+        """The node with `change` applied to each of its own conditions and values."""
+        return map_trees(self, Expression, change)
 
 
 @dataclass(frozen=True)
@@ -85,12 +72,6 @@ class Order(Enum):
 @dataclass(frozen=True)
 class _Several(Node):
     parts: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:
-        return self.parts
-
-    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
-        return replace(self, parts=tuple(map(change, self.parts)))
 
 
 @dataclass(frozen=True)
@@ -128,12 +109,6 @@ class Both(_Several):
 @dataclass(frozen=True)
 class _One(Node):
     part: Node
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.part,)
-
-    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
-        return replace(self, part=change(self.part))
 
 
 @dataclass(frozen=True)
@@ -250,20 +225,7 @@ class Project(_One):
     kept: tuple[tuple[str, tuple[str, ...] | None], ...]
 
 
-@dataclass(frozen=True)
-class Fold:
-    """One value of a derived event: `name <- function(variable.path)`; COUNT has an empty path.
-
-    `monoid` is what a function that the user has registered stands for.
-    """
-
-    name: str
-    function: str
-    variable: str
-    path: tuple[str, ...] = ()
-    distinct: bool = False
-    monoid: Monoid | None = None
-    where: Where = field(default=None, compare=False, repr=False, kw_only=True)
+Fold = language.Fold
 
 
 @dataclass(frozen=True)

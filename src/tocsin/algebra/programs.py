@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.source import Where
@@ -52,12 +51,8 @@ class Rule:
 
     def changed(self, query: alg.Query, change: Callable[[ex.Expression], ex.Expression]) -> Rule:
         """The rule over another query, with `change` applied to the expressions of its emissions."""
-
-        def emission(emit: alg.Emit) -> alg.Emit:
-            values = tuple((name, change(value)) for name, value in emit.values)
-            return replace(emit, part=query.pattern, at=change(emit.at), values=values)
-
-        return replace(self, query=query, emits=tuple(map(emission, self.emits)))
+        emits = (replace(emit.map_expressions(change), part=query.pattern) for emit in self.emits)
+        return replace(self, query=query, emits=tuple(emits))
 
     @property
     def types(self) -> dict[str, str]:
@@ -119,30 +114,16 @@ class Program:
 def _timed(rule: Rule, time: str | Mapping[str, str]) -> Rule:
     types = rule.types
 
-    def change(node: ex.Expression) -> ex.Expression:
+    def named(node: ex.Expression) -> ex.Expression:
         if not isinstance(node, ex.Attribute) or node.path != (TIMESTAMP,):
             return node
         column = time if isinstance(time, str) else time.get(types.get(node.variable, ""), TIMESTAMP)
         return replace(node, path=(column,))
 
-    pattern = map_expressions(rule.query.pattern, lambda each: each.transform(change))
-    return rule.changed(replace(rule.query, pattern=pattern), lambda each: each.transform(change))
+    def change(expression: ex.Expression) -> ex.Expression:
+        return expression.transform(named)
 
-
-def map_expressions(node: alg.Node, change: Callable[[ex.Expression], ex.Expression]) -> alg.Node:
-    """A pattern of a rule with `change` applied to each of its conditions."""
-    match node:
-        case alg.Filter():
-            return replace(node, part=map_expressions(node.part, change), condition=change(node.condition))
-        case alg.Around():
-            condition = None if node.condition is None else change(node.condition)
-            return replace(node, part=map_expressions(node.part, change), condition=condition)
-        case alg.All() | alg.Within() | alg.Repeat():
-            return node.rebuilt(lambda part: map_expressions(part, change))
-        case alg.Event():
-            return node
-        case _:
-            raise errors.unknown_node(node, "The rewriting of rules")
+    return rule.changed(rule.query.map_expressions(change), change)
 
 
 def sources(program: Program) -> Iterator[str]:

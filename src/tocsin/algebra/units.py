@@ -76,14 +76,9 @@ class Unit:
         """A query over times of this unit."""
         if self.name == "us":
             return query
-        return replace(
-            query,
-            pattern=query.pattern.transform(self._node),
-            every_us=None if query.every_us is None else self.ticks(query.every_us),
-            returns=tuple(replace(one, expression=self.expression(one.expression)) for one in query.returns),
-            group_by=tuple(replace(one, expression=self.expression(one.expression)) for one in query.group_by),
-            having=None if query.having is None else self.expression(query.having),
-        )
+        query = query.map_expressions(self.expression)
+        every_us = None if query.every_us is None else self.ticks(query.every_us)
+        return replace(query, pattern=query.pattern.transform(self._node), every_us=every_us)
 
     def program(self, program: Program) -> Program:
         """A program over times of this unit."""
@@ -94,20 +89,14 @@ class Unit:
         )
 
     def _node(self, node: alg.Node) -> alg.Node:
+        def bounds(given: tuple[alg.Bound, ...]) -> tuple[alg.Bound, ...]:
+            return tuple(replace(bound, offset_us=self.ticks(bound.offset_us)) for bound in given)
+
         match node:
             case alg.Within():
                 return replace(node, window_us=self.ticks(node.window_us))
-            case alg.Filter():
-                return replace(node, condition=self.expression(node.condition))
-            case alg.Event() if node.condition is not None:
-                return replace(node, condition=self.expression(node.condition))
             case alg.Around():
-                lower, upper = (
-                    tuple(replace(bound, offset_us=self.ticks(bound.offset_us)) for bound in bounds)
-                    for bounds in (node.lower, node.upper)
-                )
-                condition = None if node.condition is None else self.expression(node.condition)
-                return replace(node, condition=condition, lower=lower, upper=upper)
+                return replace(node, lower=bounds(node.lower), upper=bounds(node.upper))
             case _:
                 return node  # without durations of its own
 
@@ -192,27 +181,14 @@ def _is_truth(node: ex.Expression) -> bool:
 
 def has_durations(*queries: alg.Query) -> bool:
     """Whether anything in queries is measured in units of time."""
-    return any(any(_durations(query)) for query in queries)
+    return any(map(_has_durations, queries))
 
 
-def _durations(query: alg.Query) -> Iterator[bool]:
-    yield query.every_us is not None
-    for node in query.pattern.walk():
-        match node:
-            case alg.Within():
-                yield True
-            case alg.Around():
-                yield any(bound.offset_us for bound in (*node.lower, *node.upper))
-            case _:
-                pass
-        condition = getattr(node, "condition", None)
-        yield isinstance(condition, ex.Expression) and _has_interval(condition)
-    outputs = [one.expression for one in (*query.returns, *query.group_by)]
-    yield any(map(_has_interval, [*outputs, *([] if query.having is None else [query.having])]))
-
-
-def _has_interval(expression: ex.Expression) -> bool:
-    return any(isinstance(part, ex.Interval) for part in expression.walk())
+def _has_durations(query: alg.Query) -> bool:
+    nodes = list(query.pattern.walk())
+    offsets = (bound.offset_us for node in nodes if isinstance(node, alg.Around) for bound in node.lower + node.upper)
+    is_measured = query.every_us is not None or any(isinstance(node, alg.Within) for node in nodes) or any(offsets)
+    return is_measured or any(isinstance(part, ex.Interval) for each in query.expressions() for part in each.walk())
 
 
 # --- lengths of time and sizes for people -----------------------------------------------------------

@@ -197,11 +197,7 @@ class Formulas:
                 message = f"Two values of AGG are called `{fold.name}`."
                 self.problems.append(_twice(message, fold.where, ("the first", first.where)))
             self._check_fold(fold, bound)
-        folds = tuple(
-            alg.Fold(fold.name, fold.function, fold.variable, fold.path, fold.distinct, fold.monoid, where=fold.where)
-            for fold in formula.folds
-        )
-        return alg.Derive(part, formula.variable, folds, where=formula.where)
+        return alg.Derive(part, formula.variable, formula.folds, where=formula.where)
 
     def _check_fold(self, fold: ast.Fold, bound: dict[str, alg.Kind]) -> None:
         if fold.variable not in bound:

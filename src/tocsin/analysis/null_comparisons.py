@@ -20,8 +20,7 @@ def null_warnings(query: alg.Query, others: Iterable[ex.Expression] = ()) -> Ite
     One that a query holds twice, as HAVING repeats a column of RETURN, is reported once.
     """
     shown: set[tuple[str, Where]] = set()
-    outputs = [*(returned.expression for returned in (*query.returns, *query.group_by)), query.having]
-    for expression in filter(None, [*alg.conditions_in(query.pattern), *outputs, *others]):
+    for expression in (*alg.conditions_in(query.pattern), *query.outputs, *others):
         for node in expression.walk():
             warning = _warning(node)
             if warning is not None and (warning.message, warning.where) not in shown:

@@ -66,7 +66,7 @@ def _decided(node: alg.Node, names: Iterable[str], *, may_grow: bool) -> alg.Nod
     """A part with the absences inside it that count already."""
     match node:
         case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat():
-            return node.rebuilt(lambda part: _decided(part, names, may_grow=may_grow))
+            return node.map_children(lambda part: _decided(part, names, may_grow=may_grow))
         case alg.Absent():
             inner = _decided(node.part, names, may_grow=may_grow)
             upper = _of_events(node.upper, names)

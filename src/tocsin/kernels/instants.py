@@ -75,7 +75,7 @@ class Stretch:
             case alg.Around():
                 return self.around(node)
             case _:
-                return node.rebuilt(self.node)
+                return node.map_children(self.node)
 
     def around(self, node: alg.Around) -> alg.Around:
         """An absence or a gathering with new distances."""

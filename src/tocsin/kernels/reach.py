@@ -171,10 +171,10 @@ def without(node: alg.Node, around: Sequence[alg.Around]) -> alg.Node:
     """The pattern without absences and gatherings that are decided afterwards."""
     match node:
         case alg.Around():
-            inner = node.rebuilt(lambda part: without(part, around))
+            inner = node.map_children(lambda part: without(part, around))
             return inner.part if node in around else inner
         case alg.Sequence() | alg.All():
-            return node.rebuilt(lambda part: without(part, around))
+            return node.map_children(lambda part: without(part, around))
         case alg.Event() | alg.Any() | alg.Repeat():
             for absence in around:
                 if absence in alg.around_in(node):
@@ -203,7 +203,7 @@ def without_closed_gaps(query: alg.Query) -> alg.Query:
 def _without_closed_gaps(node: alg.Node) -> alg.Node:
     if isinstance(node, alg.Absent) and _is_closed(node):
         return _without_closed_gaps(node.part)
-    return node.rebuilt(_without_closed_gaps) if node.children() and not isinstance(node, alg.All) else node
+    return node.map_children(_without_closed_gaps) if node.children() and not isinstance(node, alg.All) else node
 
 
 def _is_closed(absence: alg.Absent) -> bool:

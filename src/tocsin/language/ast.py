@@ -12,6 +12,7 @@ from enum import Enum
 from typing import assert_never
 
 from tocsin.language.expressions import Expression
+from tocsin.language.user_defined import Monoid
 from tocsin.source import Source, Where, Written
 
 
@@ -131,6 +132,21 @@ class Key(Written):
     """One attribute of PARTITION BY."""
 
     attribute: str
+
+
+@dataclass(frozen=True)
+class Fold(Written):
+    """One value of AGG: `name <- function(variable.path)`; `count(x)` has an empty path.
+
+    `monoid` is what a function that the user has registered stands for.
+    """
+
+    name: str
+    function: str
+    variable: str
+    path: tuple[str, ...] = ()
+    distinct: bool = False
+    monoid: Monoid | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

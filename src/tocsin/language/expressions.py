@@ -9,78 +9,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from tocsin.source import Where, Written
+from tocsin.source import Tree, Where
 
 if TYPE_CHECKING:
     from tocsin.language.user_defined import Monoid
 
-E = TypeVar("E", bound="Expression")
-
 
 @dataclass(frozen=True)
-class Expression(Written):
+class Expression(Tree["Expression"]):
     """A node of a condition or value."""
-
-    def children(self) -> Iterator[Expression]:
-        """The operands, from left to right."""
-        for slot in _slots(type(self)):
-            value = getattr(self, slot)
-            if isinstance(value, Expression):
-                yield value
-            elif isinstance(value, tuple):
-                yield from _expressions_in(value)
-
-    def walk(self) -> Iterator[Expression]:
-        """The node itself and all below it, parents first."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            waiting += [*node.children()][::-1]
-
-    def map_children(self, change: Callable[[Expression], Expression]) -> Expression:
-        """The node with `change` applied to each direct operand."""
-        changed = {}
-        for slot in _slots(type(self)):
-            old = getattr(self, slot)
-            new = _map_expressions(old, change)
-            if new is not old:
-                changed[slot] = new
-        return replace(self, **changed) if changed else self
-
-    def transform(self, change: Callable[[Expression], Expression]) -> Expression:
-        """The tree with `change` applied to every node, children first."""
-        return change(self.map_children(lambda child: child.transform(change)))
-
-
-_SLOTS: dict[type, tuple[str, ...]] = {}  # the fields that may hold operands
-
-
-def _slots(kind: type[Expression]) -> tuple[str, ...]:
-    if kind not in _SLOTS:
-        _SLOTS[kind] = tuple(slot.name for slot in fields(kind) if slot.name != "where")
-    return _SLOTS[kind]
-
-
-def _expressions_in(values: tuple[Any, ...]) -> Iterator[Expression]:
-    for value in values:
-        if isinstance(value, Expression):
-            yield value
-        elif isinstance(value, tuple):
-            yield from _expressions_in(value)
-
-
-def _map_expressions(value: Any, change: Callable[[Expression], Expression]) -> Any:
-    if isinstance(value, Expression):
-        return change(value)
-    if isinstance(value, tuple):
-        mapped = tuple(_map_expressions(item, change) for item in value)
-        return value if all(new is old for new, old in zip(mapped, value, strict=True)) else mapped
-    return value
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
-from operator import add, eq, ge, gt, is_, le, lt, mul, ne, sub
+from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 from typing import Any
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.algebra.alternatives import is_of_acel
+from tocsin.algebra.alternatives import OF_ACEL, is_of_acel
 from tocsin.analysis.keys import Member
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -22,7 +22,6 @@ OF_RULES = (rx.Apply, rx.InTable, rx.CalendarField, rx.ListOf, rx.Mean, rx.SameE
 # Tables of more rows are asked in Python, where that is a look into a set.
 MOST_LISTED = 256
 LISTED = (bool, int, float, str, Decimal, dt.date, type(None))
-OF_ACEL = (alg.NextOf, alg.Adjacent, alg.RepeatAdjacent, alg.Both, alg.Bind, alg.Project, alg.Derive)
 
 
 def is_plain(query: alg.Query) -> bool:
@@ -54,11 +53,11 @@ def _is_one_event(node: alg.Node) -> bool:
 
 
 def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Node:
-    """The pattern with `change` applied to every node, children first; what does not change is the same object."""
-    if not isinstance(node, (*PLAIN_NODES, *OF_ACEL, alg.Gather, alg.Emit)):
-        raise errors.unknown_node(node, "The optimizer")
-    changed = node.rebuilt(lambda part: map_nodes(part, change))
-    return change(node if all(map(is_, changed.children(), node.children())) else changed)
+    """The pattern with `change` applied to every node, children first; nodes that it does not know are refused."""
+    for inner in node.walk():
+        if not isinstance(inner, (*PLAIN_NODES, *OF_ACEL, alg.Gather, alg.Emit)):
+            raise errors.unknown_node(inner, "The optimizer")
+    return node.transform(change)
 
 
 def plain_equality(conjunct: ex.Expression) -> frozenset[Member] | None:

@@ -23,6 +23,7 @@ from tocsin.analysis.attributes import Schema
 from tocsin.analysis.rates import Rate
 from tocsin.analysis.temporal import Facts
 from tocsin.language import ast, expressions, rule_expressions
+from tocsin.language.user_defined import Monoid
 from tocsin.optimizer import statistics
 from tocsin.options import Options
 
@@ -30,7 +31,7 @@ NOT_STORED = {"where", "places", "native", "heartbeats"}
 _MODULES = (expressions, rule_expressions, patterns, statistics)
 _OTHERS = (
     *(nodes.Query, nodes.Partition, nodes.Returned, ast.AfterMatch, ast.Selection, ast.Skip, ast.Output),
-    *(types.DataType, types.Kind, Schema, Facts, Options, Unit, Rate),
+    *(types.DataType, types.Kind, Schema, Facts, Options, Unit, Rate, Monoid),
     *(programs.Program, programs.Rule, programs.Template),
 )
 CLASSES: dict[str, type] = {

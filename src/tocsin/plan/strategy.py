@@ -59,7 +59,7 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
     >>> foreign_expression(alg.Query(one))
     ('The predicate `A[x]` of a FILTER', None)
     """
-    for expression in _expressions_of(query):
+    for expression in query.expressions():
         for node in expression.walk():
             match node:
                 case ex.Every() | ex.BagPredicate():
@@ -95,7 +95,7 @@ def _conjuncts_of(query: alg.Query) -> Iterator[tuple[str | None, ex.Expression]
                 yield from ((node.variable, conjunct) for conjunct in ex.conjuncts(node.condition))
             case _:
                 continue
-    yield from ((None, expression) for expression in _outputs_of(query))
+    yield from ((None, expression) for expression in query.outputs)
 
 
 def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
@@ -104,7 +104,7 @@ def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
         return "`all` of a rule", node.where
     if query.unordered:
         return "`unordered`", query.pattern.where
-    for expression in _conditions_of(query):
+    for expression in query.conditions():
         for part in expression.walk():
             if isinstance(part, OF_RULES):
                 return f"`{print_expression(part)}` of a rule", part.where
@@ -113,36 +113,10 @@ def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
 
 def of_python(query: alg.Query) -> tuple[str, Where] | None:
     """The first value that Python computes and joins do not, in words, and its place."""
-    for expression in _expressions_of(query):
+    for expression in query.expressions():
         for node in filter(is_pythons, expression.walk()):
             return f"`{print_expression(node)}`", node.where
     return None
-
-
-def _expressions_of(query: alg.Query) -> Iterator[ex.Expression]:
-    """Every expression of a query: conditions and computed values, then the output clauses."""
-    yield from _conditions_of(query)
-    yield from _outputs_of(query)
-
-
-def _conditions_of(query: alg.Query) -> Iterator[ex.Expression]:
-    for node in query.pattern.walk():
-        match node:
-            case alg.Event(condition=ex.Expression() as condition) | alg.Around(condition=ex.Expression() as condition):
-                yield condition
-            case alg.Filter():
-                yield node.condition
-            case alg.Emit():
-                yield node.at
-                yield from (value for _, value in node.values)
-            case _:
-                continue
-
-
-def _outputs_of(query: alg.Query) -> Iterator[ex.Expression]:
-    yield from (returned.expression for returned in (*query.returns, *query.group_by))
-    if query.having is not None:
-        yield query.having
 
 
 # --- strategies -----------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ def _unpicked(node: alg.Node, tables: Sequence[Table]) -> alg.Node:
         case Pick():
             return tables[node.table].node
         case alg.Sequence() | alg.All() | alg.Repeat() | alg.Around():
-            return node.rebuilt(lambda part: _unpicked(part, tables))
+            return node.map_children(lambda part: _unpicked(part, tables))
         case alg.Event():
             return node
         case _:

@@ -324,6 +324,6 @@ def _renamed(node: alg.Node, named: _Named) -> alg.Node:
         case alg.Event():
             return replace(node, variable=named.of(named.leaves[int(node.variable)]))
         case alg.Repeat() | alg.Sequence() | alg.Any():
-            return node.rebuilt(lambda part: _renamed(part, named))
+            return node.map_children(lambda part: _renamed(part, named))
         case _:
             raise unknown_node(node, "The count of trends")

@@ -7,29 +7,17 @@ Conditions of FILTER are expressions already: an atom `x[price > 5]` is an `Ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tocsin.language.ast import Clauses
+from tocsin.language import ast
 from tocsin.language.expressions import Expression
-from tocsin.language.user_defined import Monoid
-from tocsin.source import Where, Written
+from tocsin.source import Tree, Where, Written
 
 
 @dataclass(frozen=True)
-class Formula(Written):
+class Formula(Tree["Formula"]):
     """A node of a formula."""
-
-    def children(self) -> tuple[Formula, ...]:
-        """The operands, from left to right."""
-        return ()
-
-    def walk(self) -> Iterator[Formula]:
-        """The node itself and all below it, parents first."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
 
 
 @dataclass(frozen=True)
@@ -49,9 +37,6 @@ class NextOf(Formula):
 @dataclass(frozen=True)
 class _Several(Formula):
     parts: tuple[Formula, ...]
-
-    def children(self) -> tuple[Formula, ...]:
-        return self.parts
 
 
 @dataclass(frozen=True)
@@ -77,9 +62,6 @@ class Both(_Several):
 @dataclass(frozen=True)
 class _One(Formula):
     part: Formula
-
-    def children(self) -> tuple[Formula, ...]:
-        return (self.part,)
 
 
 @dataclass(frozen=True)
@@ -121,16 +103,7 @@ class Project(_One):
     kept: tuple[Kept, ...]
 
 
-@dataclass(frozen=True)
-class Fold(Written):
-    """One value of AGG: `name <- function(variable.path)`; `count(x)` has an empty path."""
-
-    name: str
-    function: str
-    variable: str
-    path: tuple[str, ...] = ()
-    distinct: bool = False
-    monoid: Monoid | None = None
+Fold = ast.Fold
 
 
 @dataclass(frozen=True)
@@ -153,7 +126,7 @@ def joined(kind: type[S], *parts: Formula, where: Where = None) -> S:
 
 
 @dataclass(frozen=True)
-class Query(Clauses):
+class Query(ast.Clauses):
     """A formula with its clauses."""
 
     formula: Formula

@@ -77,11 +77,11 @@ class _Unroller:
                 several = runs[0] if len(runs) == 1 else alg.Any(runs)
                 return several if node.least > 0 else alg.Repeat(several, 0, 1)
             case alg.Absent():
-                made = node.rebuilt(self.node)
+                made = node.map_children(self.node)
                 self.originals[made] = node
                 return made
             case alg.Sequence() | alg.All() | alg.Any() | alg.Repeat() | alg.Filter() | alg.Within():
-                return node.rebuilt(self.node)
+                return node.map_children(self.node)
             case alg.Event():
                 return node
             case _:
