@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, overload
 
@@ -21,13 +21,11 @@ from tocsin.algebra.units import check_unit
 from tocsin.reference import policies, programs
 from tocsin.reference.matches import Candidate, Evaluation
 from tocsin.reference.outputs import MatchRow, match_rows, rows_over_all
-from tocsin.reference.stream import Event, Row, check_columns, ingest, partitions
+from tocsin.reference.stream import Event, Rows, check_columns, ingest, partitions
 from tocsin.reference.timeouts import timeouts
 from tocsin.reference.values import counting
 
 __all__ = ["MatchRow", "evaluate", "events"]
-
-Rows = Mapping[str, Sequence[Row]] | Sequence[Row]
 
 
 class HasQuery(Protocol):
@@ -108,39 +106,19 @@ def evaluate(
         When an ACEL pattern goes by the order of events that nothing orders.
     """
     check_unit(time_unit)
-    with counting(time_unit):
-        return _evaluate(pattern, rows, time, tie, type)
-
-
-def _evaluate(
-    pattern: HasQuery | alg.Query | HasProgram | Program,
-    rows: Rows,
-    time: str,
-    tie: str | Sequence[str] | None,
-    type: str,
-) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]]:
     program = _program(pattern)
-    if program is None and not isinstance(getattr(pattern, "query", pattern), alg.Query):
+    query: Any = getattr(pattern, "query", pattern)
+    if program is None and not isinstance(query, alg.Query):
         raise _no_pattern(pattern, "pattern")
-    check_columns(rows, time=time, tie=_ties(tie), type_column=type)
-    if program is not None:
-        found_by_rule, _ = programs.run(program, rows, time=time, tie=_ties(tie), type_column=type)
-        return {name: list(found) for name, found in found_by_rule.items()}
-    query = pattern if isinstance(pattern, alg.Query) else pattern.query  # type: ignore[union-attr]
     ties = _ties(tie)
-    streams = partitions(ingest(rows, time=time, tie=ties, type_column=type), query.partition)
-    if query is not pattern and not ties:
-        _warn_of_ties(query, streams)
-    found = [match for stream in streams for match in _matches(query, stream)]
-    if query.over_all_matches:
-        return rows_over_all(query, found)
-    status: dict[str, Any] = {"status": "match", "missing": None} if query.timeouts else {}
-    reported: list[dict[str, Any]] = [*match_rows(query, found, [status] * len(found))]
-    if query.timeouts:
-        late = [one for stream in streams for one in timeouts(query, stream)]
-        missing = [{"status": "timeout", "missing": name} for _, name in late]
-        reported += match_rows(query, [match for match, _ in late], missing)
-    return reported
+    check_columns(rows, time=time, tie=ties, type_column=type)
+    with counting(time_unit):
+        if program is not None:
+            return programs.run(program, rows, time=time, tie=ties, type_column=type)[0]
+        streams = partitions(ingest(rows, time=time, tie=ties, type_column=type), query.partition)
+        if query is not pattern and not ties:
+            _warn_of_ties(query, streams)
+        return _reported(query, streams)
 
 
 def events(
@@ -173,8 +151,7 @@ def events(
     check_columns(rows, time=time, tie=_ties(tie), type_column=type)
     check_unit(time_unit)
     with counting(time_unit):
-        _, emitted = programs.run(known, rows, time=time, tie=_ties(tie), type_column=type)
-    return emitted
+        return programs.run(known, rows, time=time, tie=_ties(tie), type_column=type)[1]
 
 
 def _program(given: Any) -> Program | None:
@@ -206,9 +183,22 @@ def _warn_of_ties(query: alg.Query, streams: list[list[Event]]) -> None:
                         f"Several events have the time {one.time}, and nothing but their type and values orders them.",
                         hint="`;`, `:`, `+` and `@+` go by the order of events: name columns for it, `tie='seq'`.",
                     ),
-                    stacklevel=4,
+                    stacklevel=3,
                 )
                 return
+
+
+def _reported(query: alg.Query, streams: list[list[Event]]) -> list[dict[str, Any]]:
+    found = [match for stream in streams for match in _matches(query, stream)]
+    if query.over_all_matches:
+        return rows_over_all(query, found)
+    status: dict[str, Any] = {"status": "match", "missing": None} if query.timeouts else {}
+    reported: list[dict[str, Any]] = [*match_rows(query, found, [status] * len(found))]
+    if query.timeouts:
+        late = [one for stream in streams for one in timeouts(query, stream)]
+        missing = [{"status": "timeout", "missing": name} for _, name in late]
+        reported += match_rows(query, [match for match, _ in late], missing)
+    return reported
 
 
 def _matches(query: alg.Query, events: list[Event]) -> list[Candidate]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tocsin.errors import NumberTooLargeError
 from tocsin.language.user_defined import Monoid
-from tocsin.reference.values import order
+from tocsin.reference.values import extreme, order
 
 
 def fold(
@@ -49,11 +49,11 @@ def fold(
         return None
     match function:
         case "min":
-            return _extreme(known, -1)
+            return extreme(known, -1)
         case "max":
-            return _extreme(known, 1)
+            return extreme(known, 1)
         case "range":
-            apart = _extreme(known, 1) - _extreme(known, -1)
+            apart = extreme(known, 1) - extreme(known, -1)
             return apart if unbounded else in_64_bits("range", apart)
         case "avg":
             return float(_total(known)) / len(known)
@@ -78,14 +78,6 @@ def _total(values: list[Any]) -> Any:
         except (OverflowError, ValueError):  # beyond the doubles, or infinities that cancel: as IEEE has it
             return sum(map(float, values))
     return sum(values, Decimal(0) if values and isinstance(values[0], Decimal) else 0)
-
-
-def _extreme(values: list[Any], sign: int) -> Any:
-    best = values[0]
-    for value in values[1:]:
-        if (order(value, best) or 0) * sign > 0:
-            best = value
-    return best
 
 
 def _distinct(values: list[Any]) -> list[Any]:

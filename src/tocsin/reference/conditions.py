@@ -51,24 +51,18 @@ def choices(references: list[ex.Attribute], bags: Bags) -> Iterator[Choice]:
 
 
 def _classes(references: list[ex.Attribute]) -> dict[str, str]:
-    """Variables with a running index → a representative; `a[i]` and `b[i]` are in one class."""
-    parent: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while parent.setdefault(name, name) != name:
-            name = parent[name]
-        return name
-
+    """Variables with a running index → a name of their class; `a[i]` and `b[i]` are in one class."""
+    class_of: dict[str, str] = {}
+    by_letter: dict[str, str] = {}
     for reference in references:
-        if _offset(reference) is not None:
-            own = root(f"variable {reference.variable}")
-            if isinstance(reference.index, ex.Running):
-                parent[own] = root(f"letter {reference.index.letter}")
-    return {
-        reference.variable: root(f"variable {reference.variable}")
-        for reference in references
-        if _offset(reference) is not None
-    }
+        if _offset(reference) is None:
+            continue
+        own = class_of.setdefault(reference.variable, reference.variable)
+        if isinstance(reference.index, ex.Running):
+            other = by_letter.setdefault(reference.index.letter, own)
+            for names in (class_of, by_letter):
+                names.update({name: own for name, known in names.items() if known == other})
+    return class_of
 
 
 def _offset(reference: ex.Attribute) -> int | None:

@@ -14,7 +14,7 @@ instant     rank of (ts, tie columns): what `a < b` compares (R41)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -111,10 +111,11 @@ class Made(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One partition's events, and the window that lets hopeless candidates go early."""
+    """One partition's events, and what lets hopeless candidates go early: the window, and the conjuncts of a rule."""
 
     events: list[Event]
     window_us: int | None = None
+    conjuncts: tuple[ex.Expression, ...] = ()
 
     def matches(self, node: alg.Node) -> list[Candidate]:
         """[[node]], guards still open."""
@@ -126,7 +127,7 @@ class Evaluation:
             case alg.Adjacent():
                 return self._fold(node.parts, _adjacent)
             case alg.All():
-                return self._fold(node.parts, None)
+                return self._all(node.parts)
             case alg.Any():
                 return distinct(_one_element(found, node) for part in node.parts for found in self.matches(part))
             case alg.Both():
@@ -141,10 +142,7 @@ class Evaluation:
             case alg.Gather():
                 return [self.gathered(found, node) for found in self.matches(node.part)]
             case alg.Filter():
-                parts = ex.conjuncts(node.condition)
-                return [
-                    found for found in self.matches(node.part) if all(holds(conjunct, found.bags) for conjunct in parts)
-                ]
+                return _satisfying(self.matches(node.part), ex.conjuncts(node.condition))
             case alg.Within():
                 return [found for found in self.matches(node.part) if _spans_less(found, node.window_us)]
             case alg.Bind():
@@ -170,20 +168,31 @@ class Evaluation:
         return distinct(kept)
 
     def _events(self, node: alg.Event) -> list[Candidate]:
-        found = (
+        found = [
             Candidate(event, event, (Slot(node.variable, event),))
             for event in self.events
             if node.type is None or event.type == node.type
-        )
-        if node.condition is None:
-            return list(found)
-        parts = ex.conjuncts(node.condition)
-        return [one for one in found if all(holds(conjunct, one.bags) for conjunct in parts)]
+        ]
+        return _satisfying(found, ex.conjuncts(node.condition))
 
-    def _fold(self, parts: tuple[alg.Node, ...], follows: Callable[[Event, Event], bool] | None) -> list[Candidate]:
+    def _fold(self, parts: tuple[alg.Node, ...], follows: Callable[[Event, Event], bool]) -> list[Candidate]:
         found = [Candidate()]
         for part in parts:
             found = self._product(found, self.matches(part), follows)
+        return found
+
+    def _all(self, parts: tuple[alg.Node, ...]) -> list[Candidate]:
+        """The product; conjuncts are tried as soon as their variables are bound, which changes nothing but the time."""
+        found, pending = [Candidate()], [(conjunct, ex.variables_in(conjunct)) for conjunct in self.conjuncts]
+        bound: set[str] = set()
+        for part in parts:
+            own = alg.variables_of(part).keys()
+            bound |= own
+            ready = [conjunct for conjunct, names in pending if names <= bound]
+            alone = [conjunct for conjunct, names in pending if names <= own]
+            pending = [(conjunct, names) for conjunct, names in pending if not names <= bound]
+            found = self._product(found, _satisfying(self.matches(part), alone), None)
+            found = _satisfying(found, [conjunct for conjunct in ready if conjunct not in alone])
         return found
 
     def _product(
@@ -255,6 +264,10 @@ class Evaluation:
             and _inside(event, guard, found)
             and all(holds(conjunct, {**bags, absent.variable: (event,)}) for conjunct in conditions)
         ]
+
+
+def _satisfying(candidates: list[Candidate], conjuncts: Sequence[ex.Expression]) -> list[Candidate]:
+    return [found for found in candidates if all(holds(conjunct, found.bags) for conjunct in conjuncts)]
 
 
 def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -1,12 +1,11 @@
 r"""The denotation of programs of rules: every rule on all that lower strata emit (SEMANTICS R28 to R30).
 
 A transcription of the event algebra of LRP by brute force: all combinations of events, those that satisfy every
-condition, without those that an absence refutes. Conditions are tried as soon as all their variables are chosen, which
-changes nothing but the time it takes.
+condition, without those that an absence refutes.
 
 code         theory
 ----         ------
-_candidates  [[P1 ∧ P2 WHERE F]]; a gathering is a function of its match
+matches      [[P1 ∧ P2 WHERE F]]; a gathering is a function of its match
 settle       [[Pp \ Pn WHERE F]]
 strata       a type's stratum is above those of all types that can cause it: a rule sees all or nothing of what one
              event causes (no glitches)
@@ -16,39 +15,34 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import Program
-from tocsin.language import expressions as ex
 from tocsin.reference import policies
-from tocsin.reference.conditions import holds, interpret
-from tocsin.reference.matches import Candidate, Evaluation, guarded, joined
-from tocsin.reference.outputs import MatchRow, match_rows
-from tocsin.reference.stream import Event, Row, ingest
-from tocsin.reference.values import ticks
+from tocsin.reference.conditions import interpret
+from tocsin.reference.matches import Candidate, Evaluation
+from tocsin.reference.outputs import match_rows
+from tocsin.reference.stream import Event, Row, Rows, ingest, typed
 
 Typed = dict[str, list[dict[str, Any]]]
 
 
 def run(
     program: Program,
-    rows: Mapping[str, Sequence[Row]] | Sequence[Row],
+    rows: Rows,
     *,
     time: str,
     tie: Sequence[str],
     type_column: str,
-) -> tuple[dict[str, list[MatchRow]], Typed]:
+) -> tuple[Typed, Typed]:
     """The matches of every rule, and the events that the program emits, by template."""
     program = program.timed(time)
     known: dict[str, list[Row]] = {}
-    if isinstance(rows, Mapping):
-        known = {name: list(group) for name, group in rows.items()}
-    else:
-        for row in rows:
-            known.setdefault(row.get(type_column, ""), []).append(row)
-    matches: dict[str, list[MatchRow]] = {}
+    for name, row in typed(rows, type_column):
+        known.setdefault(name or "", []).append(row)
+    matches: Typed = {rule.name: [] for rule in program.rules}
     emitted: Typed = {name: [] for name in program.emitters}
     for stratum in sorted({rule.stratum for rule in program.rules}):
         new: list[tuple[str, dict[str, Any]]] = []
@@ -57,64 +51,21 @@ def run(
                 read = {name: known.get(name, []) for name in rule.reads}
                 events = ingest(read, time=time, tie=tie, type_column=type_column)
                 found = matches_of(rule.query, events)
-                matches[rule.name] = match_rows(rule.query, found, [{}] * len(found))
+                matches[rule.name] += match_rows(rule.query, found, [{}] * len(found))
                 new += [_event(emit, match, time) for match in found for emit in rule.emits]
         for name, row in new:
             known.setdefault(name, []).append(row)
             emitted[name].append(row)
-    in_text = {rule.name: matches[rule.name] for rule in program.rules}
-    return in_text, emitted
+    return matches, emitted
 
 
 def matches_of(query: alg.Query, events: list[Event]) -> list[Candidate]:
     """The matches of a rule on the events it reads, in the order of R5."""
-    evaluation = Evaluation(events, query.window_us)
-    settled = evaluation.settle(_candidates(query.pattern, evaluation))
+    evaluation = Evaluation(events, query.window_us, query.conjuncts)
+    settled = evaluation.settle(evaluation.matches(query.pattern))
     for names in query.unordered:
         settled = _one_of_each_set(settled, names)
     return policies.apply(query, settled, events)
-
-
-def _candidates(pattern: alg.Node, evaluation: Evaluation) -> list[Candidate]:
-    """All combinations that satisfy all conditions; absences are noted as guards."""
-    node, window_us = (pattern.part, pattern.window_us) if isinstance(pattern, alg.Within) else (pattern, None)
-    pending: list[ex.Expression] = []
-    if isinstance(node, alg.Filter):
-        pending, node = list(ex.conjuncts(node.condition)), node.part
-    around: list[alg.Around] = []
-    while isinstance(node, alg.Around):
-        around.append(node)
-        node = node.part
-    found = [Candidate()]
-    chosen: set[str] = set()
-    for part in node.parts if isinstance(node, alg.All) else (node,):
-        chosen |= set(alg.variables_of(part))
-        ready = [conjunct for conjunct in pending if ex.variables_in(conjunct) <= chosen]
-        pending = [conjunct for conjunct in pending if conjunct not in ready]
-        alone = [conjunct for conjunct in ready if ex.variables_in(conjunct) <= set(alg.variables_of(part))]
-        options = [option for option in evaluation.matches(part) if _satisfies(option, alone)]
-        found = [
-            both
-            for left in found
-            for right in options
-            if _satisfies(both := joined(left, right, ordered=False), [each for each in ready if each not in alone])
-        ]
-    for each in reversed(around):
-        if isinstance(each, alg.Gather):
-            found = [evaluation.gathered(match, each) for match in found]
-        else:
-            found = [guarded(match, each) for match in found]
-    within = [match for match in found if window_us is None or _span(match) < ticks(window_us)]
-    return [match for match in within if _satisfies(match, pending)]
-
-
-def _satisfies(match: Candidate, conditions: list[ex.Expression]) -> bool:
-    return all(holds(condition, match.bags) for condition in conditions)
-
-
-def _span(match: Candidate) -> int:
-    times = [slot.event.ts for slot in match.slots]
-    return max(times) - min(times)
 
 
 def _one_of_each_set(matches: list[Candidate], names: tuple[str, ...]) -> list[Candidate]:

@@ -17,6 +17,7 @@ from tocsin.reference.values import microseconds, normal
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MOST_NESTED = 100  # levels of lists and mappings
 Row = Mapping[str, Any]
+Rows = Mapping[str, Sequence[Row]] | Sequence[Row]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,14 @@ class Event:
         return normal(found)
 
 
-def check_columns(
-    rows: Mapping[str, Sequence[Row]] | Sequence[Row], *, time: str, tie: Sequence[str], type_column: str
-) -> None:
+def typed(rows: Rows, type_column: str) -> list[tuple[str | None, Row]]:
+    """Every row with its event type."""
+    if isinstance(rows, Mapping):
+        return [(name, row) for name, group in rows.items() for row in group]
+    return [(row.get(type_column), row) for row in rows]
+
+
+def check_columns(rows: Rows, *, time: str, tie: Sequence[str], type_column: str) -> None:
     """Refuse names of columns that are no names, or that no row has."""
     by_type = isinstance(rows, Mapping)
     unnamed = [kind for kind in rows if not isinstance(kind, str)] if isinstance(rows, Mapping) else []
@@ -50,14 +56,14 @@ def check_columns(
             f"`rows` has the key {errors.shown(unnamed[0])}, which is not the name of an event type.",
             hint="pass `{'Login': [{'ts': 0}]}`.",
         )
-    groups = list(rows.values()) if isinstance(rows, Mapping) else [rows]
+    groups = [*rows.values()] if isinstance(rows, Mapping) else [rows]
     for group in groups:
         if not isinstance(group, Iterable) or isinstance(group, str | bytes):
             raise errors.InvalidInputError(
                 f"Rows are given as a {type(group).__name__}, not as a list.",
                 hint="pass `{'Login': [{'ts': 0}]}`, or one list of rows with a type column.",
             )
-    every = [row for group in rows.values() for row in group] if isinstance(rows, Mapping) else list(rows)
+    every = [row for group in groups for row in group]
     for row in every:
         if not isinstance(row, Mapping):
             raise errors.InvalidInputError(
@@ -111,16 +117,10 @@ def _check_value(column: str, value: Any) -> None:
     )
 
 
-def ingest(
-    rows: Mapping[str, Sequence[Row]] | Sequence[Row], *, time: str, tie: Sequence[str], type_column: str
-) -> list[Event]:
+def ingest(rows: Rows, *, time: str, tie: Sequence[str], type_column: str) -> list[Event]:
     """All events with a time, in order of position; an event whose time is NULL is never matched (R39)."""
-    typed: list[tuple[str | None, Row]]
-    if isinstance(rows, Mapping):
-        typed = [(name, row) for name, group in rows.items() for row in group]
-    else:
-        typed = [(row.get(type_column), row) for row in rows]
-    events = [Event(name, _ts(row.get(time)), row.get(time), row) for name, row in typed if row.get(time) is not None]
+    timed = [(name, row[time], row) for name, row in typed(rows, type_column) if row.get(time) is not None]
+    events = [Event(name, _ts(at), at, row) for name, at, row in timed]
     try:
         events.sort(key=lambda event: (event.ts, _tie_key(event, tie), event.type or "", canonical(event.row)))
     except Exception as problem:  # whatever the classes of the user's values do

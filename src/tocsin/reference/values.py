@@ -118,6 +118,15 @@ def compare(op: str, left: Any, right: Any) -> bool | None:
     return None if sign is None else COMPARISONS[op](sign)
 
 
+def extreme(values: list[Any], sign: int) -> Any:
+    """The largest of values that are not NULL, or with sign -1 the smallest; the first of equal ones."""
+    best = values[0]
+    for value in values[1:]:
+        if (order(value, best) or 0) * sign > 0:
+            best = value
+    return best
+
+
 def all_true(values: list[bool | None]) -> bool | None:
     """Three-valued AND."""
     if any(value is False for value in values):
@@ -305,10 +314,5 @@ def call(function: str, arguments: list[Any]) -> Any:
     if function == "nullif":
         return None if compare("=", *arguments) else arguments[0]
     if function in ("greatest", "least"):
-        sign = 1 if function == "greatest" else -1
-        best = present[0] if present else None
-        for value in present[1:]:
-            if (order(value, best) or 0) * sign > 0:
-                best = value
-        return best
+        return extreme(present, 1 if function == "greatest" else -1) if present else None
     return None if len(present) < len(arguments) else fitting(STRICT[function](*arguments))
