@@ -13,15 +13,7 @@ from typing import Any
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import format_us
 from tocsin.analysis.temporal import Network
-from tocsin.optimizer.cost import (
-    Cost,
-    Order,
-    join_cost,
-    join_order,
-    kernel_cost,
-    prefilter,
-    slice_width_us,
-)
+from tocsin.optimizer.cost import Cost, Order, join_cost, join_order, kernel_cost, prefilter, slice_width_us
 from tocsin.optimizer.estimate import Estimate
 from tocsin.optimizer.query_parts import is_filter, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
@@ -109,23 +101,23 @@ def choose(
     known = dict(claims)
     span = span_us if span_us is not None else longest_span_us(query, network)
     estimate = None
-    if statistics is not None and is_plain(query):
-        estimate = Estimate(query, network, statistics, time)
     orders: dict[frozenset[str], Order] = {}
-    if estimate is not None:
+    if statistics is not None and is_plain(query):
+        estimate = Estimate(query, network, statistics, time, columns, shared_input)
         orders = {frozenset(each.variables): join_order(estimate, each) for each in network.alternatives}
     width = slice_width_us(span, estimate, cores=cores)
     halo = 0.0 if span is None or width is None else span / width
     options = []
     for name, refusal in known.items():
-        cost, why_not = None, refusal
+        why_not = refusal
         if why_not is None and name == JOIN and strategy != JOIN and known.get(KERNEL, "") is None:
             branches = len(network.alternatives)
             why_not = f"{branches} branches would take Spark long to plan" if branches > MOST_BRANCHES else None
         if why_not is None and name == CLUSTERED:
             why_not = None if strategy == CLUSTERED else _not_clustered(statistics, span)
-        if why_not is None and estimate is not None:
-            cost = _cost(name, estimate, orders, span, halo, columns, shared_input)
+        cost = None
+        if estimate is not None and why_not is None:
+            cost = _cost(name, estimate, orders, span, halo)
         options.append(Option(name, cost, why_not))
     chosen, reason = _decide(query, options, strategy)
     return Choice(
@@ -144,12 +136,11 @@ def choose(
 
 def longest_span_us(query: alg.Query, network: Network) -> int | None:
     """How far a match reaches, its absences included; None when there is no bound."""
-    longest = 0
-    for closure in network.alternatives:
-        span = closure.span_us
-        if span is None:
-            return None
-        longest = max(longest, span + 1)
+    spans = [closure.span_us for closure in network.alternatives]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return None
+    longest = max((span + 1 for span in known), default=0)
     edges = [
         bound
         for absence in alg.absences_in(query.pattern)
@@ -179,24 +170,17 @@ def _edges(statistics: Statistics, span_us: int) -> float:
 
 
 def _cost(
-    name: str,
-    estimate: Estimate,
-    orders: Mapping[frozenset[str], Order],
-    span_us: int | None,
-    halo: float,
-    columns: int,
-    shared_input: bool,
+    name: str, estimate: Estimate, orders: Mapping[frozenset[str], Order], span_us: int | None, halo: float
 ) -> Cost | None:
     match name:
         case "join":
             if any(closure.alternative.iterated for closure in estimate.network.alternatives):
                 return None  # the joins of an iteration are not estimated
-            return join_cost(estimate, orders, columns=columns, shared_input=shared_input)
+            return join_cost(estimate, orders)
         case "kernel":
-            return kernel_cost(estimate, columns=columns, halo=halo, shared_input=shared_input)
+            return kernel_cost(estimate, halo=halo)
         case "clustered":
-            edges = _edges(estimate.statistics, span_us or 0)
-            return kernel_cost(estimate, columns=columns, halo=edges, shuffles=False, shared_input=shared_input)
+            return kernel_cost(estimate, halo=_edges(estimate.statistics, span_us or 0), shuffles=False)
         case _:
             return None  # strategies kept for comparison are never chosen by cost
 
@@ -213,9 +197,8 @@ def _decide(query: alg.Query, options: list[Option], wanted: str) -> tuple[str |
         return TREND, "aggregates over all matches of a sequence are computed event by event, and no match is built"
     priced = {name: option.cost.seconds for name, option in able.items() if option.cost is not None}
     if priced:
-        best = min(priced, key=lambda name: priced[name])
-        others = [name for name in priced if name != best]
-        return best, "the cheapest by the statistics" if others else "the only one that runs it"
+        best = min(priced, key=priced.__getitem__)
+        return best, "the cheapest by the statistics" if len(priced) > 1 else "the only one that runs it"
     if JOIN in able and is_filter(query):
         return JOIN, "a match is one event: nothing is joined, and no event is sent anywhere"
     if KERNEL in able:

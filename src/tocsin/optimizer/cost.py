@@ -77,24 +77,15 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.2g}" if seconds < 100 or seconds >= MILLION else f"{seconds:,.0f}".replace(",", " ")
 
 
-def kernel_cost(
-    estimate: Estimate,
-    *,
-    columns: int = 1,
-    halo: float = 0.0,
-    shuffles: bool = True,
-    shared_input: bool = False,
-) -> Cost:
+def kernel_cost(estimate: Estimate, *, halo: float = 0.0, shuffles: bool = True) -> Cost:
     """The cost of the sliced kernel; without the shuffle, of the clustered one.
 
-    `halo` is the share of rows that are sent twice, or looked at twice at the edges of the parts. `shared_input`: all
-    types come from one DataFrame, with types that the pattern does not name.
+    `halo` is the share of rows that are sent twice, or looked at twice at the edges of the parts.
     """
     rows = estimate.rows / MILLION
-    width = PACKED + columns
+    width = PACKED + estimate.columns
     sent = rows * (1 + halo)
-    scanned = _scanned(estimate, alg.event_types(estimate.query.pattern), shared_input)
-    parts = {"scan": scanned / MILLION * SPEEDS.scan}
+    parts = {"scan": _scan(estimate, alg.event_types(estimate.query.pattern))}
     if shuffles:
         parts["slices"] = rows * SPEEDS.slice
         parts["shuffle"] = sent * (SPEEDS.shuffle + width * SPEEDS.shuffle_column) + SPEEDS.stage
@@ -121,20 +112,10 @@ def _tested(estimate: Estimate, closure: Closure) -> float:
     return tried
 
 
-def join_cost(
-    estimate: Estimate,
-    orders: Mapping[frozenset[str], Order],
-    *,
-    columns: int = 1,
-    shared_input: bool = False,
-) -> Cost:
-    """The cost of native joins in these orders.
-
-    `orders` has the order of the joins by the set of variables of an alternative. `shared_input`: all types come from
-    one DataFrame, which is then read once for each variable.
-    """
+def join_cost(estimate: Estimate, orders: Mapping[frozenset[str], Order]) -> Cost:
+    """The cost of native joins; `orders` has their order by the set of variables of an alternative."""
     parts = {"scan": 0.0, "shuffle": 0.0, "sort": 0.0, "probe": 0.0}
-    width = 1 + columns
+    width = 1 + estimate.columns
 
     def add_join(left: float, right: float, events: int) -> None:
         """Shuffle and sort matches of so many events, and the candidates of one more."""
@@ -145,7 +126,7 @@ def join_cost(
     for closure in estimate.network.alternatives:
         order = orders.get(frozenset(closure.variables), closure.variables)
         for name in order:
-            parts["scan"] += _scanned(estimate, estimate.types_in(closure, name), shared_input) / MILLION * SPEEDS.scan
+            parts["scan"] += _scan(estimate, estimate.types_in(closure, name))
         for place in range(1, len(order)):
             joined = [name for name in closure.variables if name in order[:place]]
             left = 2 * estimate.tuples(closure, joined) / MILLION
@@ -157,17 +138,17 @@ def join_cost(
             # An anti join like any other: the matches so far against the events that may block them.
             left = 2 * estimate.tuples(closure, closure.variables) / MILLION
             right = estimate.candidates(absence.variable, (absence.type,)) / MILLION
-            parts["scan"] += _scanned(estimate, (absence.type,), shared_input) / MILLION * SPEEDS.scan
+            parts["scan"] += _scan(estimate, (absence.type,))
             add_join(left, right, len(order))
     parts["matches"] = estimate.matches / MILLION * SPEEDS.match
     return Cost(parts)
 
 
-def _scanned(estimate: Estimate, types: Iterable[str | None], shared_input: bool) -> float:
-    """The rows read for events of some types: Spark reads a DataFrame once for each place it is used in."""
-    if shared_input:
-        return estimate.statistics.rows
-    return sum(estimate.statistics.count(kind or "") for kind in types)
+def _scan(estimate: Estimate, types: Iterable[str | None]) -> float:
+    """The cost of reading events of some types: Spark reads a DataFrame once for each place it is used in."""
+    known = estimate.statistics
+    rows = known.rows if estimate.shared_input else sum(known.count(kind or "") for kind in types)
+    return rows / MILLION * SPEEDS.scan
 
 
 # --- the order of joins ---------------------------------------------------------------------------

@@ -40,6 +40,8 @@ class Estimate:
     network: Network
     statistics: Statistics
     time: str = "ts"
+    columns: int = 1  # of an event, carried for conditions and results
+    shared_input: bool = False  # all types come from one DataFrame, with types that the pattern does not name
 
     # --- events -----------------------------------------------------------------------------------
 

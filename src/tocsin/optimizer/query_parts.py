@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 from typing import Any
@@ -60,6 +62,26 @@ def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Nod
     return node.transform(change)
 
 
+def with_conjuncts(node: alg.Filter | alg.Absent, kept: Sequence[ex.Expression]) -> alg.Node:
+    """The node under other conjuncts; itself if they are its own, and what a FILTER filters if there are none."""
+    if tuple(kept) == ex.conjuncts(node.condition):
+        return node
+    if isinstance(node, alg.Filter):
+        return replace(node, condition=ex.all_of(*kept)) if kept else node.part
+    return replace(node, condition=ex.all_of(*kept) if kept else None)
+
+
+def with_where(query: alg.Query, *added: ex.Expression) -> alg.Query:
+    """The query with further conjuncts in WHERE, which stands in one FILTER below the window."""
+    pattern = query.pattern
+    inner = pattern.part if isinstance(pattern, alg.Within) else pattern
+    if isinstance(inner, alg.Filter):
+        inner = replace(inner, condition=ex.all_of(inner.condition, *added))
+    else:
+        inner = alg.Filter(inner, ex.all_of(*added), where=inner.where)
+    return replace(query, pattern=replace(pattern, part=inner) if isinstance(pattern, alg.Within) else inner)
+
+
 def plain_equality(conjunct: ex.Expression) -> frozenset[Member] | None:
     """The two attributes that a conjunct equates, of every event of their variables; None when it is not that."""
     match conjunct:
@@ -104,23 +126,18 @@ def own_conditions(query: alg.Query) -> dict[str, tuple[ex.Expression, ...]]:
     >>> own_conditions(alg.Query(alg.Filter(alg.Sequence((a, b)), small))) == {"a": (small,)}
     True
     """
+    nodes = list(query.pattern.walk())
+    events = [node for node in nodes if isinstance(node, alg.Event)]
+    of_name = Counter(event.variable for event in events)
+    conditions: list[tuple[str | None, tuple[ex.Expression, ...]]] = [(None, query.conjuncts)]
+    conditions += [(node.variable, ex.conjuncts(node.condition)) for node in nodes if isinstance(node, alg.Absent)]
+    conditions += [(one.variable, ex.conjuncts(one.condition)) for one in events if of_name[one.variable] == 1]
     own: dict[str, dict[ex.Expression, None]] = {}
-    events: dict[str, list[alg.Event]] = {}
-    for conjunct in query.conjuncts:
-        mentioned = ex.variables_in(conjunct)
-        if len(mentioned) == 1 and is_plain_choice(conjunct):
-            own.setdefault(next(iter(mentioned)), {})[conjunct] = None
-    for node in query.pattern.walk():
-        if isinstance(node, alg.Absent):
-            for conjunct in ex.conjuncts(node.condition):
-                if ex.variables_in(conjunct) == {node.variable} and is_plain_choice(conjunct):
-                    own.setdefault(node.variable, {})[conjunct] = None
-        elif isinstance(node, alg.Event):
-            events.setdefault(node.variable, []).append(node)
-    for name, found in events.items():
-        if len(found) == 1:
-            for conjunct in filter(is_plain_choice, ex.conjuncts(found[0].condition)):
-                own.setdefault(name, {})[conjunct] = None
+    for owner, conjuncts in conditions:
+        for conjunct in filter(is_plain_choice, conjuncts):
+            mentioned = ex.variables_in(conjunct)
+            if len(mentioned) == 1 and owner in (None, *mentioned):
+                own.setdefault(next(iter(mentioned)), {})[conjunct] = None
     return {name: tuple(conjuncts) for name, conjuncts in own.items()}
 
 

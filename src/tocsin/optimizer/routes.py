@@ -20,8 +20,8 @@ from tocsin.analysis.keys import KeyClass, Member, keys
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import BOOLEAN, DataType
 from tocsin.language import expressions as ex
-from tocsin.optimizer.query_parts import PLAIN_NODES, is_free, map_nodes, plain_equality
-from tocsin.optimizer.rules import EXACT
+from tocsin.optimizer.query_parts import PLAIN_NODES, is_free, map_nodes, plain_equality, with_where
+from tocsin.optimizer.rules import is_exact
 
 Names = tuple[str, ...]
 Attributes = Mapping[str, Names]  # variable → attributes, as many for each
@@ -39,7 +39,7 @@ def crossed_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> Attributes 
         return None
     if any(isinstance(node, alg.Event) and node.type is None for node in query.pattern.walk()):
         return None
-    found = [chosen for chosen in _candidates(query, schemas) if _is_exact(query, chosen, schemas)]
+    found = [chosen for chosen in _candidates(query, schemas) if is_exact(query, chosen, schemas)]
     if not found:
         return None
     return {name: tuple(chosen[name] for chosen in found) for name in found[0]}
@@ -110,19 +110,6 @@ def _equalities(around: alg.Around) -> Iterator[frozenset[Member]]:
     return (found for part in ex.conjuncts(around.condition) if (found := plain_equality(part)) is not None)
 
 
-def _is_exact(query: alg.Query, chosen: Mapping[str, str], schemas: Mapping[str, Schema]) -> bool:
-    types: dict[str, tuple[str | None, ...]] = {name: kind.types for name, kind in query.variables.items()}
-    types |= {one.variable: (one.type,) for one in alg.around_in(query.pattern)}
-    known = [
-        schemas[kind].attributes.get(attribute)
-        for name, attribute in chosen.items()
-        for kind in types[name]
-        if kind is not None
-    ]
-    kinds = {None if one is None else one.kind for one in known}
-    return len(kinds) == 1 and kinds <= EXACT
-
-
 # --- the query that is split by them --------------------------------------------------------------
 
 
@@ -171,18 +158,9 @@ class Routes:
 
         looks = {one.variable for one in alg.around_in(query.pattern)}
         wanted = [condition for name, condition in plays.items() if name not in looks]
-        pattern = map_nodes(query.pattern, narrowed)
-        inner = pattern.part if isinstance(pattern, alg.Within) else pattern
-        if isinstance(inner, alg.Filter):
-            inner = replace(inner, condition=ex.all_of(inner.condition, *wanted))
-        else:
-            inner = alg.Filter(inner, ex.all_of(*wanted), where=inner.where)
         keys = tuple(key_name(place) for place in range(len(next(iter(chosen.values())))))
-        return replace(
-            query,
-            pattern=replace(pattern, part=inner) if isinstance(pattern, alg.Within) else inner,
-            partition=alg.Partition(keys=keys),
-        )
+        query = replace(query, pattern=map_nodes(query.pattern, narrowed), partition=alg.Partition(keys=keys))
+        return with_where(query, *wanted)
 
     def named(self, plan: str) -> str:
         """A plan in words, with our keys in those of the query: `a.q = b.p`; roles are left out."""

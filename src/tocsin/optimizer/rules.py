@@ -29,6 +29,8 @@ from tocsin.optimizer.query_parts import (
     is_plain,
     map_nodes,
     plain_equality,
+    with_conjuncts,
+    with_where,
 )
 
 __all__ = ["NO_FACTS", "RULES", "Facts", "Optimized", "Rule", "optimize", "with_window"]
@@ -49,11 +51,9 @@ class Rule:
 
 # --- fold_constants -------------------------------------------------------------------------------
 
-# Compute what conditions say of constants: `TRUE AND x`, `1 < 2`, `NOT NOT x`, `a.x = NULL`.
-
 
 def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
-    """Fold each conjunct of WHERE and NOT by itself.
+    """Compute what conditions say of constants (`TRUE AND x`, `1 < 2`, `a.x = NULL`), each conjunct by itself.
 
     Sound because a folded conjunct has the same value for every choice of events, and is used only where it makes the
     same choices (R1, R3), so that it is vacuous and, for `next`, testable (R2) exactly when the old one was. A conjunct
@@ -61,25 +61,18 @@ def fold_constants(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     time-outs, which lack the later variables and with them what is said of these.
     """
     is_whole = is_plain(query) and not query.timeouts
-    sure = frozenset(name for name, kind in query.variables.items() if not kind.optional) if is_whole else None
+    sure = frozenset(name for name, kind in query.variables.items() if not kind.optional) if is_whole else frozenset()
 
     def change(node: alg.Node) -> alg.Node:
         match node:
             case alg.Filter():
-                kept = _conjuncts(node.condition, sure or frozenset())
-                if kept == ex.conjuncts(node.condition):
-                    return node
-                return replace(node, condition=ex.all_of(*kept)) if kept else node.part
+                return with_conjuncts(node, _conjuncts(node.condition, sure))
             case alg.Absent(condition=ex.Expression() as condition):
-                kept = _conjuncts(condition, (sure or frozenset()) | {node.variable})
-                if kept == ex.conjuncts(condition):
-                    return node
-                return replace(node, condition=ex.all_of(*kept) if kept else None)
+                return with_conjuncts(node, _conjuncts(condition, sure | {node.variable}))
             case _:
                 return node
 
-    pattern = map_nodes(query.pattern, change)
-    return query if pattern is query.pattern else replace(query, pattern=pattern)
+    return replace(query, pattern=map_nodes(query.pattern, change))
 
 
 def _conjuncts(condition: ex.Expression, sure: frozenset[str]) -> tuple[ex.Expression, ...]:
@@ -99,14 +92,11 @@ def _folded(conjunct: ex.Expression, sure: frozenset[str]) -> tuple[ex.Expressio
 
 # --- drop_idle_absences ---------------------------------------------------------------------------
 
-# Leave out an absence whose condition is never TRUE: no event can block a match (R10).
-
-
 CONTIGUOUS = (Selection.CONTIGUOUS, Selection.PARTITION_CONTIGUOUS)
 
 
 def drop_idle_absences(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
-    """Drop absences that block nothing.
+    """Leave out absences whose condition is never TRUE: no event can block a match (R10).
 
     Not under contiguity: every event of every type that is read counts for positions there (R17), so that no type may
     go.
@@ -122,17 +112,10 @@ def drop_idle_absences(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
             return node.part
         return node
 
-    pattern = map_nodes(query.pattern, change)
-    return query if pattern is query.pattern else replace(query, pattern=pattern)
+    return replace(query, pattern=map_nodes(query.pattern, change))
 
 
 # --- partition_by_keys ----------------------------------------------------------------------------
-
-# Split the stream by an attribute that conditions make equal in all events of a match.
-#
-# `SEQ(A a, B b) WHERE a.user = b.user` has matches within one user only, like `PARTITION BY user`; written that way,
-# the events of each user are looked at by themselves, and the equality need not be tested any more.
-
 
 # What is equal by `=` is one key, and the other way round; of other types, as doubles, this is not so sure.
 EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE})
@@ -141,6 +124,9 @@ EXACT = frozenset({Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE})
 def partition_by_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     """Turn equalities between all variables into `[k]`, and leave them out.
 
+    `SEQ(A a, B b) WHERE a.user = b.user` has matches within one user only; split by it, the events of each user are
+    looked at by themselves, and the equality need not be tested.
+
     Sound where a match depends on its own events only, so not under policies, whose positions and competitors are those
     of a partition (R11). Every match must bind two variables that are equated: an event alone may have no key. An
     absence must be of the same key too, as its own condition says.
@@ -148,7 +134,11 @@ def partition_by_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     schemas = facts.schemas
     if schemas is None or not is_plain(query) or not is_free(query):
         return query
-    found = tuple(name for name in _shared(query, schemas) if _is_exact(query, name, schemas))
+    if not set(alg.event_types(query.pattern)) <= set(schemas):
+        return query
+    variables = [*query.variables, *alg.negated_variables(query.pattern)]
+    shared = _shared(query, schemas)
+    found = tuple(name for name in shared if is_exact(query, dict.fromkeys(variables, name), schemas))
     if not found:
         return query
     partition = replace(query.partition, same=tuple(dict.fromkeys(query.partition.same + found)))
@@ -173,10 +163,14 @@ def _agrees(query: alg.Query, absence: alg.Absent, path: Path) -> bool:
     return any(frozenset({(absence.variable, path), (name, path)}) in pairs for name in sure)
 
 
-def _is_exact(query: alg.Query, name: str, schemas: Mapping[str, Schema]) -> bool:
-    known = [schemas[each] for each in alg.event_types(query.pattern) if each in schemas]
-    kinds = {schema.attributes[name].kind if name in schema.attributes else None for schema in known}
-    return len(known) == len(alg.event_types(query.pattern)) and len(kinds) == 1 and kinds <= EXACT
+def is_exact(query: alg.Query, chosen: Mapping[str, str], schemas: Mapping[str, Schema]) -> bool:
+    """Whether attributes of variables, absent and gathered ones too, have one type, whose `=` is that of keys."""
+    types: dict[str, tuple[str | None, ...]] = {name: kind.types for name, kind in query.variables.items()}
+    types |= {one.variable: (one.type,) for one in alg.around_in(query.pattern)}
+    named = [(attribute, kind) for name, attribute in chosen.items() for kind in types[name] if kind is not None]
+    known = [schemas[kind].attributes.get(attribute) for attribute, kind in named]
+    kinds = {None if one is None else one.kind for one in known}
+    return len(kinds) == 1 and kinds <= EXACT
 
 
 def _without(node: alg.Node, names: tuple[str, ...]) -> alg.Node:
@@ -187,22 +181,17 @@ def _without(node: alg.Node, names: tuple[str, ...]) -> alg.Node:
     kept = [
         each for each in ex.conjuncts(node.condition) if {path for _, path in plain_equality(each) or ()} not in implied
     ]
-    if isinstance(node, alg.Filter):
-        return replace(node, condition=ex.all_of(*kept)) if kept else node.part
-    return replace(node, condition=ex.all_of(*kept) if kept else None)
+    return with_conjuncts(node, kept)
 
 
 # --- share_keys -----------------------------------------------------------------------------------
 
-# Test an equality that follows from others as soon as both its variables are there.
-#
-# In `SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k` nothing connects a and b before c comes; `a.k = b.k` follows,
-# and keeps the pairs of other keys from being built. Only such equalities are added: one that connects
-# variables already connected by those before would be work for nothing.
-
 
 def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
-    """Add the equalities that connect a variable to earlier ones.
+    """Add the equalities that connect a variable to earlier ones, so that they are tested as early as they can be.
+
+    In `SEQ(A a, B b, C c) WHERE a.k = c.k AND c.k = b.k` nothing connects a and b before c comes; `a.k = b.k` follows,
+    and keeps the pairs of other keys from being built. Variables that earlier equalities connect need no further one.
 
     Sound because `analysis.keys` finds only equalities that hold in every match that binds both variables, and none
     through values of different types, where rounding breaks the chain: so it needs schemas. It does nothing under
@@ -215,24 +204,12 @@ def share_keys(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
     if not set(alg.event_types(query.pattern)) <= set(schemas):
         return query
     order = list(query.variables)
-    written = {plain_equality(conjunct) for conjunct in query.conjuncts} - {None}
-    added = [
-        equality
-        for each in keys(query, schemas).classes
-        for equality in _missing(each, {pair for pair in written if pair is not None}, order)
-    ]
+    written = {pair for conjunct in query.conjuncts if (pair := plain_equality(conjunct)) is not None}
+    added = [equality for each in keys(query, schemas).classes for equality in _missing(each, written, order)]
     if not added:
         return query
     new = [ex.Comparison("=", ex.Attribute(one[0], one[1]), ex.Attribute(other[0], other[1])) for one, other in added]
-    # All conjuncts stand in one Filter at the top.
-    top = next(node for node in query.pattern.walk() if isinstance(node, alg.Filter))
-
-    def change(node: alg.Node) -> alg.Node:
-        if isinstance(node, alg.Filter) and node == top:
-            return replace(node, condition=ex.all_of(node.condition, *new))
-        return node
-
-    return replace(query, pattern=map_nodes(query.pattern, change))
+    return with_where(query, *new)
 
 
 def _missing(known: KeyClass, written: set[frozenset[Member]], order: list[str]) -> list[Equality]:
@@ -251,16 +228,11 @@ def _missing(known: KeyClass, written: set[frozenset[Member]], order: list[str])
 
 # --- infer_window ---------------------------------------------------------------------------------
 
-# Infer the window that a query does not write from the distances between its events.
-#
-# A window lets time slices be searched independently.
-
-
 LEAST_WINDOW_US = 1_000_000  # slices of a few microseconds would be as many as events
 
 
 def infer_window(query: alg.Query, facts: Facts = NO_FACTS) -> alg.Query:
-    """Add WITHIN where distances bound every match of several events.
+    """Add WITHIN where distances bound every match of several events: then time slices can be searched independently.
 
     Not where a policy selects among events: it must see events that are further away.
     """

@@ -64,21 +64,11 @@ class KeyStatistics:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the input lies in its partitions or files.
+    """How the input lies in its partitions or files."""
 
-    Attributes
-    ----------
-    parts
-        How many there are.
-    is_clustered
-        Whether their time ranges are disjoint, so that they can be put in order of time.
-    widest_us
-        How long the longest of them is.
-    """
-
-    parts: int
-    is_clustered: bool
-    widest_us: int
+    parts: int  # how many there are
+    is_clustered: bool  # their time ranges are disjoint, so that they can be put in order of time
+    widest_us: int  # how long the longest of them is
 
 
 @dataclass(frozen=True)
@@ -197,14 +187,15 @@ class Statistics:
         def moved(us: int | None) -> int | None:
             return None if us is None else math.floor(us * factor)
 
+        def length(us: int) -> int:
+            return max(math.floor(us * factor), 1)
+
         types = {
             name: replace(one, first_us=moved(one.first_us), last_us=moved(one.last_us))
             for name, one in self.types.items()
         }
-        layout = (
-            None if self.layout is None else replace(self.layout, widest_us=max(moved(self.layout.widest_us) or 0, 1))
-        )
-        return replace(self, duration_us=max(moved(self.duration_us) or 0, 1), types=types, layout=layout)
+        layout = None if self.layout is None else replace(self.layout, widest_us=length(self.layout.widest_us))
+        return replace(self, duration_us=length(self.duration_us), types=types, layout=layout)
 
     def rate(self, event_type: str) -> float:
         """Events of a type per second, on average over the whole input."""
@@ -317,14 +308,6 @@ def _micros(option: str, duration: int | dt.timedelta) -> int:
     return int(number)
 
 
-def _is_between(number: Any, most: float) -> bool:
-    """Whether a value is a number from 0 on that a double holds; NaN is not."""
-    try:
-        return isinstance(number, Real) and 0 <= float(number) <= most
-    except OverflowError:
-        return False
-
-
 def _check(option: str, numbers: Mapping[str, float] | None, *, most: float = float("inf")) -> None:
     if numbers is not None and not isinstance(numbers, Mapping):
         raise errors.InvalidOptionError(
@@ -332,7 +315,11 @@ def _check(option: str, numbers: Mapping[str, float] | None, *, most: float = fl
             hint=f"write `{option}={{'A': 1}}`.",
         )
     for name, number in (numbers or {}).items():
-        if not _is_between(number, most):
+        try:
+            is_between = isinstance(number, Real) and 0 <= float(number) <= most  # NaN is not
+        except OverflowError:  # no double holds it
+            is_between = False
+        if not is_between:
             limit = f"between 0 and {most:g}" if most != float("inf") else "0 or more"
             raise errors.InvalidOptionError(
                 f"The statistics say {errors.shown(number)} for `{errors.named(name)}`.",
