@@ -10,7 +10,7 @@ from itertools import chain
 from tocsin import errors
 from tocsin.algebra.patterns import *
 from tocsin.language.ast import REPORTS_ALL, AfterMatch, Output, Selection, Skip
-from tocsin.language.expressions import Expression, conjuncts
+from tocsin.language.expressions import Expression, conjuncts, map_trees, trees_in
 from tocsin.source import Where
 
 
@@ -102,7 +102,7 @@ class Query:
 
     def conditions(self) -> Iterator[Expression]:
         """Every condition and computed value of the pattern."""
-        return (expression for node in self.pattern.walk() for expression in node.expressions())
+        return chain.from_iterable(trees_in(node, Expression) for node in self.pattern.walk())
 
     def expressions(self) -> Iterator[Expression]:
         """Every condition and computed value of the pattern, then the outputs."""
@@ -116,7 +116,7 @@ class Query:
 
         return replace(
             self,
-            pattern=self.pattern.transform(lambda node: node.map_expressions(change)),
+            pattern=self.pattern.transform(lambda node: map_trees(node, Expression, change)),
             returns=changed(self.returns),
             group_by=changed(self.group_by),
             having=None if self.having is None else change(self.having),

@@ -29,27 +29,16 @@ the match's own START and END are decided on the whole match (R9, R10).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Self
 
 from tocsin.language import ast as language
-from tocsin.language.expressions import Expression
-from tocsin.source import Tree, map_trees, trees_in
+from tocsin.language.expressions import Expression, Tree
 
 
 @dataclass(frozen=True)
 class Node(Tree["Node"]):
     """A pattern: it denotes a set of matches over a finite stream."""
-
-    def expressions(self) -> Iterator[Expression]:
-        """The conditions and values of this node alone."""
-        return trees_in(self, Expression)
-
-    def map_expressions(self, change: Callable[[Expression], Expression]) -> Self:
-        """The node with `change` applied to each of its own conditions and values."""
-        return map_trees(self, Expression, change)
 
 
 @dataclass(frozen=True)

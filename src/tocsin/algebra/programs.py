@@ -51,7 +51,7 @@ class Rule:
 
     def changed(self, query: alg.Query, change: Callable[[ex.Expression], ex.Expression]) -> Rule:
         """The rule over another query, with `change` applied to the expressions of its emissions."""
-        emits = (replace(emit.map_expressions(change), part=query.pattern) for emit in self.emits)
+        emits = (replace(ex.map_trees(emit, ex.Expression, change), part=query.pattern) for emit in self.emits)
         return replace(self, query=query, emits=tuple(emits))
 
     @property

@@ -39,8 +39,6 @@ BAG_ORDERS = {ex.BagOrder.SAME: "=", ex.BagOrder.INCREASING: "<", ex.BagOrder.DE
 def value(expression: ex.Expression) -> Callable[[Bags], Any]:
     """The value of an expression in a match; without an index a variable's first event is meant.
 
-    Examples
-    --------
     >>> twice = value(ex.Arithmetic("*", ex.Attribute("a", ("x",)), ex.Literal(2)))
     >>> twice({"a": [{"x": 3}]}), twice({"a": []})
     (6, None)
@@ -52,8 +50,6 @@ def value(expression: ex.Expression) -> Callable[[Bags], Any]:
 def holds(conjunct: ex.Expression) -> Callable[[Bags], bool]:
     """Whether a conjunct is TRUE for every choice of events that exist; it is when there is none (R1, R3, R15, R21).
 
-    Examples
-    --------
     >>> rising = ex.Comparison(">", ex.Attribute("b", ("x",)), ex.Attribute("b", ("x",), ex.Running("i", -1)))
     >>> check = holds(rising)
     >>> check({"b": [{"x": 1}, {"x": 2}]}), check({"b": [{"x": 2}, {"x": 1}]}), check({"b": []})

@@ -69,8 +69,6 @@ OF_KNOWN: dict[str, Callable[[Sequence[Any]], Any]] = {
 def fold(function: str | Monoid, values: Sequence[Any], *, distinct: bool = False) -> Any:
     """An aggregate of the values of a bag in order of time (R18).
 
-    Examples
-    --------
     >>> fold("sum", [1, None, 2]), fold("max", [None]), fold("last", [1, None])
     (3, None, None)
     """
@@ -162,8 +160,6 @@ BUILT_IN: Mapping[str, Monoid] = {
 def distinct(monoid: Monoid) -> Monoid:
     """An aggregate of the different values: they are collected, and folded in the end.
 
-    Examples
-    --------
     >>> distinct(BUILT_IN["sum"]).fold([1, 2, 1.0, 2])
     3
     """

@@ -236,8 +236,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def like(pattern: str) -> Callable[[str], bool]:
     r"""Whether a text is like a pattern.
 
-    Examples
-    --------
     >>> like(r"50\%_")("50%!"), like("p%")("a pin")
     (True, False)
     """

@@ -15,8 +15,6 @@ EXACT = (str, int, bytes)  # values that a set compares as conditions do
 def asked(rows: frozenset[tuple[Any, ...]]) -> Callable[..., bool | None]:
     """Whether a table has a row of these values, none of them NULL; UNKNOWN where only a NULL of the table hides it.
 
-    Examples
-    --------
     >>> known = asked(frozenset({("A", 1), ("B", None)}))
     >>> known("A", 1), known("A", 2), known("B", 1)
     (True, False, None)
@@ -45,8 +43,6 @@ def asked(rows: frozenset[tuple[Any, ...]]) -> Callable[..., bool | None]:
 def calendar(field: str, zone: str | None) -> Callable[[Any], int]:
     """A field of the calendar; an integer counts microseconds, a day is its first instant.
 
-    Examples
-    --------
     >>> calendar("weekday", None)(dt.date(2018, 1, 1)), calendar("hour", "Europe/Brussels")(0)
     (1, 1)
     """
@@ -71,8 +67,6 @@ def calendar(field: str, zone: str | None) -> Callable[[Any], int]:
 def mean(*values: Any) -> Any:
     """The mean of numbers, or of instants to the nearest microsecond.
 
-    Examples
-    --------
     >>> mean(1, 2), mean(dt.datetime(2018, 1, 1), dt.datetime(2018, 1, 3))
     (1.5, datetime.datetime(2018, 1, 2, 0, 0, tzinfo=datetime.timezone.utc))
     """

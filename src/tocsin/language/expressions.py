@@ -1,8 +1,7 @@
-"""The one expression tree: every condition, RETURN column and aggregate of every front end.
+"""The class of all trees, and the one expression tree: every condition, output and aggregate of every front end.
 
-Immutable. Two trees are equal when they say the same, wherever they were written: `where` never takes part in a
-comparison. The tree says *what*; the reference interpreter and the engines each say *how* (three-valued logic,
-quantification over iterated variables: SEMANTICS §3 note 8, R1, R3, R15, R21).
+Immutable, and equal wherever they were written. The reference and the engines each define how an expression is
+evaluated (three-valued logic, quantification over iterated variables: SEMANTICS §3 note 8, R1, R3, R15, R21).
 """
 
 from __future__ import annotations
@@ -11,12 +10,74 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
-from tocsin.source import Tree, Where
+from tocsin.source import Where, Written
 
 if TYPE_CHECKING:
     from tocsin.language.user_defined import Monoid
+
+N = TypeVar("N", bound="Tree[Any]")
+T = TypeVar("T", bound="Tree[Any]")
+
+
+@dataclass(frozen=True)
+class Tree(Written, Generic[N]):
+    """A node whose operands are the nodes of its own kind in its fields: not the conditions of a pattern."""
+
+    _kind: ClassVar[type[Any]]
+
+    def __init_subclass__(cls) -> None:
+        """Make each class that derives directly the kind of all below it."""
+        if Tree in cls.__bases__:
+            cls._kind = cls
+
+    def children(self) -> tuple[N, ...]:
+        """The operands, from left to right."""
+        return tuple(trees_in(self, self._kind))
+
+    def walk(self) -> Iterator[N]:
+        """The node itself and all below it, parents first."""
+        waiting = [cast("N", self)]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(node.children())
+
+    def map_children(self, change: Callable[[N], N]) -> Self:
+        """The node with `change` applied to each operand; itself if none changes."""
+        return map_trees(self, self._kind, change)
+
+    def transform(self, change: Callable[[N], N]) -> N:
+        """The tree with `change` applied to every node, children first."""
+        return change(cast("N", self.map_children(lambda child: child.transform(change))))
+
+
+def trees_in(node: Tree[Any], kind: type[N]) -> list[N]:
+    """The trees of a kind in the fields of a node, and in tuples there."""
+    return _found(tuple(vars(node).values()), kind)
+
+
+def map_trees(node: T, kind: type[N], change: Callable[[N], N]) -> T:
+    """A node with `change` applied to those trees; itself if none changes."""
+    new = {field: _mapped(value, kind, change) for field, value in vars(node).items()}
+    changed = {field: value for field, value in new.items() if value is not getattr(node, field)}
+    return replace(node, **changed) if changed else node
+
+
+def _found(value: Any, kind: type[N]) -> list[N]:
+    if isinstance(value, tuple):
+        return [tree for item in value for tree in _found(item, kind)]
+    return [value] if isinstance(value, kind) else []
+
+
+def _mapped(value: Any, kind: type[N], change: Callable[[N], N]) -> Any:
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, tuple):
+        items = tuple(_mapped(item, kind, change) for item in value)
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
 
 
 @dataclass(frozen=True)
@@ -253,10 +314,7 @@ class SameValue(Expression):
 
 @dataclass(frozen=True)
 class Every(Expression):
-    """ACEL's atom `X[P]`: P is TRUE for every event of X, and TRUE on none (R26).
-
-    Unlike SASE+'s conjuncts, which are quantified outermost (R21), the "for all" sits at this node.
-    """
+    """ACEL's atom `X[P]`: P is TRUE for every event of X (R26); SASE+ quantifies outermost, by conjunct (R21)."""
 
     variable: str
     condition: Expression

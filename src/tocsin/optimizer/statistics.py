@@ -271,8 +271,6 @@ class Statistics:
 def spaced(number: float) -> str:
     """A count for people: whole, or in powers of ten when it is too long to read.
 
-    Examples
-    --------
     >>> spaced(1234567), spaced(0.25), spaced(3e20), spaced(float("inf"))
     ('1 234 567', '0.25', '3e+20', 'inf')
     """
@@ -284,8 +282,6 @@ def spaced(number: float) -> str:
 def percent(share: float) -> str:
     """A share for people.
 
-    Examples
-    --------
     >>> percent(0.01), percent(0.12345), percent(0)
     ('1 %', '12.3 %', '0 %')
     """

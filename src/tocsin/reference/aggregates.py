@@ -21,8 +21,6 @@ def fold(
 ) -> Any:
     """Aggregate the values of a bag, given in the order of their events; `unbounded` keeps an integer beyond 64 bits.
 
-    Examples
-    --------
     >>> fold("sum", [1, None, 2]), fold("sum", []), fold("min", []), fold("avg", [1, 2])
     (3, 0, None, 1.5)
     >>> fold("sum", [1, None], nulls_spoil=True) is None

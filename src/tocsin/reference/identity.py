@@ -30,8 +30,6 @@ P4, P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 def xxh64(data: bytes, seed: int) -> int:
     """The XXH64 hash, as published.
 
-    Examples
-    --------
     >>> hex(xxh64(b"", 0)), hex(xxh64(b"abc", 0))
     ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
     """

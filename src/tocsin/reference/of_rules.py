@@ -21,24 +21,15 @@ def applied(function: Function, arguments: list[Any]) -> Any:
 
 def in_table(node: rx.InTable, arguments: list[Any]) -> bool | None:
     """Whether a table has a row of these values; UNKNOWN when one of them is NULL."""
-    if node.table.rows is None:
+    rows = node.table.rows
+    if rows is None:
         raise errors.InvalidInputError(
             f"The table `{node.name}` is a DataFrame, and the reference reads plain rows.",
             hint=f"give its rows: `tables={{'{node.name}': [('A', 'B'), …]}}`.",
         )
     if None in arguments:
         return None
-    rows = node.table.rows
-    return (
-        any_true(
-            [
-                all_true([compare("=", value, given) for value, given in zip(row, arguments, strict=True)])
-                for row in rows
-            ]
-        )
-        if rows
-        else False
-    )
+    return any_true([all_true([compare("=", *pair) for pair in zip(row, arguments, strict=True)]) for row in rows])
 
 
 def instant(value: Any) -> dt.datetime:
@@ -47,15 +38,13 @@ def instant(value: Any) -> dt.datetime:
         return EPOCH + dt.timedelta(microseconds=value // TICKS.get())
     if not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-    found: dt.datetime = normal(value)
-    return found.astimezone(dt.UTC)
+    zoned: dt.datetime = normal(value)
+    return zoned.astimezone(dt.UTC)
 
 
 def calendar(field: str, value: Any, zone: str | None) -> int | None:
     """A field of the calendar.
 
-    Examples
-    --------
     >>> calendar("weekday", dt.date(2018, 1, 1), None), calendar("hour", 0, "Europe/Brussels")
     (1, 1)
     """
@@ -77,8 +66,6 @@ def calendar(field: str, value: Any, zone: str | None) -> int | None:
 def mean(values: list[Any]) -> Any:
     """The mean of numbers, or of instants; NULL when one of them is.
 
-    Examples
-    --------
     >>> mean([1, 2]), mean([dt.datetime(2018, 1, 1), dt.datetime(2018, 1, 3)])
     (1.5, datetime.datetime(2018, 1, 2, 0, 0, tzinfo=datetime.timezone.utc))
     """

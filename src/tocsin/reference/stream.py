@@ -157,8 +157,6 @@ def _tie_key(event: Event, tie: Sequence[str]) -> list[Any]:
 def canonical(row: Row) -> str:
     """An event's attributes as canonical text: JSON with sorted keys (R16).
 
-    Examples
-    --------
     >>> canonical({"x": 1, "b": None, "a": "é"})
     '{"a":"é","b":null,"x":1}'
     """

@@ -109,8 +109,6 @@ COMPARISONS: dict[str, Callable[[int], bool]] = {
 def compare(op: str, left: Any, right: Any) -> bool | None:
     """A comparison, UNKNOWN with NULL.
 
-    Examples
-    --------
     >>> compare("<", 1, 2), compare("=", None, 1), compare("=", float("nan"), float("nan"))
     (True, None, True)
     """
@@ -154,8 +152,6 @@ def fitting(value: Any) -> Any:
 def arithmetic(op: str, left: Any, right: Any) -> Any:
     """`+ - * / % ||`; NULL with NULL, on division by zero and beyond 64 bits.
 
-    Examples
-    --------
     >>> arithmetic("/", 1, 0) is None, arithmetic("%", -7, 3), arithmetic("/", 1, 2)
     (True, -1, 0.5)
     >>> arithmetic("*", 2**62, 2) is None
@@ -215,8 +211,6 @@ def _remainder(left: Any, right: Any) -> Any:
 def like(text: str | None, pattern: str) -> bool | None:
     r"""SQL's LIKE: `%` any text, `_` one character, a backslash makes the next character ordinary.
 
-    Examples
-    --------
     >>> like("fraud", "fr%"), like("a%b", r"a\%_"), like(None, "%")
     (True, True, None)
     """
@@ -303,8 +297,6 @@ STRICT: dict[str, Callable[..., Any]] = {
 def call(function: str, arguments: list[Any]) -> Any:
     """A scalar function.
 
-    Examples
-    --------
     >>> call("coalesce", [None, 2]), call("round", [2.5]), call("greatest", [1, None, 3])
     (2, 3.0, 3)
     """

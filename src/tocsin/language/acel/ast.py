@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tocsin.language import ast
-from tocsin.language.expressions import Expression
-from tocsin.source import Tree, Where, Written
+from tocsin.language.expressions import Expression, Tree
+from tocsin.source import Where, Written
 
 
 @dataclass(frozen=True)
