@@ -14,13 +14,14 @@ from tests.streaming.queries import Folder, observed, settings
 
 from tocsin import Progress, TocsinListener, acer, errors
 from tocsin.acer import arrow as names
-from tocsin.acer.arrow import Incoming, Outgoing, column
+from tocsin.acer.arrow import Incoming, Outgoing
 from tocsin.acer.clock import Clock
 from tocsin.acer.events import values_of
 from tocsin.acer.fast import Fold
 from tocsin.acer.functions import function
 from tocsin.acer.model import in_order
 from tocsin.acer.stream import Task
+from tocsin.plan.manifest import column
 
 SCHEMA = "ts bigint, k string, x bigint"
 
@@ -230,7 +231,7 @@ def test_a_batch_warns_of_a_state_that_grows(caplog: pytest.LogCaptureFixture) -
     for key, expected in ([0] * 3000, 1), (keys, 0):
         held = {name: list(times) for name in columns} | {names.FIRST_KEY: key, names.SECOND_KEY: [0] * 3000}
         batch = pa.record_batch(held)
-        task = Task(Fold(mapping), Incoming(("ts",), ()), Outgoing({}, {}))
+        task = Task(Fold(mapping), Incoming(("ts",), ()), Outgoing(pa.schema([("ts", pa.int64())])))
         caplog.clear()
         assert list(task([batch])) == []
         assert len(caplog.messages) == expected

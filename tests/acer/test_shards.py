@@ -25,7 +25,7 @@ from tocsin.acer.model import Machine
 from tocsin.acer.stream import OperatorStep
 from tocsin.acer.windows import Windows, slices
 from tocsin.engines.stream.store import RowStore, State
-from tocsin.plan.manifest import BITS
+from tocsin.plan.manifest import BITS, column
 
 FAR = 10_000  # ends all windows
 NAMES = ("ts", "k", "x")
@@ -48,7 +48,8 @@ class Shard:
     def __init__(self, machine: Machine, delay: int, *, unit: int = 1, width: int = 1) -> None:
         payload = {f"c{place}": pa.string() if width == 1 else pa.int64() for place in range(width)}
         incoming = columns.Incoming(NAMES, ("k",), unit=unit)
-        outgoing = columns.Outgoing({"k": pa.string()}, payload, has_revision=True)
+        schema = {"k": pa.string(), "ts": pa.int64(), "revision": pa.int32(), **payload}
+        outgoing = columns.Outgoing(pa.schema(schema), 1, has_revision=True)
         self.step = OperatorStep(machine, incoming, outgoing, (delay,))
 
     def told(self, batches: Batches) -> list[Told]:
@@ -66,9 +67,9 @@ def table(rows: list[Row]) -> pa.Table:
     names = {None: 0, "p": 1, "q": 2, "end": 3}
     return pa.table(
         {
-            columns.column(0): pa.array([row.ts for row in rows], pa.int64()),
-            columns.column(1): pa.array([row.k for row in rows], pa.string()),
-            columns.column(2): pa.array([row.x for row in rows], pa.int64()),
+            column(0): pa.array([row.ts for row in rows], pa.int64()),
+            column(1): pa.array([row.k for row in rows], pa.string()),
+            column(2): pa.array([row.x for row in rows], pa.int64()),
             columns.TIME: pa.array([row.ts for row in rows], pa.int64()),
             columns.FIRST_KEY: pa.array([names[row.k] for row in rows], pa.int64()),
             columns.SECOND_KEY: pa.array([0 for _ in rows], pa.int64()),
@@ -161,7 +162,7 @@ def test_rule_cer_with_late_events(batches: Batches, distance: int, delay: int, 
     windows = Windows(unit, (distance + 1) * unit, unit)
     literal = Literal(windows, Shared(mapping, distance * unit, unit), distance=distance * unit)
     end = [[row._replace(ts=min(row.ts, 100 * unit)) for row in batch] for batch in scaled(batches, unit)]
-    check((Unwrapped(**vars(literal), mapping=mapping), Fold(mapping)), end, delay, unit, seed)
+    check((Unwrapped(**vars(literal)), Fold(mapping)), end, delay, unit, seed)
 
 
 def test_the_loop_begins_at_the_first_event_that_can_still_come() -> None:
@@ -169,7 +170,7 @@ def test_the_loop_begins_at_the_first_event_that_can_still_come() -> None:
     batches = [[Row(9, "p", 1)], [Row(12, "p", 1), Row(4, "p", 0)], [Row(FAR, "end", 0)]]
     mapping = named(lambda state, event: ((*(state or ()), event.x), [(str(event.x),)]), "state", "event")
     literal = Literal(Windows(1, 3, 1), Shared(mapping, 2, 1), distance=2)
-    for machine in (Unwrapped(**vars(literal), mapping=mapping), Fold(mapping)):
+    for machine in (Unwrapped(**vars(literal)), Fold(mapping)):
         told = Shard(machine, 5).told(batches)
         assert [[row[1] for row in batch[:-1] if row[0] == "p"] for batch in told] == [[], [4], [9, 12]]
 

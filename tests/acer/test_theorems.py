@@ -184,7 +184,7 @@ def test_theorem_3_rule_cer(rows: Rows, key: str | None, distance: int, unit: in
     mapping = named(counting, "state", "event")
     distance *= unit
     literal = Literal(Windows(unit, distance + unit, unit), Shared(mapping, distance, unit), distance=distance)
-    for machine in (Unwrapped(**vars(literal), mapping=mapping), Fold(mapping)):
+    for machine in (Unwrapped(**vars(literal)), Fold(mapping)):
         found, _, _ = Life(rows, seed, unit).through(machine, key)
         assert found == wanted
 
@@ -202,7 +202,7 @@ def test_theorem_4_windows_give_one_after_the_other(rows: Rows, distance: int, s
 def test_a_window_without_the_state_before_it_waits() -> None:
     """Between two events that are farther apart than windows are long, the state goes from window to window."""
     mapping = named(counting, "state", "event")
-    machine = Unwrapped(Windows(1, 3), Shared(mapping, 2, 1), distance=2, mapping=mapping)
+    machine = Unwrapped(Windows(1, 3), Shared(mapping, 2, 1), distance=2)
     rows = [Row(0, None, 1), Row(50, None, 2), Row(51, None, 3)]
     found, _, _ = Life(rows, 1).through(machine, None)
     assert found == folded(rows, None, counting)
@@ -224,7 +224,7 @@ def test_a_row_is_what_it_was_when_it_was_given(rows: Rows, seed: int, distance:
     mapping = named(running, "state", "event")
     literal = Literal(Windows(1, distance + 1), Shared(mapping, distance, 1), distance=distance)
     wanted = [{"n": place + 1, "seen": [row.x for row in ordered(rows)[: place + 1]]} for place in range(len(rows))]
-    for machine in (Fold(mapping), Unwrapped(**vars(literal), mapping=mapping)):
+    for machine in (Fold(mapping), Unwrapped(**vars(literal))):
         _, results, _ = Life(rows, seed).through(machine, None)
         assert [one.payload for one in results] == wanted
 
@@ -284,7 +284,7 @@ def test_a_state_that_grows_is_stopped_whatever_it_is_made_of(construction: str,
     mapping = named(grow, "state", "event")
     machine: Any = Fold(mapping, 5000)
     if construction == "literal":
-        machine = Unwrapped(Windows(1, 3), Shared(mapping, 2, 1, 5000), distance=2, mapping=mapping)
+        machine = Unwrapped(Windows(1, 3), Shared(mapping, 2, 1, 5000), distance=2)
     with pytest.raises(errors.StateGrowsError, match="grows with the number of events"):
         machine.run((), machine.begin(), [arrival(Row(time, None, 0)) for time in range(5000)], NEVER, FOREVER)
 

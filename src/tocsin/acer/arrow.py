@@ -28,17 +28,14 @@ from tocsin.acer.functions import shown, values_of_row
 from tocsin.acer.model import Arrival, Key, Result
 from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.engines.worker.arrow_scan import as_sorted
+from tocsin.plan.manifest import column
 
 TIME, BLOCK = "__tocsin_time", "__tocsin_block"
 FIRST_KEY, SECOND_KEY = "__tocsin_key1", "__tocsin_key2"
 FIRST_TIE, SECOND_TIE = "__tocsin_tie1", "__tocsin_tie2"
+OWN = (TIME, FIRST_KEY, SECOND_KEY, FIRST_TIE, SECOND_TIE)  # the columns beside those of the events
 LATEST = 2**63 - 1
 Identity = tuple[int, int]
-
-
-def column(place: int) -> str:
-    """The name of the column at a place of an event on its way to workers."""
-    return f"__tocsin_c{place}"
 
 
 @dataclass(frozen=True)
@@ -53,127 +50,101 @@ class Incoming:
 
     def arrivals(self, table: pa.Table | pa.RecordBatch) -> list[Arrival]:
         """The events of rows, one for one."""
-        times = table.column(TIME).to_pylist()
-        digests = zip(table.column(FIRST_TIE).to_pylist(), table.column(SECOND_TIE).to_pylist(), strict=True)
+        times, first, second = (table.column(name).to_pylist() for name in (TIME, FIRST_TIE, SECOND_TIE))
+        columns = [table.column(column(place)) for place in range(len(self.names))]
+        digests = zip(first, second, strict=True)
         ties: Any = digests
-        columns = tuple(column(place) for place in range(len(self.names)))
         if self.ties:
-            places = map(self.names.index, self.ties)
-            named = zip(*(order_of(table.column(columns[place])) for place in places), strict=True)
+            named = zip(*(order_of(columns[self.names.index(name)]) for name in self.ties), strict=True)
             ties = (as_sorted(values) + digest for values, digest in zip(named, digests, strict=True))
-        found = list(map(Arrival, times, ties, events_of(table, self.names, columns)))
-        self._check(table, found)
+        found = list(map(Arrival, times, ties, events_of(self.names, columns)))
+        between = np.flatnonzero(np.asarray(table.column(TIME)) % self.unit)
+        if len(between):
+            one = found[int(between[0])]
+            raise errors.InvalidInputError(
+                f"The event of the key {shown(self.key_of(one))} at {self.clock.shown(one.time)} lies between two "
+                f"ticks of the granularity {length(self.unit)}.",
+                hint="round the time column, or choose a finer `granularity=`.",
+            )
         return found
 
     def key_of(self, arrival: Arrival) -> Key:
         """The key of an event."""
         return tuple(arrival.event[name] for name in self.key)
 
-    def _check(self, table: pa.Table | pa.RecordBatch, found: list[Arrival]) -> None:
-        if self.unit == 1:
-            return
-        wrong = np.flatnonzero(integers(table, TIME) % self.unit)
-        if len(wrong):
-            one = found[int(wrong[0])]
-            raise errors.InvalidInputError(
-                f"The event of the key {shown(self.key_of(one))} at {self.clock.shown(one.time)} lies between two "
-                f"ticks of the granularity {length(self.unit)}.",
-                hint="round the time column, or choose a finer `granularity=`.",
-            )
-
-
-def _require_whole(values: list[Any]) -> None:
-    """Arrow would cut a fraction off without a word."""
-    for value in values:
-        if isinstance(value, float | np.floating) and not float(value).is_integer():
-            raise ValueError(f"{errors.shown(value)} is not a whole number")
-
-
-def integers(table: pa.Table | pa.RecordBatch, name: str) -> Any:
-    """A column of integers as an array."""
-    return np.asarray(table.column(name))
-
 
 @dataclass
 class Outgoing:
     """Results on their way back, as columns: the key, the time, perhaps the revision, and the payload."""
 
-    keys: dict[str, pa.DataType]  # the types of key columns, by name
-    payload: dict[str, pa.DataType]  # the types of payload columns, by name
-    has_revision: bool = False  # whether results tell how often they have been given before
+    schema: pa.Schema  # all these columns, under the names that users see
+    keys: int = 0  # how many of them are the key
+    has_revision: bool = False  # whether results have a number: how often they have been given before
     clock: Clock = Clock.INTEGER
-    never_null: frozenset[str] = frozenset()  # the payload columns that hold no NULL
-    rows: list[tuple[Key, Result, tuple[Any, ...]]] = field(default_factory=list)
-
-    def empty(self) -> Outgoing:
-        """For the results of one task."""
-        return Outgoing(self.keys, self.payload, self.has_revision, self.clock, self.never_null)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, key: Key, results: Sequence[Result]) -> None:
         """More rows."""
-        names = tuple(self.payload)
+        names = tuple(self.schema.names[self.keys + 1 + self.has_revision :])
         for result in results:
-            self.rows.append((key, result, self._values(key, result, names)))
+            values: tuple[Any, ...]
+            if isinstance(result.payload, listings.Sequence):
+                values = result.payload.values
+            else:
+                try:
+                    values = values_of_row(result.payload, names)
+                except TypeError as problem:
+                    raise self._wrong((*key, result.time), str(problem)) from None
+            revision = (result.revision,) if self.has_revision else ()
+            self.rows.append((*key, result.time, *revision, *values))
 
     def batch(self) -> pa.RecordBatch:
         """The rows as columns; afterwards there are none."""
         rows, self.rows = self.rows, []
-        columns = [self._column([row[0][place] for row in rows], kind) for place, kind in enumerate(self.keys.values())]
-        columns.append(self._times(rows))
-        if self.has_revision:
-            columns.append(pa.array([row[1].revision for row in rows], pa.int32()))
-        for place, (name, kind) in enumerate(self.payload.items()):
+        late = next((row for row in rows if row[self.keys] > LATEST), None)
+        if late is not None:
+            raise errors.InvalidInputError(
+                f"The key {shown(late[: self.keys])} has events so late that the time of a result is after the last "
+                f"one there is: it would be {late[self.keys]} microseconds.",
+                hint="leave out events whose time stands for none, such as the largest integer.",
+            )
+        columns = []
+        for place, one in enumerate(self.schema):
             try:
-                columns.append(self._column([row[2][place] for row in rows], kind, name in self.never_null))
+                columns.append(_array([row[place] for row in rows], one))
             except Exception:  # Arrow's own, and whatever the classes of values raise
-                self._blame(rows, place, name, kind)
+                self._blame(rows, place, one)
                 raise
         # By place: what users call them may differ in nothing but case.
         return pa.RecordBatch.from_arrays(columns, names=[column(place) for place in range(len(columns))])
 
-    @staticmethod
-    def _times(rows: list[tuple[Key, Result, tuple[Any, ...]]]) -> pa.Array:
-        late = next((row for row in rows if row[1].time > LATEST), None)
-        if late is not None:
-            raise errors.InvalidInputError(
-                f"The key {shown(late[0])} has events so late that the time of a result is after the last one there "
-                f"is: it would be {late[1].time} microseconds.",
-                hint="leave out events whose time stands for none, such as the largest integer.",
-            )
-        return pa.array([row[1].time for row in rows], pa.int64())
-
-    @staticmethod
-    def _column(values: list[Any], kind: pa.DataType, never_null: bool = False) -> pa.Array:
-        if never_null and None in values:
-            raise ValueError("the schema says NOT NULL")
-        if pa.types.is_integer(kind):
-            _require_whole(values)
-        return pa.array(values, kind)
-
-    def _values(self, key: Key, result: Result, names: tuple[str, ...]) -> tuple[Any, ...]:
-        if isinstance(result.payload, listings.Sequence):
-            return result.payload.values
-        try:
-            return values_of_row(result.payload, names)
-        except TypeError as problem:
-            raise self._wrong(key, result.time, str(problem)) from None
-
-    def _blame(self, rows: list[tuple[Key, Result, tuple[Any, ...]]], place: int, name: str, kind: pa.DataType) -> None:
+    def _blame(self, rows: list[tuple[Any, ...]], place: int, one: pa.Field) -> None:
         """Find the value that is not of its column's type."""
-        for key, result, values in rows:
+        for row in rows:
             try:
-                self._column([values[place]], kind, name in self.never_null)
+                _array([row[place]], one)
             except Exception as problem:
                 why = errors.message_of(problem)
-                said = f"`{name}` is {errors.shown(values[place])}, and the column holds {kind}: {why}"
-                raise self._wrong(key, result.time, said) from None
+                said = f"`{one.name}` is {errors.shown(row[place])}, and the column holds {one.type}: {why}"
+                raise self._wrong(row, said) from None
 
-    def _wrong(self, key: Key, time: int, why: str) -> errors.UserFunctionError:
+    def _wrong(self, row: tuple[Any, ...], why: str) -> errors.UserFunctionError:
         return errors.UserFunctionError(
-            f"An output for the key {shown(key)} at the event time {self.clock.shown(time)} does not fit the schema: "
-            f"{why}.",
+            f"An output for the key {shown(row[: self.keys])} at the event time {self.clock.shown(row[self.keys])} "
+            f"does not fit the schema: {why}.",
             hint="let the function give the columns of `schema=`, in their order or by name.",
         )
+
+
+def _array(values: list[Any], one: pa.Field) -> pa.Array:
+    """Values as a column; refuses fractions of integers, which Arrow would cut off without a word."""
+    if not one.nullable and None in values:
+        raise ValueError("the schema says NOT NULL")
+    if pa.types.is_integer(one.type):
+        for value in values:
+            if isinstance(value, float | np.floating) and not float(value).is_integer():
+                raise ValueError(f"{errors.shown(value)} is not a whole number")
+    return pa.array(values, one.type)
 
 
 # --- the payload of results -----------------------------------------------------------------------
@@ -190,41 +161,39 @@ def payload(
     case for one.
     """
     taken = (*key, time, *own)
-    _require_distinct(taken, ignores_case)
+    begins = f"begins with {', '.join(f'`{name}`' for name in taken)}"
+    seen: set[str] = set()
+
+    def is_new(name: str) -> bool:
+        folded = name.casefold() if ignores_case else name
+        if folded in seen:
+            return False
+        seen.add(folded)
+        return True
+
+    for name in taken:
+        if not is_new(name):
+            raise errors.InvalidOptionError(
+                f"Two columns of the result would be called `{name}`: it {begins}.",
+                hint="rename the column of the events, `df.withColumnRenamed(...)`, or leave it out of `key=`.",
+            )
     if schema is None:
         return T.StructType(
             [T.StructField(one.name, _held(one.dataType)) for one in events.fields if one.name not in taken]
         )
     asked = _parsed(schema)
-    seen = {_folded(name, ignores_case) for name in taken}
     for name in asked.names:
         if name.startswith(RESERVED_PREFIX):
             raise errors.InvalidOptionError(
                 f"`schema` has the column `{name}`, and names that start with `{RESERVED_PREFIX}` are Tocsin's own.",
                 hint="choose another name.",
             )
-        if _folded(name, ignores_case) in seen:
+        if not is_new(name):
             raise errors.InvalidOptionError(
                 f"`schema` has the column `{name}`, which the result has already.",
-                hint=f"the result begins with {', '.join(f'`{one}`' for one in taken)}; choose another name.",
+                hint=f"the result {begins}; choose another name.",
             )
-        seen.add(_folded(name, ignores_case))
     return T.StructType([T.StructField(one.name, _held(one.dataType), one.nullable) for one in asked.fields])
-
-
-def _folded(name: str, ignores_case: bool) -> str:
-    return name.casefold() if ignores_case else name
-
-
-def _require_distinct(taken: Sequence[str], ignores_case: bool) -> None:
-    """Refuse keys and times that are called as another column of the result is."""
-    for place, name in enumerate(taken):
-        if _folded(name, ignores_case) in (_folded(one, ignores_case) for one in taken[:place]):
-            raise errors.InvalidOptionError(
-                f"Two columns of the result would be called `{name}`: it begins with "
-                f"{', '.join(f'`{one}`' for one in taken)}.",
-                hint="rename the column of the events, `df.withColumnRenamed(...)`, or leave it out of `key=`.",
-            )
 
 
 def _parsed(schema: Any) -> T.StructType:

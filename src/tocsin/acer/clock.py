@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Any
 
 from tocsin.engines.worker.digests import EPOCH, MICROSECOND
-from tocsin.errors import shown
-from tocsin.language.durations import describe
+from tocsin.errors import InvalidOptionError, shown
+from tocsin.language.durations import describe, microseconds
 
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
 
@@ -50,6 +50,18 @@ class Clock(Enum):
             wanted = "a datetime with a zone" if self is Clock.INSTANT else "a datetime without a zone"
             raise TypeError(f"{shown(value)} is not {wanted}, as the time column's are")
         return (value - self.epoch) // MICROSECOND
+
+
+def duration(option: str, given: Any) -> int:
+    """A length of time in microseconds, from a text, a timedelta or microseconds."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    if not isinstance(given, str | dt.timedelta):
+        raise InvalidOptionError(
+            f"`{option}={shown(given)}` is not a length of time.",
+            hint='write a number and a unit, as in `"10 seconds"`, or microseconds.',
+        )
+    return microseconds(given)
 
 
 def length(micros: int) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.acer import arrow as names
 from tocsin.acer.arrow import Incoming, Outgoing, payload
-from tocsin.acer.clock import Clock
+from tocsin.acer.clock import Clock, duration
 from tocsin.acer.model import Machine
 from tocsin.acer.stored import classes_of
 from tocsin.acer.stream import OperatorStep, Task
@@ -26,12 +27,12 @@ from tocsin.engines.spark.spark_types import arrow_type
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import repartition, repartition_by_range, select, to_spark, where
-from tocsin.engines.spark.typed_columns import Kind, instant_of_micros, local_of_micros, micros_of
+from tocsin.engines.spark.typed_columns import Kind, Value, micros_of
 from tocsin.engines.stream import pipeline as streams
 from tocsin.engines.stream.grouped import Shard
-from tocsin.engines.stream.pipeline import heartbeats_of
 from tocsin.plan import manifest
 
+CONSTRUCTIONS = ("fast", "literal")
 EVENTS = "events"  # what messages call the input
 REVISION = "revision"
 FORMAT = 2  # of what machines remember; a checkpoint of another is refused
@@ -44,11 +45,18 @@ TOO_EARLY = errors.InvalidInputError(
 
 @dataclass(frozen=True)
 class Source:
-    """A DataFrame of events, checked."""
+    """A DataFrame of events with the options that all operators have, checked."""
 
     stream: Stream  # its frame, schema and time column
     key: tuple[str, ...] | None  # its key columns; None: every event is its own key (f_K*)
-    ties: tuple[str, ...] = ()  # the columns that order events of one time
+    ties: tuple[str, ...]  # the columns that order events of one time
+    unit: int  # δ
+    is_literal: bool  # whether the construction of the paper is asked for
+    # Of streams, as `match` has them.
+    delay_us: int | None
+    shards: int | None
+    heartbeats: Any
+    idle_us: int | None
 
     @property
     def clock(self) -> Clock:
@@ -58,7 +66,7 @@ class Source:
     def columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """The names of columns of the events on their way to workers."""
         places = {name: place for place, name in enumerate(self.stream.schema.names)}
-        return tuple(names.column(places[name]) for name in wanted)
+        return tuple(manifest.column(places[name]) for name in wanted)
 
     def payload(self, schema: Any, own: tuple[str, ...] = ()) -> T.StructType:
         """The columns that results have beside the key, the time and their `own`."""
@@ -72,22 +80,11 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Live:
-    """The options of a stream, as `match` has them."""
-
-    delay_us: int | None = None
-    shards: int | None = None
-    heartbeats: Any = None
-    idle_us: int | None = None
-
-
-@dataclass(frozen=True)
 class Operator:
     """An operator over a source."""
 
     source: Source
     machine: Machine
-    unit: int  # δ
     schema: T.StructType  # the payload of results
     spans: int = 0  # how many of its first columns are times
     has_revision: bool = False  # whether results tell how often they have been given before
@@ -95,7 +92,6 @@ class Operator:
     # Whether results are of events of one time, and of no others; those of a batch are in order of time.
     is_instant: bool = False
     said: tuple[object, ...] = ()  # what the state of a stream depends on beside all this
-    live: Live = field(default_factory=Live)
     functions: tuple[Callable[..., Any], ...] = ()
 
     def frame(self) -> DataFrame:
@@ -144,13 +140,14 @@ class Operator:
     # --- on streams -------------------------------------------------------------------------------
 
     def _on_stream(self) -> DataFrame:
-        inputs = Inputs({EVENTS: self.source.stream}, self.source.stream.time_kind, True)
-        lateness = streams.lateness_of(inputs, self.live.delay_us, option="watermark")
+        source = self.source
+        inputs = Inputs({EVENTS: source.stream}, source.stream.time_kind, True)
+        lateness = streams.lateness_of(inputs, source.delay_us, option="watermark")
         options = streams.StreamSettings(
             lateness,
-            self.live.shards,
-            heartbeats=heartbeats_of(self.live.heartbeats, inputs),
-            idle_ms=None if self.live.idle_us is None else max(self.live.idle_us // 1000, 1),
+            source.shards,
+            heartbeats=streams.heartbeats_of(source.heartbeats, inputs),
+            idle_ms=None if source.idle_us is None else max(source.idle_us // 1000, 1),
         )
         shipped = self._shipped(for_stream=True)
         shipment = Shipment(
@@ -158,7 +155,7 @@ class Operator:
             (*self._columns(), *STREAMED),
             manifest.Layout(manifest.Packing(1), names.TIME),
             F.col(names.TIME),
-            tuple(self._digests_of_key()) if self.source.key != () else (),
+            self._digests_of_key() if source.key != () else (),
         )
         shards = streams.shards_of(options, shipped, "" if shipment.keys else streams.NO_KEY)
         step = OperatorStep(
@@ -169,10 +166,9 @@ class Operator:
             options.idle_ms,
             classes_of(*self.functions),
         )
-        called = (FORMAT, type(self.machine).__name__, *self.source.stream.schema.names)
+        called = (FORMAT, type(self.machine).__name__, *source.stream.schema.names)
         plan = streams.named(called, self.said, streams.types_in(shipped), shards)
-        schema = self._worker_schema()
-        return streams.run_shards(Shard(step, plan), shipment, shards, [(EVENTS,)], options, schema)
+        return streams.run_shards(Shard(step, plan), shipment, shards, [(EVENTS,)], options, self._worker_schema())
 
     # --- what travels -----------------------------------------------------------------------------
 
@@ -182,13 +178,8 @@ class Operator:
         every = self.source.columns(stream.schema.names)
         (time,) = map(F.col, self.source.columns([stream.time]))
         micros = micros_of(time, stream.time_kind)
-        ties = self._digests(stream.schema.names)
-        keys = self._digests_of_key()
-        own = [
-            micros.alias(names.TIME),
-            *(key.alias(name) for key, name in zip(keys, (names.FIRST_KEY, names.SECOND_KEY), strict=True)),
-            *(tie.alias(name) for tie, name in zip(ties, (names.FIRST_TIE, names.SECOND_TIE), strict=True)),
-        ]
+        values = (micros, *self._digests_of_key(), *self._digests(stream.schema.names))
+        own = [value.alias(name) for name, value in zip(names.OWN, values, strict=True)]
         if for_stream:
             own += [
                 F.when(time.isNotNull(), F.bigint(1)).otherwise(F.bigint(0)).alias(manifest.BITS),
@@ -199,10 +190,7 @@ class Operator:
         return select(stream.frame.toDF(*every), *map(F.col, every), *own)
 
     def _columns(self) -> tuple[str, ...]:
-        return (
-            *self.source.columns(self.source.stream.schema.names),
-            *(names.TIME, names.FIRST_KEY, names.SECOND_KEY, names.FIRST_TIE, names.SECOND_TIE),
-        )
+        return (*self.source.columns(self.source.stream.schema.names), *names.OWN)
 
     def _digests_of_key(self) -> tuple[Column, ...]:
         """Two numbers that keys have in common which Spark would group: NULL is a key, and so is NaN."""
@@ -212,71 +200,64 @@ class Operator:
     def _digests(self, wanted: Iterable[str]) -> tuple[Column, ...]:
         schema = self.source.stream.schema
         named = tuple(wanted)
-        columns = zip(named, map(F.col, self.source.columns(named)), strict=True)
-        typed = {name: (column, schema[name].dataType) for name, column in columns}
+        columns = map(F.col, self.source.columns(named))
+        typed = {name: (column, schema[name].dataType) for name, column in zip(named, columns, strict=True)}
         if not typed:
             return F.bigint(0), F.bigint(0)
         return tuple(identity.digests(F.lit(""), typed))
 
     def _incoming(self) -> Incoming:
-        stream = self.source.stream
-        return Incoming(
-            tuple(stream.schema.names), self.source.shown_key, self.source.ties, self.unit, self.source.clock
-        )
+        source = self.source
+        return Incoming(tuple(source.stream.schema.names), source.shown_key, source.ties, source.unit, source.clock)
 
     def _outgoing(self) -> Outgoing:
-        schema = self.source.stream.schema
-        return Outgoing(
-            {name: arrow_type(schema[name].dataType) for name in self.source.shown_key},
-            {field.name: arrow_type(field.dataType) for field in self._payload().fields},
-            self.has_revision,
-            self.source.clock,
-            frozenset(field.name for field in self.schema.fields if not field.nullable),
-        )
+        found = self._columns_of_results().fields
+        schema = pa.schema([pa.field(one.name, arrow_type(one.dataType), one.nullable) for one in found])
+        return Outgoing(schema, len(self.source.shown_key), self.has_revision, self.source.clock)
 
     # --- what comes back --------------------------------------------------------------------------
 
-    def _payload(self) -> T.StructType:
-        """The payload as workers give it: times are numbers."""
-        fields = list(self.schema.fields)
-        fields[: self.spans] = [T.StructField(one.name, T.LongType()) for one in fields[: self.spans]]
-        return T.StructType(fields)
+    def _columns_of_results(self) -> T.StructType:
+        """The key, the time, perhaps the revision, and the payload, as workers give them: times are numbers."""
+        stream = self.source.stream
+        found = T.StructType([T.StructField(name, stream.schema[name].dataType) for name in self.source.shown_key])
+        found = found.add(stream.time, T.LongType())
+        if self.has_revision:
+            found = found.add(REVISION, T.IntegerType())
+        return T.StructType([*found.fields, *self.schema.fields])
 
     def _worker_schema(self) -> T.StructType:
-        """The key, the time, perhaps the revision, and the payload."""
-        schema = self.source.stream.schema
-        kinds = [schema[name].dataType for name in self.source.shown_key]
-        kinds += [T.LongType(), *([T.IntegerType()] if self.has_revision else [])]
-        kinds += [one.dataType for one in self._payload().fields]
-        return T.StructType([T.StructField(names.column(place), kind) for place, kind in enumerate(kinds)])
+        """The same by place, and NULL wherever there may be one."""
+        kinds = (one.dataType for one in self._columns_of_results().fields)
+        return T.StructType([T.StructField(manifest.column(place), kind) for place, kind in enumerate(kinds)])
 
     def _shown(self, found: DataFrame) -> DataFrame:
         """With the names and the times that the input has."""
-        key, time = self.source.shown_key, self.source.stream.time
-        called = [*key, time, *([REVISION] if self.has_revision else []), *self.schema.names]
+        called = self._columns_of_results().names
         first = len(called) - len(self.schema.names)
-        times = {len(key), *range(first, first + self.spans)}
-        every = (
-            (self._time(names.column(place)) if place in times else F.col(names.column(place))).alias(name)
-            for place, name in enumerate(called)
-        )
-        return select(found, *every)
-
-    def _time(self, name: str) -> Column:
-        match self.source.clock:
-            case Clock.INSTANT:
-                return instant_of_micros(F.col(name))
-            case Clock.LOCAL:
-                return local_of_micros(F.col(name))
-            case _:
-                return F.col(name)
+        times = {len(self.source.shown_key), *range(first, first + self.spans)}
+        columns = [F.col(manifest.column(place)) for place in range(len(called))]
+        for place in times:
+            columns[place] = Value(columns[place], self.source.stream.time_kind, in_micros=True).output
+        return select(found, *(column.alias(name) for column, name in zip(columns, called, strict=True)))
 
 
 STREAMED = (manifest.BITS, manifest.CLOCK, manifest.SOURCE)
 
 
-def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
-    """A DataFrame of events, or the error that says what is wrong with it."""
+def source(
+    df: Any,
+    time: str,
+    key: Any,
+    ties: Any,
+    granularity: Any,
+    construction: Any,
+    watermark: Any,
+    shards: Any,
+    heartbeats: Any,
+    idle_timeout: Any,
+) -> Source:
+    """A DataFrame of events and the options that all operators have; refuses what is wrong with them."""
     if not is_dataframe(df):
         raise errors.InvalidInputError(
             f"The input is {type(df).__name__}, not a Spark DataFrame.",
@@ -287,7 +268,26 @@ def source(df: Any, time: str, key: Any, ties: Any = ()) -> Source:
     schema = schema_of(df)
     stream = stream_of(EVENTS, df, schema, None, time, (*(named or ()), *ordered), "key= and ties=")
     require_order("ties", ordered, schema)
-    return Source(stream, named, ordered)
+    if not isinstance(construction, str) or construction not in CONSTRUCTIONS:
+        raise errors.InvalidOptionError(
+            f"There is no construction `{errors.named(construction)}`.",
+            hint=errors.did_you_mean(construction, CONSTRUCTIONS, "constructions"),
+        )
+    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
+        raise errors.InvalidOptionError(
+            f"`shards={errors.shown(shards)}` is not a positive integer.", hint="leave it out."
+        )
+    return Source(
+        stream,
+        named,
+        ordered,
+        duration("granularity", granularity),
+        construction == "literal",
+        None if watermark is None else duration("watermark", watermark),
+        shards,
+        heartbeats,
+        None if idle_timeout is None else duration("idle_timeout", idle_timeout),
+    )
 
 
 def _names(option: str, given: Any) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -66,7 +66,10 @@ def event_class(fields: tuple[str, ...], has_lists: bool = False) -> type[Event]
     # Those of a namedtuple read any tuple without a call of `__getitem__`; its names say nothing here. The class must
     # be held while its members are taken: the garbage collector empties one that nobody refers to.
     named = namedtuple("named", [f"place{place}" for place in range(len(fields))])  # type: ignore[misc]
-    members |= {name: vars(named)[f"place{place}"] for name, place in places.items() if _is_plain(name, own)}
+    for name, place in places.items():
+        is_special = name.startswith("__") and name.endswith("__")
+        if name.isidentifier() and name not in own and not is_special:
+            members[name] = vars(named)[f"place{place}"]
     return type("Event", (Event,), members)
 
 
@@ -76,21 +79,14 @@ def values_in(event: Event, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple([plain[places[name]] for name in names])
 
 
-def _is_plain(name: str, own: set[str]) -> bool:
-    return name.isidentifier() and name not in own and not (name.startswith("__") and name.endswith("__"))
-
-
 def _made(fields: tuple[str, ...], values: tuple[Any, ...], has_lists: bool) -> Event:
     return event_class(fields, has_lists)(values)
 
 
-def events_of(
-    table: pa.Table | pa.RecordBatch, names: tuple[str, ...], columns: tuple[str, ...] | None = None
-) -> Iterator[Event]:
-    """The rows as events with values of these names; `columns` are what the table calls them, if not so."""
-    held = [table.column(name) for name in columns or names]
-    made = event_class(names, any(pa.types.is_nested(column.type) for column in held))
-    return map(made, zip(*map(values_of, held), strict=True)) if names else iter([made()] * table.num_rows)
+def events_of(names: tuple[str, ...], columns: Sequence[pa.Array | pa.ChunkedArray]) -> Iterator[Event]:
+    """The rows of columns as events with values of these names."""
+    made = event_class(names, any(pa.types.is_nested(column.type) for column in columns))
+    return map(made, zip(*map(values_of, columns), strict=True))
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -110,7 +106,14 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
             ) from None
         if not pa.types.is_temporal(column.type):
             raise
-        return [_shown(one) for one in column]
+        return [_value(one) for one in column]
+
+
+def _value(one: pa.Scalar) -> Any:
+    try:
+        return one.as_py()
+    except (OverflowError, ValueError):
+        return one.value
 
 
 def _datetimes(column: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -133,10 +136,3 @@ def order_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     return list(column.to_pylist())
-
-
-def _shown(value: pa.Scalar) -> Any:
-    try:
-        return value.as_py()
-    except (OverflowError, ValueError):
-        return value.value

@@ -21,20 +21,8 @@ from tocsin.acer.clock import Clock
 from tocsin.acer.functions import Function
 from tocsin.acer.growth import Growth
 from tocsin.acer.listings import Listing, Sequence, Sequences, mapped, processed
-from tocsin.acer.model import Arrival, Given, Key, Result, in_order
+from tocsin.acer.model import Arrival, Given, Key, Result, at_time, in_order, taken
 from tocsin.acer.windows import FOREVER, NEVER, Window, Windows
-
-at_time = itemgetter(0)
-
-
-def taken(waiting: list[Arrival], now: int) -> list[Arrival]:
-    """The arrivals that the watermark has passed, in order; they wait no more."""
-    if len(waiting) > 1:
-        waiting.sort(key=in_order)
-    passed = len(waiting) if waiting and waiting[-1].time < now else bisect_left(waiting, now, key=at_time)
-    found = waiting[:passed]
-    del waiting[:passed]
-    return found
 
 
 def in_time(waiting: list[Arrival], new: list[Arrival], before: int) -> int:
@@ -118,7 +106,8 @@ class Sliding:
         times = [one.time for one in memory.kept]
         for number in sorted(again):
             given.results += self._given(key, memory, times, number)
-        for number in self._ended(memory, times, before, now):
+        ended = self.windows.first(before), self.windows.first(now)
+        for number in occupied(self.windows, times, memory.numbers, *ended):
             given.results += self._given(key, memory, times, number)
         memory.at = now
         self._forget(memory, now)
@@ -157,10 +146,6 @@ class Sliding:
     def _counted(self, memory: Memory, arrival: Arrival) -> Kept:
         memory.count += 1
         return Kept(arrival.time, memory.count, arrival)
-
-    def _ended(self, memory: Memory, times: list[int], before: int, now: int) -> Iterator[int]:
-        """The windows that hold an event, and have ended since."""
-        return occupied(self.windows, times, memory.numbers, self.windows.first(before), self.windows.first(now))
 
     def _given(self, key: Key, memory: Memory, times: list[int], number: int) -> list[Result]:
         window = Window(key, self.windows.start(number), self.windows.end(number), self.clock)
@@ -267,6 +252,10 @@ class _Waits:
         """When the watermark has passed the first."""
         return memory.waiting[0].time + 1 if memory.waiting else FOREVER
 
+    def kept(self, memory: Any) -> int:
+        """Events that wait."""
+        return len(memory.waiting)
+
 
 @dataclass(frozen=True)
 class Instants(_Waits):
@@ -285,10 +274,6 @@ class Instants(_Waits):
             rows = processed(self.processing, key, time, [arrival.event for arrival in group])
             given.results += [Result(time, 0, row) for row in rows]
         return given
-
-    def kept(self, memory: Waiting) -> int:
-        """Events."""
-        return len(memory.waiting)
 
 
 @dataclass
@@ -320,6 +305,6 @@ class Fold(_Waits):
         given.grows = memory.growth.told(self.mapping, key)
         return given
 
-    def kept(self, memory: Folded) -> int:
+    def kept(self, memory: Any) -> int:
         """Events that wait, and the state."""
         return len(memory.waiting) + (memory.state is not None)

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.acer.clock import Clock
-from tocsin.acer.functions import Function
-from tocsin.acer.listings import Listing, Looped
-from tocsin.acer.model import Arrival, Given, Key, Result, in_order
+from tocsin.acer.listings import Listing, Looped, Shared
+from tocsin.acer.model import Arrival, Given, Key, Result, in_order, taken
 from tocsin.acer.windows import FOREVER, NEVER, Window, Windows
 
 
@@ -79,8 +78,8 @@ class Literal:
 
     def due(self, memory: Memory) -> int:
         """When the first window ends, or goes."""
-        ends = [self.windows.end(number) for number, one in memory.instances.items() if not one.given]
-        ends += [self.windows.end(number) + self.lateness for number, one in memory.instances.items() if one.given]
+        instances = memory.instances.items()
+        ends = [self.windows.end(number) + (self.lateness if one.given else 0) for number, one in instances]
         ends += [memory.waiting[0].time + 1] if memory.waiting else []
         if self.distance is not None and not memory.waiting:
             return FOREVER  # the loop goes round for nothing
@@ -121,13 +120,9 @@ class Literal:
 
     def _passed(self, key: Key, memory: Memory, watermark: int) -> Iterator[Result]:
         """The results of windows when the watermark comes here."""
-        passed = 0
-        while passed < len(memory.waiting) and memory.waiting[passed].time < watermark:
-            arrival = memory.waiting[passed]
+        for arrival in taken(memory.waiting, watermark):
             for number in self._holding(memory, arrival.time):
                 self._add(key, memory, number, arrival)
-            passed += 1
-        del memory.waiting[:passed]
         open_ones = [number for number, one in memory.instances.items() if not one.given]
         heapq.heapify(open_ones)
         while open_ones and self.windows.end(open_ones[0]) <= watermark:
@@ -169,14 +164,13 @@ class Literal:
 class Unwrapped(Literal):
     """R-CER: A with its loop, and M2 behind it, which lets only the payloads of f_M pass."""
 
-    mapping: Function | None = None
+    listing: Shared
 
     def run(self, key: Key, memory: Memory, new: list[Arrival], before: int, now: int) -> Given:
         """The payloads of f_M."""
         given = super().run(key, memory, new, before, now)
-        assert self.mapping is not None
         for result in given.results[-1:]:
-            given.grows = result.payload.growth.told(self.mapping, key)
+            given.grows = result.payload.growth.told(self.listing.mapping, key)
         given.results = [
             Result(result.time, result.revision, payload)
             for result in given.results

@@ -6,6 +6,7 @@ is a stream that comes in order and whose time comes to its end. So there is one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +24,17 @@ class Arrival(NamedTuple):
     event: Event
 
 
-in_order = itemgetter(0, 1)
+at_time, in_order = itemgetter(0), itemgetter(0, 1)
+
+
+def taken(waiting: list[Arrival], now: int) -> list[Arrival]:
+    """The arrivals that the watermark has passed, in order; they wait no more."""
+    if len(waiting) > 1:
+        waiting.sort(key=in_order)
+    passed = len(waiting) if waiting and waiting[-1].time < now else bisect_left(waiting, now, key=at_time)
+    found = waiting[:passed]
+    del waiting[:passed]
+    return found
 
 
 class Result(NamedTuple):

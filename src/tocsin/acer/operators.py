@@ -10,24 +10,22 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.acer.arrow import annotated_schema
-from tocsin.acer.clock import length
-from tocsin.acer.dataframes import Live, Operator, Source, source
+from tocsin.acer.clock import duration, length
+from tocsin.acer.dataframes import Operator, source
 from tocsin.acer.events import Event
 from tocsin.acer.fast import Fold, Instants, Slices, Sliding
-from tocsin.acer.functions import function
+from tocsin.acer.functions import function as user_function
 from tocsin.acer.listings import Collected, Sequences, Shared, UserAggregate
 from tocsin.acer.literal import Literal, Unwrapped
 from tocsin.acer.model import Machine
 from tocsin.acer.windows import Windows, checked, legal_for_spans, slices
 from tocsin.algebra.units import parse_limit
-from tocsin.language.durations import microseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Duration = str | int | dt.timedelta
 Names = str | Sequence[str]
-CONSTRUCTIONS = ("fast", "literal")
 SPAN = ("start", "end")
 MOST_STATE = "1 MB"
 MOST_LOOPS = 1_000_000  # windows that one event may lie in, where the construction makes them all
@@ -101,25 +99,22 @@ def aggregate(
     >>> aggregate(df, key="user", advance="1 minute", size="5 minutes", update=add, output=lambda total: (total,),
     ...     schema="total double")  # doctest: +SKIP
     """
-    events = source(df, time, key or ())
-    unit = _micros("granularity", granularity)
-    windows = checked(_micros("advance", advance), _micros("size", size), unit)
-    late_us = 0 if lateness is None else _micros("lateness", lateness)
+    events = source(df, time, key or (), (), granularity, construction, watermark, shards, heartbeats, idle_timeout)
+    windows = checked(duration("advance", advance), duration("size", size), events.unit)
+    late_us = 0 if lateness is None else duration("lateness", lateness)
     listing = UserAggregate(
-        function(update, "update", events.clock, ("state", "event"), window=True),
-        function(output, "output", events.clock, ("state",), window=True),
-        unit,
+        user_function(update, "update", events.clock, ("state", "event"), window=True),
+        user_function(output, "output", events.clock, ("state",), window=True),
+        events.unit,
     )
-    kind = Literal if _is_literal(construction) or not windows.overlap else Sliding
+    kind = Literal if events.is_literal or not windows.overlap else Sliding
     return Operator(
         events,
         kind(windows, listing, late_us, events.clock, takes_late=True),
-        unit,
         events.payload(_required(schema, annotated_schema(output, "output")), ("revision",) if late_us else ()),
         has_revision=late_us > 0,
         windows=windows,
         said=(windows, late_us, events.key, events.ties),
-        live=_live(watermark, shards, heartbeats, idle_timeout),
         functions=(update, output),
     ).frame()
 
@@ -158,20 +153,17 @@ def sort_and_preprocess(
     DataFrame
         The key columns, the time of the events, the columns of `schema`; of a batch in order of time.
     """
-    events = source(df, time, key)
-    unit = _micros("granularity", granularity)
-    processing = _function(function, events, "events")
+    events = source(df, time, key, (), granularity, construction, watermark, shards, heartbeats, idle_timeout)
+    processing, unit = user_function(function, "function", events.clock, ("events",)), events.unit
     machine: Machine = Instants(processing)
-    if _is_literal(construction):
+    if events.is_literal:
         machine = Literal(checked(unit, unit, unit), Collected(processing), clock=events.clock)
     return Operator(
         events,
         machine,
-        unit,
         events.payload(annotated_schema(function, "function") if schema is None else schema),
         is_instant=True,
         said=(unit, events.key),
-        live=_live(watermark, shards, heartbeats, idle_timeout),
         functions=(function,),
     ).frame()
 
@@ -228,39 +220,36 @@ def time_cer(
     InvalidOptionError
         When some sequence would lie in no window: the inequality that is broken.
     """
-    events = source(df, time, key or (), ties)
-    unit = _micros("granularity", granularity)
-    span = _micros("within", within)
+    events = source(df, time, key or (), ties, granularity, construction, watermark, shards, heartbeats, idle_timeout)
+    unit, span = events.unit, duration("within", within)
     if span < 1:
         raise errors.InvalidOptionError("`within` is no time at all.", hint='write `within="10 minutes"`.')
     span = -(-span // max(unit, 1)) * unit  # the same sequences: no two times lie between two ticks
     windows = checked(
-        span if advance is None else _micros("advance", advance),
-        2 * span if size is None else _micros("size", size),
+        span if advance is None else duration("advance", advance),
+        2 * span if size is None else duration("size", size),
         unit,
     )
     legal_for_spans(windows, span)
-    finding = _function(function, events, "state", "event")
-    shown = T.StructType([T.StructField(name, T.LongType()) for name in SPAN])
+    finding = user_function(function, "function", events.clock, ("state", "event"))
     annotated = annotated_schema(function, "function", in_pair=True)
     if annotated is not None:  # a row begins with the times of the sequence
         annotated = T.StructType(annotated.fields[len(SPAN) :])
-    shown = T.StructType([*shown.fields, *events.payload(_required(schema, annotated), SPAN).fields])
-    used = windows if _is_literal(construction) else slices(windows, span)
+    times = [T.StructField(name, T.LongType()) for name in SPAN]
+    shown = T.StructType([*times, *events.payload(_required(schema, annotated), SPAN).fields])
+    used = windows if events.is_literal else slices(windows, span)
     listing = Sequences(finding, span, used, tuple(shown.names))
     machine: Machine = Slices(used, listing, clock=events.clock, asked=windows)
-    if _is_literal(construction):
+    if events.is_literal:
         _require_few(windows)
         machine = Literal(windows, listing, clock=events.clock)
     return Operator(
         events,
         machine,
-        unit,
         shown,
         spans=len(SPAN),
         windows=used,
         said=(windows, span, events.key, events.ties),
-        live=_live(watermark, shards, heartbeats, idle_timeout),
         functions=(function,),
     ).frame()
 
@@ -308,41 +297,25 @@ def rule_cer(
     DataFrame
         The key columns, the time of the event, the columns of `schema`.
     """
-    events = source(df, time, key or (), ties)
-    unit = _micros("granularity", granularity)
-    mapping = _function(function, events, "state", "event")
+    events = source(df, time, key or (), ties, granularity, construction, watermark, shards, heartbeats, idle_timeout)
+    mapping, unit = user_function(function, "function", events.clock, ("state", "event")), events.unit
     most = None if max_state is None else parse_limit(max_state).bytes
     distance = DEFAULT_DISTANCE * unit
     if watermark_distance is not None:
-        distance = checked(_micros("watermark_distance", watermark_distance), unit, unit).advance
+        distance = checked(duration("watermark_distance", watermark_distance), unit, unit).advance
     machine: Machine = Fold(mapping, most)
-    if _is_literal(construction):
+    if events.is_literal:
         windows = checked(unit, distance + unit, unit)
         _require_few(windows)
         listing = Shared(mapping, distance, unit, most)
-        machine = Unwrapped(windows, listing, clock=events.clock, distance=distance, mapping=mapping)
+        machine = Unwrapped(windows, listing, clock=events.clock, distance=distance)
     return Operator(
         events,
         machine,
-        unit,
         events.payload(annotated_schema(function, "function", in_pair=True) if schema is None else schema),
         said=(unit, distance, events.key, events.ties),
-        live=_live(watermark, shards, heartbeats, idle_timeout),
         functions=(function,),
     ).frame()
-
-
-def _function(given: Any, events: Source, *arguments: str) -> Any:
-    return function(given, "function", events.clock, arguments)
-
-
-def _is_literal(construction: str) -> bool:
-    if not isinstance(construction, str) or construction not in CONSTRUCTIONS:
-        raise errors.InvalidOptionError(
-            f"There is no construction `{errors.named(construction)}`.",
-            hint=errors.did_you_mean(construction, CONSTRUCTIONS, "constructions"),
-        )
-    return construction == "literal"
 
 
 def _require_few(windows: Windows) -> None:
@@ -362,28 +335,3 @@ def _required(schema: Any, annotated: T.StructType | None) -> Any:
             hint='name the columns of the result: `schema="low double, high double"`.',
         )
     return annotated if schema is None else schema
-
-
-def _micros(option: str, given: Any) -> int:
-    """A length of time: text, timedelta, or microseconds."""
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if not isinstance(given, str | dt.timedelta):
-        raise errors.InvalidOptionError(
-            f"`{option}={errors.shown(given)}` is not a length of time.",
-            hint='write a number and a unit, as in `"10 seconds"`, or microseconds.',
-        )
-    return microseconds(given)
-
-
-def _live(watermark: Any, shards: Any, heartbeats: Any, idle_timeout: Any) -> Live:
-    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
-        raise errors.InvalidOptionError(
-            f"`shards={errors.shown(shards)}` is not a positive integer.", hint="leave it out."
-        )
-    return Live(
-        None if watermark is None else _micros("watermark", watermark),
-        shards,
-        heartbeats,
-        None if idle_timeout is None else _micros("idle_timeout", idle_timeout),
-    )

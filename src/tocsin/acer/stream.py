@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.acer.arrow import BLOCK, FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgoing, integers
+from tocsin.acer.arrow import BLOCK, FIRST_KEY, SECOND_KEY, Identity, Incoming, Outgoing
 from tocsin.acer.functions import shown
 from tocsin.acer.growth import ADVICE
 from tocsin.acer.model import Arrival, Key, Machine
@@ -23,6 +25,7 @@ from tocsin.acer.stored import dumped, loaded
 from tocsin.acer.windows import FOREVER, NEVER
 from tocsin.engines.stream.step import Outcome, Report
 from tocsin.engines.stream.store import RowStore, unusable
+from tocsin.kernels.model import differs
 from tocsin.plan.manifest import BITS
 
 log = logging.getLogger(__name__)
@@ -40,71 +43,45 @@ class Task:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of one task's rows, which come sorted."""
-        run = _Run(self)
+        outgoing, has_warned = replace(self.outgoing, rows=[]), False
+        for group, pieces in groupby(self._pieces(batches), key=itemgetter(0)):
+            block, windows = group[-1], self.per_block
+            numbers = None if windows is None else range(block * windows, (block + 1) * windows)
+            key, memory, before = None, self.machine.begin(numbers), NEVER
+            for new, now in _at_once(arrivals for _, arrivals in pieces):
+                key = self.incoming.key_of(new[0]) if key is None else key
+                given = self.machine.run(key, memory, new, before, now)
+                before = now
+                outgoing.add(key, given.results)
+                if given.grows and not has_warned:  # once in a task: others of its keys may be as many as there are
+                    log.warning("%s. Hint: %s", given.grows, ADVICE)
+                    has_warned = True
+                if len(outgoing.rows) >= AT_ONCE:
+                    yield outgoing.batch()
+        if outgoing.rows:
+            yield outgoing.batch()
+
+    def _pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[tuple[int, ...], list[Arrival]]]:
+        """The rows of each batch by group: its key, and perhaps its block."""
+        names = [FIRST_KEY, SECOND_KEY, *([BLOCK] if self.per_block is not None else [])]
         for batch in batches:
-            run.take(batch)
-            if len(run.outgoing.rows) >= AT_ONCE:
-                yield run.outgoing.batch()
-        run.finish()
-        if run.outgoing.rows:
-            yield run.outgoing.batch()
+            columns = [np.asarray(batch.column(name)) for name in names]
+            begins = np.flatnonzero(differs(*columns)).tolist()
+            groups = zip(*(column[begins].tolist() for column in columns), strict=True)
+            arrivals = self.incoming.arrivals(batch)
+            for group, begin, end in zip(groups, begins, [*begins[1:], batch.num_rows], strict=False):
+                yield group, arrivals[begin:end]
 
 
-@dataclass
-class _Run:
-    """One task: the group whose rows are being read."""
-
-    task: Task
-    group: tuple[int, ...] | None = None
-    key: Key = ()
-    memory: Any = None
-    before: int = NEVER
-    has_warned: bool = False
-    arrivals: list[Arrival] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.outgoing = self.task.outgoing.empty()
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """More rows: the rest of the group, and others."""
-        if not batch.num_rows:
-            return
-        names = [FIRST_KEY, SECOND_KEY, *([BLOCK] if self.task.per_block is not None else [])]
-        columns = [integers(batch, name) for name in names]
-        changes = np.zeros(batch.num_rows - 1, np.bool_)
-        for column in columns:
-            changes |= column[1:] != column[:-1]
-        begins = [0, *(np.flatnonzero(changes) + 1).tolist()]
-        groups = zip(*(column[begins].tolist() for column in columns), strict=True)
-        arrivals = self.task.incoming.arrivals(batch)
-        for group, begin, end in zip(groups, begins, [*begins[1:], batch.num_rows], strict=True):
-            if group != self.group:
-                self.finish()
-                self._begin(group, arrivals[begin])
-            self.arrivals += arrivals[begin:end]
-            if len(self.arrivals) >= AT_ONCE:
-                self._run(self.arrivals[-1].time)
-
-    def finish(self) -> None:
-        """All rows of the group have come."""
-        if self.group is not None:
-            self._run(FOREVER)
-        self.group = None
-
-    def _begin(self, group: tuple[int, ...], first: Arrival) -> None:
-        per_block = self.task.per_block
-        numbers = None if per_block is None else range(group[-1] * per_block, (group[-1] + 1) * per_block)
-        self.group, self.key, self.before = group, self.task.incoming.key_of(first), NEVER
-        self.memory = self.task.machine.begin(numbers)
-
-    def _run(self, now: int) -> None:
-        new, self.arrivals = self.arrivals, []
-        given = self.task.machine.run(self.key, self.memory, new, self.before, now)
-        self.outgoing.add(self.key, given.results)
-        self.before = now
-        if given.grows and not self.has_warned:  # once in a task: others of its keys may be as many as there are
-            log.warning("%s. Hint: %s", given.grows, ADVICE)
-            self.has_warned = True
+def _at_once(pieces: Iterable[list[Arrival]]) -> Iterator[tuple[list[Arrival], int]]:
+    """The arrivals of a group, many together, each time with how far time has come."""
+    new: list[Arrival] = []
+    for piece in pieces:
+        new += piece
+        if len(new) >= AT_ONCE:
+            yield new, new[-1].time
+            new = []
+    yield new, FOREVER
 
 
 # --- streams --------------------------------------------------------------------------------------
@@ -146,10 +123,20 @@ class OperatorStep:
         before, now = (-(-one.watermark // self.incoming.unit) * self.incoming.unit for one in (store.clocks, clocks))
         known: dict[Identity, Remembered] = keys_in(store.memory)
         arrived = self._arrived(new)
-        outgoing = self.outgoing.empty()
+        outgoing = replace(self.outgoing, rows=[])
         late = 0
         for identity in [*arrived, *(one for one, kept in known.items() if kept.due <= now and one not in arrived)]:
-            late += self._woken(known, identity, arrived.get(identity, []), before, now, outgoing)
+            new_ones, last = arrived.get(identity, []), known.get(identity)
+            key = self.incoming.key_of(new_ones[0]) if last is None else last.key
+            memory = self.machine.begin() if last is None else read(last.memory, self.classes)
+            given = self.machine.run(key, memory, new_ones, before, now)
+            outgoing.add(key, given.results)
+            late += given.late
+            if kept := self.machine.kept(memory):
+                due, written = self.machine.due(memory), stored(key, memory, self.classes)
+                known[identity] = Remembered(key, due, kept, bool(given.grows), written)
+            else:
+                known.pop(identity, None)
         batches = [outgoing.batch()] if outgoing.rows else []
         events = sum(map(len, arrived.values()))
         report = Report(
@@ -163,39 +150,14 @@ class OperatorStep:
         store.clocks, store.memory = clocks, dumped(known) if known else b""
         return Outcome(batches, report)
 
-    def _woken(
-        self,
-        known: dict[Identity, Remembered],
-        identity: Identity,
-        new: list[Arrival],
-        before: int,
-        now: int,
-        outgoing: Outgoing,
-    ) -> int:
-        """Run the machine of a key; how many arrivals were late."""
-        last = known.get(identity)
-        key = self.incoming.key_of(new[0]) if last is None else last.key
-        memory = self.machine.begin() if last is None else read(last.memory, self.classes)
-        given = self.machine.run(key, memory, new, before, now)
-        outgoing.add(key, given.results)
-        kept = self.machine.kept(memory)
-        if kept:
-            due = self.machine.due(memory)
-            known[identity] = Remembered(key, due, kept, bool(given.grows), stored(key, memory, self.classes))
-        else:
-            known.pop(identity, None)
-        return given.late
-
     def _arrived(self, new: Sequence[pa.Table]) -> dict[Identity, list[Arrival]]:
         """The new events by key."""
         if not new:
             return {}
         table = pa.concat_tables(new).drop_columns([BITS]).combine_chunks()
-        first, second = integers(table, FIRST_KEY), integers(table, SECOND_KEY)
-        order = np.lexsort((second, first))
-        table = table.take(pa.array(order))
+        table = table.sort_by([(FIRST_KEY, "ascending"), (SECOND_KEY, "ascending")])
         found: dict[Identity, list[Arrival]] = {}
-        identities = zip(first[order].tolist(), second[order].tolist(), strict=True)
+        identities = zip(*(table.column(name).to_pylist() for name in (FIRST_KEY, SECOND_KEY)), strict=True)
         for identity, arrival in zip(identities, self.incoming.arrivals(table), strict=True):
             found.setdefault(identity, []).append(arrival)
         return found
