@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +28,7 @@ MOST_SEEN = 0.75  # rows are copied to search fewer of them only where that leav
 
 def _bits(flags: Iterable[int]) -> int:
     """Flags as the bits of a number."""
-    return reduce(or_, (1 << flag for flag in flags), 0)
+    return sum(1 << flag for flag in set(flags))
 
 
 class _View(NamedTuple):

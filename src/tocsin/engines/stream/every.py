@@ -8,8 +8,6 @@ added up in Python; none of them is state.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,7 +20,6 @@ from tocsin.engines.spark.overall import ship, window_of
 from tocsin.engines.spark.spark_types import arrow_schema, to_spark
 from tocsin.engines.spark.sql.column import with_columns
 from tocsin.engines.spark.typed_columns import TIME_TYPES
-from tocsin.engines.stream.outputs import Output
 from tocsin.engines.stream.pipeline import StreamSettings, rated, run_rule, search, what_travels
 from tocsin.engines.stream.shard_rules import LiveRule
 from tocsin.engines.worker.arrow_types import completed
@@ -33,30 +30,16 @@ from tocsin.kernels.trends.trend_count import Trend
 from tocsin.plan.due import due_of
 
 
-@dataclass(frozen=True)
-class Closing:
-    """The function that makes the rows of one window from all that is known of it. Other outputs pass through."""
-
-    rows: Callable[[pa.Table], pa.Table]
-    schema: pa.Schema
-    outputs: tuple[Output, ...] = ()  # their rows have no window
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """The rows of one window."""
-        others = {output.column: output.name for output in self.outputs}
-        if table.column(WINDOW).null_count:
-            found = table.select(list(others)).rename_columns(list(others.values()))
-        else:
-            found = self.rows(table.select([name for name in table.column_names if name not in others]))
-        return completed(found, self.schema)
-
-
 def counted(trend: Trend, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
     """The RETURN rows of each window, counted without finding a match."""
     shipment, fields = ship(trend, inputs, stream=what_travels(options), rated=rated(options))
     rule = LiveRule(counting(trend, shipment.layout), due_of(trend.kernel, distances, eager=False, counts=True))
     frame = run_rule(trend.kernel, rule, inputs, options, shipment, fields)
-    return _closed(frame, _schema(bound, inputs), partial(_rows_of_totals, bound, trend), options)
+
+    def rows(table: pa.Table) -> pa.Table:
+        return grouped(bound, answered(trend, table), pa.int64())
+
+    return _closed(frame, bound, inputs, rows, options)
 
 
 def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSettings, bound: BoundQuery) -> DataFrame:
@@ -65,33 +48,30 @@ def found(kernel: Search, inputs: Inputs, distances: Network, options: StreamSet
     matches = search(kernel, inputs, distances, options)
     places = {name: (place, tuple(shape)) for place, (name, shape) in enumerate(matches.shapes.items())}
     frame = with_columns(matches.frame, window_of(query).alias(WINDOW))
-    return _closed(frame, _schema(bound, inputs), partial(_rows_of_matches, bound, places), options)
+
+    def rows(table: pa.Table) -> pa.Table:
+        return Result(bound, table, places).over_all(pa.int64())
+
+    return _closed(frame, bound, inputs, rows, options)
 
 
 def _closed(
-    frame: DataFrame, schema: T.StructType, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
+    frame: DataFrame, bound: BoundQuery, inputs: Inputs, rows: Callable[[pa.Table], pa.Table], options: StreamSettings
 ) -> DataFrame:
-    # Rows of other outputs are NULL in all of these.
-    for output in options.outputs:
-        schema = schema.add(output.name, output.type)
-    closing = Closing(rows, arrow_schema(schema), options.outputs)
-
-    def close(table: pa.Table) -> pa.Table:  # Spark counts the arguments of a function, and `self` is one too many
-        return closing(table)
-
-    return frame.groupBy(WINDOW).applyInArrow(close, schema)
-
-
-def _schema(bound: BoundQuery, inputs: Inputs) -> T.StructType:
-    """The columns of a window's rows: its bounds, then those of RETURN, as in a batch."""
+    """Make the rows of each window from all that is known of it: its bounds, then the columns of RETURN."""
     bounds = ((name, TIME_TYPES[inputs.time_kind]) for name in ("window_start", "window_end"))
     columns = ((name, to_spark(dtype)) for name, dtype in bound.columns)
-    return T.StructType([T.StructField(name, dtype) for name, dtype in (*bounds, *columns)])
+    schema = T.StructType([T.StructField(name, dtype) for name, dtype in (*bounds, *columns)])
+    for output in options.outputs:
+        schema = schema.add(output.name, output.type)
+    wanted = arrow_schema(schema)
+    others = {output.column: output.name for output in options.outputs}
 
+    def close(table: pa.Table) -> pa.Table:
+        if table.column(WINDOW).null_count:  # rows of other outputs
+            found = table.select(list(others)).rename_columns(list(others.values()))
+        else:
+            found = rows(table.drop_columns(list(others)))
+        return completed(found, wanted)
 
-def _rows_of_totals(bound: BoundQuery, trend: Trend, table: pa.Table) -> pa.Table:
-    return grouped(bound, answered(trend, table), pa.int64())
-
-
-def _rows_of_matches(bound: BoundQuery, places: dict[str, tuple[int, tuple[str, ...]]], table: pa.Table) -> pa.Table:
-    return Result(bound, table, places).over_all(pa.int64())
+    return frame.groupBy(WINDOW).applyInArrow(close, schema)

@@ -56,13 +56,7 @@ class Guard:
         return np.concatenate(rows).astype("<i8").tobytes()
 
     def added(self, known: Mapping[tuple[int, int], int], batches: Iterable[bytes]) -> tuple[Arrived, list[int]]:
-        """Add the counts of shard batches; return the sums, and how many events are beyond the limit of each type.
-
-        >>> guard = Guard(("A",), (10,), (2,))
-        >>> more = guard.counted(np.array([1, 2]), np.array([1, 1]))
-        >>> guard.added({(0, 0): 1}, [more]), guard.added({(0, 0): 7}, [more])[1]
-        (({(0, 0): 3}, [1]), [2])
-        """
+        """Add the counts of shard batches; return the sums, and how many events are beyond the limit of each type."""
         found, over = dict(known), [0] * len(self.types)
         for batch in batches:
             for (number, stretch), events in read(batch).items():
@@ -73,11 +67,7 @@ class Guard:
         return found, over
 
     def open(self, arrived: Mapping[tuple[int, int], int], watermark: int) -> Arrived:
-        """The stretches in which more may come.
-
-        >>> Guard(("A",), (10,), (2,)).open({(0, 0): 1, (0, 1): 1}, 10)
-        {(0, 1): 1}
-        """
+        """The stretches in which more may come."""
         return {
             (number, stretch): events
             for (number, stretch), events in arrived.items()

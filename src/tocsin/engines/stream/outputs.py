@@ -56,12 +56,11 @@ class Output:
 
 
 def _late_events(outcome: Outcome) -> pa.Table | None:
-    """Late events as JSON, where whole events are shipped."""
     late = outcome.late
     return late.select([EVENT]) if late is not None and EVENT in late.column_names else None
 
 
-LATE = Output("late", EVENT, "string", attrgetter("with_late"), _late_events)
+LATE = Output("late", EVENT, "string", attrgetter("with_late"), _late_events)  # as JSON
 OUTPUTS = [LATE]
 
 

@@ -43,20 +43,19 @@ class Packing:
     guard: Guard | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The shard batches of one task."""
+        """The shard batches of one task: one row for each shard. Rows without a time are counted once."""
         received = [batch for batch in batches if batch.num_rows]
-        if received:
-            yield self.shard_batches(pa.Table.from_batches(received))
-
-    def shard_batches(self, table: pa.Table) -> pa.RecordBatch:
-        """One row for each shard. Rows without a time are counted once."""
+        if not received:
+            return
+        table = pa.Table.from_batches(received)
         takes_part = integers(array_of(table, BITS)) != 0
         clock = array_of(table, CLOCK)
         bad = int(np.count_nonzero(~takes_part & np.asarray(clock.is_null())))
         rows = table.filter(pa.array(takes_part)) if not takes_part.all() else table
         times = self._times(rows, takes_part, clock)
         source = np.asarray(array_of(table, SOURCE))
-        latest = self._latest(times, source & SOURCE_MASK)
+        sent_by = source & SOURCE_MASK
+        latest = [int(times[sent_by == number].max(initial=NEVER)) for number in range(self.sources)]
         arrived = b""
         if self.guard is not None:
             arrived = self.guard.counted(times, np.where(times == NEVER, UNRATED, source >> TYPE_AT))
@@ -66,7 +65,7 @@ class Packing:
         rows = pa.Table.from_arrays(rows.columns, names=rows.column_names)
         found = [rows_to_bytes(part) for part in self._split(rows, shard)]
         count = len(self.labels)
-        return pa.RecordBatch.from_arrays(
+        yield pa.RecordBatch.from_arrays(
             [
                 pa.array(self.labels, pa.int32()),
                 pa.array([to_bytes(latest)] * count, pa.binary()),
@@ -84,12 +83,6 @@ class Packing:
         times = np.where(takes_part, NEVER, times)
         times[takes_part] = integers(array_of(rows, self.time))
         return times
-
-    def _latest(self, times: Integers, source: Integers) -> list[int]:
-        """The latest time of each source."""
-        if self.sources == 1:
-            return [int(times.max())]
-        return [int(times[source == number].max(initial=NEVER)) for number in range(self.sources)]
 
     def _split(self, rows: pa.Table, shard: Integers) -> Iterator[pa.Table]:
         if len(self.labels) == 1:

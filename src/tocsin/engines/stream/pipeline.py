@@ -52,7 +52,7 @@ from tocsin.kernels.reach import Search
 from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.plan import manifest as names
-from tocsin.plan.due import Due, due_of
+from tocsin.plan.due import due_of
 from tocsin.plan.prepare import split
 
 MOST_SHARDS = 256
@@ -168,7 +168,21 @@ def run_rule(
         memory=options.max_task_memory,
         idle_ms=options.idle_ms,
     )
-    shard = Shard(step, plan_of(search, rule.due, shipment, shards, inputs.id, *form), options.guard)
+    # Two plans of one name can read each other's state. The state does not record which matches were emitted before the
+    # watermark has passed them, so that a plan that emits them then cannot resume from it.
+    form += ("digests of all",) if search.hides_events else ()
+    form += hashed_by([search.query])
+    plan = named(
+        to_text(search.query),
+        rule.due.is_eager,
+        shipment.layout,
+        types_in(shipment.frame),
+        shards,
+        [str(one) for one in search.sources],
+        *identified_by(inputs.id),
+        *form,
+    )
+    shard = Shard(step, plan, options.guard)
     return run_shards(shard, shipment, shards, sources, options, schema)
 
 
@@ -264,19 +278,6 @@ def shards_of(options: StreamSettings, frame: DataFrame, reason: str = "") -> in
         return 1
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
-
-
-def plan_of(search: Search, due: Due, shipment: Shipment, shards: int, id: str | None, *form: str) -> str:
-    """The name of a plan: two that have it can read each other's state.
-
-    The state does not record which matches were emitted before the watermark has passed them, so that a plan that emits
-    them then cannot resume from it. The events in it are identified by one column, or by all.
-    """
-    sources = [str(one) for one in search.sources]
-    form += ("digests of all",) if search.hides_events else ()
-    form += hashed_by([search.query])
-    query, types = to_text(search.query), types_in(shipment.frame)
-    return named(query, due.is_eager, shipment.layout, types, shards, sources, *identified_by(id), *form)
 
 
 def identified_by(id: str | None) -> tuple[str, ...]:
