@@ -115,24 +115,18 @@ class Unpacking:
 SEED = 42  # of Spark's hash partitioning
 
 
-def labels(shards: int, partitions: int) -> tuple[int, ...]:
-    """The labels of the shards: the i-th lies in partition `i mod partitions`. A longer list begins like a shorter.
+def labels(shards: int) -> tuple[int, ...]:
+    """The labels of the shards: with as many partitions, the i-th lies in partition i.
 
-    >>> labels(3, 2)
-    (2, 0, 4)
-    >>> [partition_of(label, 2) for label in labels(3, 2)]
-    [0, 1, 0]
+    >>> [partition_of(label, 3) for label in labels(3)]
+    [0, 1, 2]
     """
-    waiting: list[list[int]] = [[] for _ in range(partitions)]
-    found: list[int] = []
+    found: dict[int, int] = {}
     label = 0
     while len(found) < shards:
-        wanted = waiting[len(found) % partitions]
-        while not wanted:
-            waiting[partition_of(label, partitions)].append(label)
-            label += 1
-        found.append(wanted.pop(0))
-    return tuple(found)
+        found.setdefault(partition_of(label, shards), label)
+        label += 1
+    return tuple(found[number] for number in range(shards))
 
 
 def partition_of(label: int, partitions: int) -> int:

@@ -214,7 +214,7 @@ def run_shards(
     sharded = select(shipped, *map(F.col, shipment.columns), shard_of(shipment.keys, shards).alias(packing.SHARD))
     # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
     # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
-    called = labels(shards, shards)
+    called = labels(shards)
     batches = sharded.mapInArrow(Packing(shipment.time, called, len(sources), guard), SHARD_BATCHES)
     numbers = (T.StructField(name, T.LongType()) for name in numbers_of(guard))
     steps = batches.groupBy(packing.SHARD).applyInPandasWithState(

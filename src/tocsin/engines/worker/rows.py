@@ -19,18 +19,23 @@ NullableArray = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
 
 
-def rows_of(table: pa.Table, kernel: Search, layout: Layout, width_us: int | None) -> Rows:
-    """The rows of a task, in the order of the table."""
+def rows_of(
+    table: pa.Table,
+    search: Search,
+    layout: Layout,
+    width_us: int | None,
+    known: dict[object, NullableArray] | None = None,
+) -> Rows:
+    """The rows of a task, in the order of the table; `known` has the columns that other searches have read."""
     packing = layout.packing
     bits = integers(array_of(table, BITS))
     ts = integers(array_of(table, layout.time))
     slices = None if width_us is None else ts // width_us + ((bits & 3) - OWN_COPY)
     partition = partition_of(table, layout)
     kinds = (bits >> packing.kinds_at) & ((1 << packing.kinds) - 1) if packing.kinds else None
-    columns = carried_columns([array_of(table, name) for name in layout.carried], kernel)
     order = None
-    if kernel.needs_order:
-        groups = [column for column in (None if kernel.crosses_partitions else partition, slices) if column is not None]
+    if search.needs_order:
+        groups = [column for column in (None if search.crosses_partitions else partition, slices) if column is not None]
         order = _order(table, layout, [*groups, ts], kinds)
     return Rows(
         ts=ts,
@@ -38,11 +43,11 @@ def rows_of(table: pa.Table, kernel: Search, layout: Layout, width_us: int | Non
         partition=partition,
         slice=slices,
         width_us=width_us or 0,
-        columns=columns,
+        columns=carried_columns(table, search, layout, {} if known is None else known),
         kinds=kinds,
         order=order,
-        instants=_instants(table, layout, ts) if kernel.compares_ties and layout.ties else None,
-        event=event_of(table, kernel, layout, kinds),
+        instants=_instants(table, layout, ts) if search.compares_ties and layout.ties else None,
+        event=event_of(table, search, layout, kinds),
     )
 
 
@@ -53,38 +58,16 @@ def shared_rows(
     width_us: int | None,
     known: dict[object, NullableArray],
 ) -> list[Rows]:
-    """The rows of a task as each of several searches reads them, with the same arrays where they read the same.
-
-    The searches split rows alike. `known` has the columns that were made before.
-    """
-    bare = replace(layouts[0], carried=())
-    base = rows_of(table, replace(searches[0], carried=()), bare, width_us)
+    """The rows of a task as each of several searches that split them alike reads them, with the same arrays."""
+    base = rows_of(table, searches[0], layouts[0], width_us, known)
     return [
         replace(
             base,
-            columns=_shared_columns(table, search, layout, known),
+            columns=carried_columns(table, search, layout, known),
             event=event_of(table, search, layout, base.kinds),
         )
         for search, layout in zip(searches, layouts, strict=True)
     ]
-
-
-def _shared_columns(
-    table: pa.Table, search: Search, layout: Layout, known: dict[object, NullableArray]
-) -> tuple[NullableArray, ...]:
-    names = list(zip(layout.carried, search.carried, strict=True))
-    families: dict[int | None, tuple[str, ...]] = {}
-    for name, carried in names:
-        families[carried.family] = (*families.get(carried.family, ()), name)
-    # Ranks are places among the values of a family.
-    keys = [
-        (name, carried.held, None if carried.family is None else families[carried.family]) for name, carried in names
-    ]
-    if any(key not in known for key in keys):
-        made = carried_columns([array_of(table, name) for name in layout.carried], search)
-        for key, column in zip(keys, made, strict=True):
-            known.setdefault(key, column)
-    return tuple(known[key] for key in keys)
 
 
 def flags_of(table: pa.Table, packing: Packing) -> Flags:
@@ -157,19 +140,28 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
     return np.asarray(found, np.int64)
 
 
-def carried_columns(arrays: Sequence[pa.Array], kernel: Search) -> tuple[NullableArray, ...]:
-    """The values of the kernel's `carried`, held as it asks."""
-    families: dict[int | None, list[int]] = {}
-    found: dict[int, NullableArray] = {}
-    for number, (carried, array) in enumerate(zip(kernel.carried, arrays, strict=True)):
+def carried_columns(
+    table: pa.Table, search: Search, layout: Layout, known: dict[object, NullableArray]
+) -> tuple[NullableArray, ...]:
+    """The values of the search's `carried`, held as it asks; those that are not `known` are added."""
+    names = list(zip(layout.carried, search.carried, strict=True))
+    families: dict[int | None, list[str]] = {}
+    for name, carried in names:
         if carried.held is Held.RANK:
-            families.setdefault(carried.family, []).append(number)
-        else:
-            found[number] = _held(array, carried.held)
-    for members in families.values():
-        for number, ranked in zip(members, ranks([arrays[number] for number in members]), strict=True):
-            found[number] = (ranked, _mask(arrays[number]))
-    return tuple(found[number] for number in range(len(arrays)))
+            families.setdefault(carried.family, []).append(name)
+    found = []
+    for name, carried in names:
+        # Ranks are places among the values of a family.
+        family = tuple(families[carried.family]) if carried.held is Held.RANK else ()
+        key = name, carried.held, family
+        if key not in known and family:
+            arrays = [array_of(table, one) for one in family]
+            for one, array, ranked in zip(family, arrays, ranks(arrays), strict=True):
+                known[one, Held.RANK, family] = ranked, _mask(array)
+        elif key not in known:
+            known[key] = _held(array_of(table, name), carried.held)
+        found.append(known[key])
+    return tuple(found)
 
 
 def _held(array: pa.Array, held: Held) -> NullableArray:

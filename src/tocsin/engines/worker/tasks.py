@@ -26,7 +26,7 @@ from tocsin.algebra.tree_text import to_text
 from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.digests import MadeDigests
 from tocsin.engines.worker.gather import Gatherer, portions
-from tocsin.engines.worker.rows import NullableArray, array_of, integers, rows_of, shared_rows
+from tocsin.engines.worker.rows import NullableArray, array_of, integers, shared_rows
 from tocsin.kernels.hashes import Digests, Identity
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.nested_loops import Kernel
@@ -95,10 +95,8 @@ class SearchGroup:
 
     def rows(self, table: pa.Table, known: dict[object, NullableArray]) -> list[Rows]:
         """The rows as each member reads them; columns that several read are taken from `known`."""
-        if self.loops is None:
-            (member,) = self.members
-            return [rows_of(table, member.search, member.layout, self.width_us)]
-        return shared_rows(table, self.loops.kernels, [one.layout for one in self.members], self.width_us, known)
+        searches, layouts = [one.search for one in self.members], [one.layout for one in self.members]
+        return shared_rows(table, searches, layouts, self.width_us, known)
 
     def find(self, rows: Sequence[Rows], *, most: int, memory: int) -> Iterator[tuple[int, Iterator[Matches]]]:
         """The matches of each member, by its place in the group."""
