@@ -6,8 +6,8 @@ import datetime as dt
 from enum import Enum
 from typing import Any
 
-from tocsin.engines.worker.digests import EPOCH, MICROSECOND
 from tocsin.errors import InvalidOptionError, shown
+from tocsin.expressions.objects import EPOCH, MICROSECOND
 from tocsin.language.durations import describe, microseconds
 
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)

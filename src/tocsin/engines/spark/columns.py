@@ -37,7 +37,7 @@ from tocsin.engines.spark.typed_columns import (
     value_of,
     whole,
 )
-from tocsin.engines.worker.digests import micros
+from tocsin.expressions.objects import microseconds
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.optimizer.query_parts import constant_integer
@@ -84,7 +84,7 @@ class Compiler:
             case ex.Literal():
                 return literal(node.value)
             case ex.Timestamp():
-                return Value(instant_of_micros(F.lit(micros(node.value))), Kind.INSTANT)
+                return Value(instant_of_micros(F.lit(microseconds(node.value))), Kind.INSTANT)
             case ex.Date():
                 return Value(F.lit(node.value.isoformat()).cast("date"), Kind.DATE)
             case ex.Interval():

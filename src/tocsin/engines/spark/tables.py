@@ -22,7 +22,7 @@ from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import aggregate, join_on, select, where, with_columns
 from tocsin.engines.spark.typed_columns import NUMBERS, TIMES, Kind, Value, compare, literal, value_of
-from tocsin.engines.worker.digests import micros
+from tocsin.expressions.objects import microseconds
 from tocsin.language import rule_expressions as rx
 
 FOUND, HIDDEN = "__tocsin_found", "__tocsin_hidden"
@@ -50,7 +50,7 @@ def listed(node: rx.InTable, values: Sequence[Value]) -> Column:
 def _constant(value: Any) -> Value:
     match value:
         case dt.datetime():
-            return Value(F.bigint(micros(value)), Kind.INSTANT, in_micros=True)
+            return Value(F.bigint(microseconds(value)), Kind.INSTANT, in_micros=True)
         case dt.date():
             return Value(F.lit(value.isoformat()).cast("date"), Kind.DATE)
         case decimal.Decimal():

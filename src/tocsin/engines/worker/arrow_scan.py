@@ -21,30 +21,15 @@ import pyarrow.compute as pc
 from tocsin import errors
 from tocsin.analysis.types import DataType
 from tocsin.engines.worker.arrow_types import completed, schemas_of, to_arrow
-from tocsin.engines.worker.digests import MICROSECOND, digests, micros
+from tocsin.engines.worker.digests import digests
 from tocsin.expressions import interpret
+from tocsin.expressions.objects import microseconds
 from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.model import WORD_BITS, Held, Integers, Source
 from tocsin.kernels.reach import Search
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
-from tocsin.plan.manifest import (
-    Attribute,
-    Content,
-    Digest,
-    EventTypes,
-    Key,
-    Manifest,
-    Position,
-    Reader,
-    Text,
-    Tie,
-    Time,
-    TrimmedDigest,
-    TypeName,
-    Value,
-    Word,
-)
+from tocsin.plan.manifest import Digest, Manifest, Reader, Tie, TrimmedDigest, Value
 
 Row = Mapping[str, Any]
 HELD = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
@@ -72,7 +57,7 @@ def ship(
     """
     wanted = set(named)
     schemas = schemas_of({group.type: group.table.schema for group in events if group.type is not None})
-    known = EventTypes(
+    known = names.EventTypes(
         {name: one for name, one in schemas.items() if name in wanted},
         {group.type: group.time for group in events if group.type is not None},
         {name: one for name, one in schemas.items() if name not in wanted},
@@ -177,30 +162,30 @@ class _Scan:
             bits += [base if packing.words else base | found << names.FLAGS_AT for found in group.flags]
         return bits
 
-    def _column(self, name: str, content: Content) -> pa.Array:
+    def _column(self, name: str, content: names.Content) -> pa.Array:
         match content:
-            case Attribute():
+            case names.Attribute():
                 return self._typed(name, content.name, content.type, content.types)
             case Value():
                 return self._held(content)
-            case Key():
+            case names.Key():
                 found = self._typed(name, content.attribute, content.type)
                 return pc.add(found, 0.0) if pa.types.is_floating(found.type) else found  # −0.0 is 0.0
-            case Time():
+            case names.Time():
                 return pa.concat_arrays([group.times() for group in self.groups])
             case Tie():
                 if content.type.is_null:
                     return self._numbered([content], is_whole=False)
                 return self._typed(name, content.attribute, content.type)
-            case TypeName():
+            case names.TypeName():
                 return pa.array([group.type or "" for group in self.groups for _ in group.rows], pa.string())
-            case Text():
+            case names.Text():
                 return pa.array([_text(row, group.time) for group in self.groups for row in group.rows], pa.string())
-            case Position():
+            case names.Position():
                 return self._numbered(content.ties, is_whole=True)
             case Digest() | TrimmedDigest():
                 return pa.concat_arrays([pa.array(group.digests(content)) for group in self.groups])
-            case Word():
+            case names.Word():
                 at, mask = content.number * WORD_BITS, (1 << WORD_BITS) - 1
                 return pa.array([found >> at & mask for group in self.groups for found in group.flags], pa.int64())
             case _:
@@ -268,10 +253,8 @@ def _ranked(values: list[Any]) -> pa.Array:
 
 def _as_json(value: Any) -> Any:
     match value:
-        case dt.datetime():
-            return micros(value)
-        case dt.timedelta():
-            return value // MICROSECOND
+        case dt.datetime() | dt.timedelta():
+            return microseconds(value)
         case bytes():
             return value.hex()
         case _:

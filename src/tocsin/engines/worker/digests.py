@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.engines.worker.rows import array_of, integers
+from tocsin.expressions.objects import microseconds
 from tocsin.kernels import hashes
 from tocsin.kernels.hashes import Digests, Words
 from tocsin.kernels.model import Integers, Made
 from tocsin.plan.manifest import Layout
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-MICROSECOND = dt.timedelta(microseconds=1)
 NULLS_PER_WORD = 63
 
 
@@ -77,10 +76,8 @@ def written(value: Any, salt: int) -> int | str:
         case float():
             (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
             return int(bits)
-        case dt.datetime():
-            return micros(value)
-        case dt.timedelta():
-            return value // MICROSECOND
+        case dt.datetime() | dt.timedelta():
+            return microseconds(value)
         case bytes():
             return value.hex().upper()
         case Mapping():
@@ -89,11 +86,6 @@ def written(value: Any, salt: int) -> int | str:
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_in_list)
         case _:
             return str(value)
-
-
-def micros(value: dt.datetime) -> int:
-    """An instant in microseconds; one without a zone is in UTC."""
-    return ((value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - EPOCH) // MICROSECOND
 
 
 def _in_list(value: Any) -> Any:

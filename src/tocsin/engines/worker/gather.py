@@ -17,19 +17,8 @@ import pyarrow.compute as pc
 from tocsin.engines.worker.rows import array_of, key_of
 from tocsin.errors import TypeMismatchError, shown
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
-from tocsin.plan.manifest import (
-    END,
-    FIRST_HALF,
-    KEY,
-    MISSING,
-    SECOND_HALF,
-    START,
-    Gathered,
-    Layout,
-    member,
-    value,
-    variable,
-)
+from tocsin.plan import manifest
+from tocsin.plan.manifest import KEY, Gathered, Layout, member
 
 MOST_AT_ONCE = 1 << 16
 MOST_EVENTS = 1 << 20  # of bags: a gathering may hold any number of them
@@ -80,19 +69,19 @@ class Gatherer:
 
     def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
         """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""
-        found = {START: pa.array(matches.start), END: pa.array(matches.end)}
+        found = {manifest.START: pa.array(matches.start), manifest.END: pa.array(matches.end)}
         if halves is not None:
-            found[FIRST_HALF], found[SECOND_HALF] = pa.array(halves[0]), pa.array(halves[1])
+            found[manifest.FIRST_HALF], found[manifest.SECOND_HALF] = pa.array(halves[0]), pa.array(halves[1])
         if matches.missing is not None:
-            found[MISSING] = pa.array(matches.missing)
+            found[manifest.MISSING] = pa.array(matches.missing)
         for number, one in enumerate(self.gathered):
             held = matches.events[one.name]
             made = matches.made
-            found[variable(number)] = (
+            found[manifest.variable(number)] = (
                 self._bag(one, held.shown, made) if isinstance(held, Bag) else self._event(one, held, made)
             )
         for number, (numbers, nulls) in enumerate(matches.values):
-            found[value(number)] = pa.array(numbers, mask=nulls)
+            found[manifest.value(number)] = pa.array(numbers, mask=nulls)
         return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
 
     def _event(self, one: Gathered, rows: Integers, made: Made | None) -> pa.Array:
