@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.engines.worker.rows import array_of, key_of
+from tocsin.engines.worker.rows import column_of
 from tocsin.errors import TypeMismatchError, shown
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
 from tocsin.plan import manifest
-from tocsin.plan.manifest import KEY, Gathered, Layout, member
+from tocsin.plan.manifest import Gathered, Layout, member
 
 MOST_AT_ONCE = 1 << 16
 MOST_EVENTS = 1 << 20  # of bags: a gathering may hold any number of them
@@ -58,14 +58,12 @@ class Gatherer:
         self.gathered = layout.gathered
         self.templates = layout.templates
         names = {name for one in layout.gathered for name in one.columns if name is not None}
-        self.columns = {
-            name: key_of(table, layout.packing.key_bits) if name == KEY else array_of(table, name) for name in names
-        }
+        self.columns = {name: column_of(table, name, layout.packing) for name in names}
 
     def types(self) -> list[pa.DataType]:
         """The types of the columns that hold the variables of a match."""
         nothing = np.zeros(0, np.int64)
-        return [self._event(one, nothing, None).type for one in self.gathered]
+        return [self._column(one, nothing, None).type for one in self.gathered]
 
     def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
         """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""
@@ -75,27 +73,23 @@ class Gatherer:
         if matches.missing is not None:
             found[manifest.MISSING] = pa.array(matches.missing)
         for number, one in enumerate(self.gathered):
-            held = matches.events[one.name]
-            made = matches.made
-            found[manifest.variable(number)] = (
-                self._bag(one, held.shown, made) if isinstance(held, Bag) else self._event(one, held, made)
-            )
+            found[manifest.variable(number)] = self._column(one, matches.events[one.name], matches.made)
         for number, (numbers, nulls) in enumerate(matches.values):
             found[manifest.value(number)] = pa.array(numbers, mask=nulls)
         return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
 
-    def _event(self, one: Gathered, rows: Integers, made: Made | None) -> pa.Array:
-        unbound = rows < 0
-        struct = self._struct(one, rows, made, unbound if unbound.any() else None)
+    def _column(self, one: Gathered, held: Integers | Bag, made: Made | None) -> pa.Array:
+        if isinstance(held, Bag):
+            bag = held.shown
+            return _lists(bag.offsets, self._struct(one, bag.rows, made, None))
+        unbound = held < 0
+        struct = self._struct(one, held, made, unbound if unbound.any() else None)
         if not one.is_iterated:
             return struct
         # A variable that is iterated in one OR branch only is a bag in all of them.
         bound = np.flatnonzero(~unbound)
         offsets = np.append(0, np.cumsum(~unbound))
         return _lists(offsets, struct.take(pa.array(bound)))
-
-    def _bag(self, one: Gathered, bag: Bag, made: Made | None) -> pa.Array:
-        return _lists(bag.offsets, self._struct(one, bag.rows, made, None))
 
     def _struct(self, one: Gathered, rows: Integers, made: Made | None, unbound: Mask | None) -> pa.StructArray:
         if made is not None and (rows >= made.base).any():
@@ -118,12 +112,15 @@ class Gatherer:
         numbers = rows[is_made] - made.base
         templates = made.templates[numbers]
         origin = rows.copy()
-        origin[is_made] = np.where(self._keeps(attribute)[templates], made.rows[numbers], -1)
+        # Whether events of each template have the attribute of the row that they are made at; all have what is counted.
+        keeps = np.array([not attribute or attribute in template.kept for template in self.templates])
+        origin[is_made] = np.where(keeps[templates], made.rows[numbers], -1)
         dtype = one.types[place] if name is None else self.columns[name].type
         own = pa.nulls(len(rows), dtype)
         if name is not None:
             own = self.columns[name].take(pa.array(origin, mask=origin < 0))
-        derived = [number for number in np.unique(templates).tolist() if self._makes(number, attribute)]
+        making = [template.is_derived and attribute in template.attributes for template in self.templates]
+        derived = [number for number in np.unique(templates).tolist() if making[number]]
         if not derived:
             return own
         places = np.full(len(rows), -1, np.int64)
@@ -137,14 +134,6 @@ class Gatherer:
         values = pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
         # An event has the attribute in one way only: where one side has a value, the other is NULL.
         return pc.coalesce(own, values)
-
-    def _keeps(self, attribute: str) -> Mask:
-        """Of which templates an event has the attribute of the row that it was made at; all have what is counted."""
-        return np.array([not attribute or attribute in one.kept for one in self.templates])
-
-    def _makes(self, number: int, attribute: str) -> bool:
-        template = self.templates[number]
-        return template.is_derived and attribute in template.attributes
 
 
 def _lists(offsets: Integers, values: pa.Array) -> pa.ListArray:

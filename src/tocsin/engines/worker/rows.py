@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows, differs
 from tocsin.kernels.reach import Search
-from tocsin.plan.manifest import BITS, FLAGS_AT, KEY_AT, OWN_COPY, Layout, Packing
+from tocsin.plan.manifest import BITS, FLAGS_AT, KEY, KEY_AT, OWN_COPY, Layout, Packing
 
 NullableArray = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
@@ -93,10 +93,12 @@ def array_of(table: pa.Table, name: str) -> pa.Array:
     return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
-def key_of(table: pa.Table, width: int) -> pa.Array:
-    """The partition's key, of 8, 16 or 32 bits, from the bits of the rows."""
+def column_of(table: pa.Table, name: str, packing: Packing) -> pa.Array:
+    """A column in one piece; `KEY`, an integer of 8, 16 or 32 bits, is taken from the bits of rows."""
+    if name != KEY:
+        return array_of(table, name)
     bits = integers(array_of(table, BITS))
-    dtype = {8: np.int8, 16: np.int16, 32: np.int32}[width]
+    dtype = {8: np.int8, 16: np.int16, 32: np.int32}[packing.key_bits]
     is_null = (bits >> KEY_AT) & 1 == 1
     return pa.array((bits >> (KEY_AT + 1)).astype(dtype), mask=is_null if is_null.any() else None)
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tocsin.engines.worker.rows import array_of, codes, integers, key_of
+from tocsin.engines.worker.rows import array_of, codes, column_of, integers
 from tocsin.engines.worker.tasks import Member
 from tocsin.kernels.model import Integers, Rows
 from tocsin.kernels.runs.found import Graphs
@@ -20,7 +20,7 @@ from tocsin.kernels.runs.register_automaton import RunKernel
 from tocsin.kernels.runs.texts import LEAF, UNION
 from tocsin.kernels.trends.totals import Totals, nothing, together
 from tocsin.kernels.trends.trend_count import Trend
-from tocsin.plan.manifest import END, KEY, START, Layout, member, variable
+from tocsin.plan.manifest import END, START, Layout, member, variable
 
 TOTALS, ALL_TOTALS = "__tocsin_totals", "__tocsin_all_totals"
 WINDOW = "__tocsin_window"
@@ -37,7 +37,7 @@ class Counting(Member):
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Count the matches of rows by group."""
         columns = [
-            key_of(table, self.layout.packing.key_bits) if name == KEY else array_of(table, name)
+            column_of(table, name, self.layout.packing)
             for gathered in self.layout.gathered
             for name in gathered.columns
             if name is not None
@@ -48,11 +48,10 @@ class Counting(Member):
             starts = integers(array_of(table, self.layout.time))
             columns.append(pa.array(starts - starts % every_us))
             names.append(WINDOW)
-        labels = codes(columns) if columns else None
-        some = np.zeros(1, np.int64)
-        if labels is not None:
+        some, labels = np.zeros(1, np.int64), None
+        if columns:
             # Codes of several columns may be far apart: as small numbers, each with a row that has it.
-            _, some, labels = np.unique(labels, return_index=True, return_inverse=True)
+            _, some, labels = np.unique(codes(columns), return_index=True, return_inverse=True)
             labels = labels.reshape(-1)
         found = self.trend.totals(rows, labels)
         if not found:
@@ -78,17 +77,15 @@ class Answers:
         """Add them up, and answer."""
         kinds = self.trend.kinds
         for batch in batches:
-            lists = batch.column(batch.schema.get_field_index(ALL_TOTALS)).to_pylist()
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            lists = columns.pop(ALL_TOTALS).to_pylist()
             summed = [added_up(map(pickle.loads, totals), kinds) for totals in lists]
-            arrays = [batch.column(place) for place, name in enumerate(batch.schema.names) if name != ALL_TOTALS]
-            names = [name for name in batch.schema.names if name != ALL_TOTALS]
             for number, answer in enumerate(self.trend.answers):
                 dtype = pa.float64()
                 if answer.is_integer:
                     dtype = pa.string() if answer.as_digits else pa.int64()
-                arrays.append(pa.array([answer.of(one) for one in summed], dtype))
-                names.append(f"__tocsin_answer_{number}")
-            yield pa.RecordBatch.from_arrays(arrays, names=names)
+                columns[f"__tocsin_answer_{number}"] = pa.array([answer.of(one) for one in summed], dtype)
+            yield pa.RecordBatch.from_pydict(columns)
 
 
 def added_up(totals: Iterable[Totals], kinds: tuple[str, ...]) -> Totals:
