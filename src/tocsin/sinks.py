@@ -52,10 +52,9 @@ def once(
     InvalidInputError
         From the function: when a column has the name of the partition, or the column of late events is missing.
     """
+    from pyspark.sql import functions as F
 
     def write(frame: DataFrame, batch: int, to: str) -> None:
-        from pyspark.sql import functions as F
-
         numbered = frame.withColumn(column, F.lit(batch))
         # Spark writes beside the partition and puts it into its place when it is complete; no others are touched.
         dynamic = numbered.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
@@ -70,8 +69,6 @@ def once(
             raise errors.InvalidInputError(
                 "There is no column `late` that holds the late events.", hint="ask for it: `match(…, late=True)`."
             )
-        from pyspark.sql import functions as F
-
         # Two outputs of one micro-batch: without this Spark would search, and step the state, twice.
         frame.persist()
         try:

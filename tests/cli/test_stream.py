@@ -189,7 +189,8 @@ def test_programs_of_rules_stream_too(spark: SparkSession, shop: Shop) -> None:
 def test_what_cannot_be_is_refused_before_spark_starts(
     shop: Shop, options: list[str], condition: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.cli.stream.start", lambda: pytest.fail("Spark was started"))
+    for module in ("session", "stream"):
+        monkeypatch.setattr(f"tocsin.cli.{module}.start", lambda: pytest.fail("Spark was started"))
     shop.add("1.json", LOGIN)
     (shop.path / "full").mkdir()
     (shop.path / "full" / "old.parquet").write_text("old")

@@ -138,8 +138,7 @@ def explain(
     Options(strategy=strategy)
     arguments.check_choice("mode", mode, EXPLAIN_MODES)
     inputs = files.Inputs.of(input) if input else None
-    schemas = None if inputs is None else inputs.load
-    query = compiled(given, schemas=schemas)
+    query = compiled(given, schemas=None if inputs is None else inputs.load)
     how = arguments.keywords(given, query.explain)
     if isinstance(query, tocsin.Pattern):
         how["inputs"] = None if inputs is None else inputs.load(program_of(query))

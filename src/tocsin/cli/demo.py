@@ -18,7 +18,7 @@ from tocsin.cli import files, terminal
 from tocsin.cli.arguments import check_choice
 from tocsin.cli.drawing import Found, Lane, as_svg, as_text
 from tocsin.cli.run import Counters
-from tocsin.cli.session import running, start, task_progress
+from tocsin.cli.session import running, started
 
 Event = Mapping[str, Any]
 
@@ -89,13 +89,11 @@ def _bank() -> None:
     pattern = tocsin.pattern(source.read_text(encoding="utf-8"))
     console.print(TAKEOVERS, end="\n\n")
     console.print(coloured(pattern.text), end="\n\n")
-    steps, counters = terminal.Steps(), Counters("ts")
-    with steps.step("Starting Spark"):
-        spark = start()
-    progress = task_progress(spark)
-    with steps.step("Planning", progress):
+    spark, steps = started()
+    counters = Counters("ts")
+    with steps.step("Planning"):
         found = counters.found(pattern.match(counters.read(files.read(spark, stream))))
-    with steps.step("Matching", progress), running([stream]):
+    with steps.step("Matching"), running([stream]):
         matches = found.orderBy("start", "end").toArrow().to_pylist()
     events = datasets.load("bank")
     for match in matches:
@@ -203,16 +201,13 @@ def _fraud(save: str | None) -> None:
     console.print(FRAUDS, end="\n\n")
     rule = text[text.index(f"rule {SHOWN_RULE} ") :].partition("\n\n")[0]
     console.print(coloured(f"{patterns}\n\n{rule}"), end="\n\n")
-    steps = terminal.Steps()
-    with steps.step("Starting Spark"):
-        spark = start()
-    progress = task_progress(spark)
+    spark, steps = started()
     cases: list[Case] = []
     with running([stream]):
-        with steps.step("Reading", progress):
+        with steps.step("Reading"):
             events = files.read(spark, stream)
         for name in (rule.name for rule in program.program.rules):
-            with steps.step(name, progress):
+            with steps.step(name):
                 rows = program.matches(name, events).orderBy("start", "end").toArrow().to_pylist()
             cases += [Case.of(name, row) for row in rows]
     known = datasets.load("fraud")

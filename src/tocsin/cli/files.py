@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import errors
 from tocsin.algebra.programs import Program, sources
-from tocsin.cli import terminal
 from tocsin.cli.arguments import named_values
-from tocsin.cli.session import reading, start
+from tocsin.cli.session import reading, started
 from tocsin.plan.strategy import counts_other_types
 
 if TYPE_CHECKING:
@@ -109,9 +108,7 @@ class Inputs:
         """Check the inputs, start Spark, and read what a program reads of them."""
         self.check()
         self.require(program, described)
-        steps = terminal.Steps()
-        with steps.step("Starting Spark"):
-            spark = start()
+        spark, steps = started()
         with steps.step("Reading"):
             return self.frames(program, lambda _, path: read(spark, path))
 

@@ -12,7 +12,7 @@ import typer
 import tocsin
 from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
-from tocsin.cli.session import faults, running, start, task_progress
+from tocsin.cli.session import faults, running, started
 from tocsin.engines.dispatch import program_run
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.options import MOST_TASK_MEMORY, Options
@@ -80,11 +80,9 @@ def run(
     inputs.check()
     if out is not None:
         files.check_output(out, mode, inputs.paths.values())
-    steps = terminal.Steps()
-    with steps.step("Starting Spark"):
-        spark = start()
-    progress, counters = task_progress(spark), Counters(time)
-    with steps.step("Reading", progress):
+    spark, steps = started()
+    counters = Counters(time)
+    with steps.step("Reading"):
         query = query or runnable(given, inputs, read_tables(spark, tables), inputs.load)
         is_counted = isinstance(query, tocsin.Pattern)
 
@@ -95,7 +93,7 @@ def run(
         frames = inputs.frames(program_of(query), read)
         with terminal.showing_warnings():
             found = query.match(frames, **how)
-    with steps.step("Matching", progress), running(inputs.paths.values(), writes=out):
+    with steps.step("Matching"), running(inputs.paths.values(), writes=out):
         if isinstance(query, tocsin.Rules):
             emitting = program_run(query.program, frames, Options(**how))
             shown, lines = _of_rules(emitting, found, out, format, mode)

@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tocsin import errors
 from tocsin.cli.arguments import as_flags
+from tocsin.cli.terminal import Steps
 from tocsin.engines.dispatch import SPARK, needing
 
 if TYPE_CHECKING:
@@ -130,8 +131,11 @@ def _stderr_to_file() -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def task_progress(spark: SparkSession) -> Callable[[], str]:
-    """A function that returns how many tasks of the running stages are done, in words."""
+def started() -> tuple[SparkSession, Steps]:
+    """A session, and the steps of a command, of which starting it is the first; they show how many tasks are done."""
+    steps = Steps()
+    with steps.step("Starting Spark"):
+        spark = start()
     tracker = spark.sparkContext.statusTracker()
 
     def progress() -> str:
@@ -140,7 +144,8 @@ def task_progress(spark: SparkSession) -> Callable[[], str]:
         total = sum(stage.numTasks for stage in known)
         return f"{sum(stage.numCompletedTasks for stage in known)} of {total} tasks" if total else ""
 
-    return progress
+    steps.progress = progress
+    return spark, steps
 
 
 # --- faults ---------------------------------------------------------------------------------------

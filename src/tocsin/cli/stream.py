@@ -21,7 +21,7 @@ from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.cli import arguments, checkpoints, files, terminal
 from tocsin.cli.check import read_schema
 from tocsin.cli.queries import Query, program_of, read_tables, runnable, table_paths
-from tocsin.cli.session import faults, running, start
+from tocsin.cli.session import faults, running, start, started
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.language.durations import microseconds
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -142,9 +142,7 @@ def stream(
 
     # Everything that can be refused is refused before Spark starts, but for what needs the columns of files.
     query = None if tables else runnable(given, inputs, {}, load, is_live=True)
-    steps = terminal.Steps()
-    with steps.step("Starting Spark"):
-        spark = start()
+    spark, steps = started()
     with ExitStack() as stack:
         stack.enter_context(_configured(spark, settings))
         with steps.step("Reading"):

@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ParamSpec
@@ -123,18 +123,16 @@ def showing_warnings() -> Iterator[None]:
 
 @dataclass
 class Steps:
-    """The steps of a command, shown while they run, with the time each took."""
+    """The steps of a command, shown while they run with what `progress` returns, and the time each took."""
 
+    progress: Callable[[], str] = str  # nothing, until Spark runs
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def step(self, words: str, progress: Callable[[], str] | None = None) -> Iterator[None]:
-        """Show the step while it runs, with what `progress` returns now and then."""
+    def step(self, words: str) -> Iterator[None]:
+        """Show the step while it runs."""
         began = time.perf_counter()
-        if err().is_terminal:
-            with _live(words, progress):
-                yield
-        else:
+        with _live(words, self.progress) if err().is_terminal else nullcontext():
             yield
         self.seconds[words] = time.perf_counter() - began
 
@@ -149,13 +147,12 @@ class Steps:
 
 
 @contextmanager
-def _live(words: str, progress: Callable[[], str] | None) -> Iterator[None]:
+def _live(words: str, progress: Callable[[], str]) -> Iterator[None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     class Words(TextColumn):
         def render(self, task: Any) -> Text:
-            more = f"  {progress()}" if progress is not None else ""
-            return Text(f"{words}{more}")
+            return Text(f"{words}  {progress()}".rstrip())
 
     columns = (SpinnerColumn(), Words(""), TimeElapsedColumn())
     # A stream of its own: stderr itself is lent to the JVM while that starts.

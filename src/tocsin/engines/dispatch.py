@@ -1,6 +1,6 @@
-"""From a query and checked options to an engine, which is imported when it is asked for.
+"""The keywords of `match`, `check` and `explain`, and the way from a query with checked options to an engine.
 
-Neither Spark nor arrays are needed to read and check a pattern.
+An engine is imported when it is asked for: neither Spark nor arrays are needed to read and check a pattern.
 """
 
 from __future__ import annotations
