@@ -4,7 +4,7 @@
 >>> p = tocsin.pattern("PATTERN SEQ(Login a, Transfer b) WHERE a.user = b.user WITHIN 10 MINUTES")
 >>> matches = p.match({"Login": logins, "Transfer": transfers})  # doctest: +SKIP
 
-`match` takes Spark DataFrames and gives one; `p.check(schemas)` and `p.explain()` tell about a pattern without running
+`match` takes Spark DataFrames and gives one; `p.check(schemas)` and `p.explain()` report on a pattern without running
 it; `p.analyze(inputs)` measures the data for a better plan, as `Statistics`; `tocsin.reference.evaluate` runs any
 pattern on plain Python rows, slowly. `tocsin.rules` compiles a program of rules, which read each other's events.
 `tocsin.acer` has operators for functions of your own over windows, sequences and states.
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs Spark is imported when it is asked for."""
+    """Import what needs Spark when it is used."""
     if name in ("Progress", "TocsinListener"):
         from tocsin import progress
 

@@ -1,4 +1,4 @@
-"""What users touch: `pattern()` compiles a query, `Pattern.match` runs it, `check` and `explain` tell about it.
+"""Patterns: `pattern()` compiles a query, `Pattern.match` runs it, `check` and `explain` report on it.
 
 Compiling needs no Spark; pyspark is imported when DataFrames come in.
 """
@@ -171,7 +171,7 @@ class Pattern:
             `"automaton"` reads events one by one, which is how ACEL runs; `"aggregate"` needs nothing but aggregates
             over overlapping windows, for patterns of bounded span.
         lateness
-            How late events of a stream may come, `"10 seconds"`; by default as `withWatermark` of the time column says.
+            How late events of a stream may come, `"10 seconds"`; by default what `withWatermark` sets.
         statistics
             What `analyze` has measured, or what you know: `Statistics.of(...)`.
         max_matches_per_start
@@ -284,7 +284,7 @@ class Pattern:
         rates: Mapping[str, Any] | None = None,
         **options: Unpack[CheckOptions],
     ) -> CheckReport:
-        """Check the query against the schemas of its event types, and tell what is known before anything runs.
+        """Check the query against the schemas of its event types, and report what is known before anything runs.
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ class Pattern:
             For each event type a DataFrame, a Spark schema, or `{"attribute": "bigint"}`; or one DataFrame with a type
             column, whose columns every event type then has. Without schemas, the report has no result columns.
         rates
-            Events per second of each type, `{"Login": "100/s"}`: then the report says how much a live query remembers.
+            Events per second of each type, `{"Login": "100/s"}`: the report then has how much a live query remembers.
         time, tie, type, time_unit
             As for `match`.
         lateness
@@ -328,7 +328,7 @@ class Pattern:
         mode: str = "simple",
         **options: Unpack[ExplainOptions],
     ) -> Report:
-        r"""Tell how the query is understood and run: its plan, and with inputs Spark's own.
+        r"""Explain how the query is understood and run: its plan, and with inputs Spark's own.
 
         Parameters
         ----------

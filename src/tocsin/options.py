@@ -112,7 +112,7 @@ check_name = _optional(must_be("a text", lambda value: isinstance(value, str), '
 check_max_text = must_be(
     "a number of characters", _is_count, "write the most characters a text may have, as in `max_text=5_000_000`."
 )
-check_live_keys = _optional(
+_live_keys = _optional(
     must_be(
         "a number of keys",
         _is_count,
@@ -370,12 +370,13 @@ class Demands:
         """The columns that order events of one instant."""
         return _names_in(self.tie)
 
-    @property
-    def late_us(self) -> int:
-        """How much longer events are remembered."""
-        return microseconds(self.lateness)
-
-    @property
-    def limit(self) -> Limit | None:
-        """The most that may be kept."""
-        return None if self.max_state is None else parse_limit(self.max_state)
+    def measures(self, problems: list[errors.TocsinError]) -> tuple[int, Limit | None]:
+        """How much longer events are remembered, and the most that may be kept; all that is wrong is collected."""
+        late_us, limit = 0, None
+        with errors.collecting(problems):
+            late_us = microseconds(self.lateness)
+        with errors.collecting(problems):
+            limit = None if self.max_state is None else parse_limit(self.max_state)
+        with errors.collecting(problems):
+            _live_keys("live_keys", self.live_keys)
+        return late_us, limit

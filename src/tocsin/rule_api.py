@@ -1,4 +1,4 @@
-"""What users of rules touch: `rules()` compiles a program; its matches and events, checks and explanations."""
+"""Programs of rules: `rules()` compiles one; `Rules` has its matches and events, checks and explanations."""
 
 from __future__ import annotations
 
@@ -321,14 +321,14 @@ class Rules:
         rates: Mapping[str, Any] | None = None,
         **options: Unpack[RulesCheckOptions],
     ) -> RulesReport:
-        """Tell what is known before anything runs; with schemas, check that the inputs fit the templates.
+        """Report what is known before anything runs; with schemas, check that the inputs fit the templates.
 
         Parameters
         ----------
         schemas
             As for `Pattern.check`; those of the templates that no rule emits. Left out, the templates alone count.
         rates
-            Events per second of each type from outside, `{"Transfer": "100/s"}`: then the report says how much a live
+            Events per second of each type from outside, `{"Transfer": "100/s"}`: the report then has how much a live
             program remembers.
         time, tie, type, time_unit, lateness
             As for `Pattern.check`.
@@ -361,7 +361,7 @@ class Rules:
         return checked_program(self.program, schemas, demands, self.warnings)
 
     def explain(self) -> Report:
-        """Tell how the program is understood: strata, the plan and distances of each rule, and what `match` shares."""
+        """Explain how the program is read: strata, the plan and distances of each rule, and what `match` shares."""
         return Report(sections({"Program": self.text.strip("\n")} | program_parts(self.program)))
 
     def to_text(self) -> str:

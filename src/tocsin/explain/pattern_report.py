@@ -21,7 +21,7 @@ from tocsin.analysis.schema import BoundQuery, check_clock
 from tocsin.analysis.sizes import require_within, size_report
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.engines.wording import missing, unordered
-from tocsin.options import Demands, Options, check_live_keys
+from tocsin.options import Demands, Options
 from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
 from tocsin.plan.strategies import AUTOMATON, unsupported
@@ -49,20 +49,15 @@ def checked(
             check_clock(demands.time_unit, given, demands.time, (query,))
         with errors.collecting(problems):
             plan = Plan(prepare(query, given, demands.time), plan.options, plan.times)
-    distances, late_us, limit = None, 0, None
+    distances = None
     with errors.collecting(problems):
         distances = plan.rule.written_network
         if demands.streaming or demands.max_state is not None:
             distances.require_bounded()
-    with errors.collecting(problems):
-        late_us = demands.late_us
+    late_us, limit = demands.measures(problems)
     with errors.collecting(problems):
         if demands.rates is not None:
             check_rates(demands.rates, query.pattern)
-    with errors.collecting(problems):
-        limit = demands.limit
-    with errors.collecting(problems):
-        check_live_keys("live_keys", demands.live_keys)
     errors.raise_all(problems)
     assert distances is not None
     lives = lifetimes(query, distances)

@@ -23,7 +23,7 @@ from tocsin.analysis.temporal import Network
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.explain.pattern_report import schemas_of, tie_problems
 from tocsin.explain.planner import sharing_text
-from tocsin.options import Demands, Options, check_live_keys
+from tocsin.options import Demands, Options
 from tocsin.plan.program_plan import ProgramPlan, program_plan, refusals, refused_on_streams
 from tocsin.reports import Shown, sections
 
@@ -178,13 +178,8 @@ def checked_program(
             _check_schemas(program, given, demands.time, problems)
             problems.extend(tie_problems(demands.ties, given, types))
             check_clock(demands.time_unit, given, demands.time, [rule.query for rule in program.rules])
-    late_us, known, limit, live_keys = 0, {}, None, demands.live_keys
-    with errors.collecting(problems):
-        late_us = demands.late_us
-    with errors.collecting(problems):
-        limit = demands.limit
-    with errors.collecting(problems):
-        check_live_keys("live_keys", live_keys)
+    late_us, limit = demands.measures(problems)
+    known, live_keys = {}, demands.live_keys
     with errors.collecting(problems):
         has_rates = isinstance(demands.rates, Mapping) and bool(demands.rates)
         is_asked = demands.streaming or has_rates or demands.max_state is not None
