@@ -2,28 +2,29 @@
 
 A match of a pattern without AND is a sequence of events in strictly increasing time, each bound to one variable. Its
 bindings are its path through the automaton: so matches are counted by counting paths, and every path is counted once,
-in however many ways the pattern derives it (R34). Places of events in the pattern are the states of Glushkov's
-automaton; sets of them are those of a deterministic one.
+in however many ways the pattern derives it (R34).
 
 code        theory
 ----        ------
-Place       a position of the pattern: one occurrence of an event element, or one copy of a bounded iteration
-Machine     the subset automaton; state 0 is the start, where nothing is bound
+Rest        a partial derivative of the pattern (Antimirov): parts in a row that are still to come
+Machine     the subset automaton of these; state 0 is the start, where nothing is bound
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import pairwise
 from operator import or_
 
 from tocsin.algebra import nodes as alg
 
-# A bounded iteration has a place per copy; sets of places may be many more.
-MOST_PLACES, MOST_STATES = 256, 2048
+# A bounded iteration has a state per copy, and sets of derivatives may be many more.
+MOST_STATES = 2048
 MOST_SYMBOLS = 62  # the symbols that an event can be are the bits of one number
 Symbol = tuple[str, str]  # a variable and the type of the event it takes
+Element = tuple[str, ...]
+Rest = tuple[alg.Node, ...]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Machine:
     entered: tuple[int, ...]  # for every state the number of the symbol that leads to it; none leads to the start
     # For every symbol the variables of the element that it belongs to: under `next` an OR of single events is one
     # element (R45).
-    elements: tuple[tuple[str, ...], ...]
+    elements: tuple[Element, ...]
 
     def variable(self, state: int) -> str | None:
         """The variable that took the last event."""
@@ -86,111 +87,56 @@ def machine(core: alg.Node, *, by_element: bool = False) -> Machine:
     >>> machine(alg.Sequence((a, b))).moves
     ((0, 0, 1), (1, 1, 2), (2, 1, 2))
     """
-    places = _Places()
-    part = places.of(core)
-    own = places.elements if by_element else [(variable,) for variable, _ in places.symbols]
-    labels = list(zip(places.symbols, own, strict=True))
-    symbols = tuple(dict.fromkeys(labels))
-    numbers = {symbol: number for number, symbol in enumerate(symbols)}
-    known: dict[frozenset[int], int] = {frozenset(): 0}
     moves: list[tuple[int, int, int]] = []
-    entered = [-1]
-    waiting = [frozenset[int]()]
-    for state in waiting:  # grows while it is walked
-        reached = {place for one in state for place in places.follows[one]} if state else set(part.first)
-        for symbol in symbols:
-            target = frozenset(place for place in reached if labels[place] == symbol)
-            if not target:
-                continue
-            if target not in known:
-                if len(known) == MOST_STATES:
-                    raise NotAPathError.of(core)
-                known[target] = len(known)
-                waiting.append(target)
-                entered.append(numbers[symbol])
-            moves.append((known[state], numbers[symbol], known[target]))
-    finals = frozenset(number for state, number in known.items() if state & part.last)
+    labels: dict[tuple[Symbol, Element], int] = {}
+    known: dict[tuple[int, frozenset[Rest]], int] = {(-1, frozenset([(core,)])): 0}
+    waiting: list[Iterable[Rest]] = [[(core,)]]
+    for state, rests in enumerate(waiting):  # grows while it is walked
+        reached: dict[int, dict[Rest, None]] = {}  # by symbol, what may come behind it
+        for symbol, element, behind in (step for rest in rests for step in _beginnings(rest)):
+            label = (symbol, element if by_element else symbol[:1])
+            reached.setdefault(labels.setdefault(label, len(labels)), {})[behind] = None
+        for number, behinds in reached.items():
+            target = known.setdefault((number, frozenset(behinds)), len(known))
+            if target == len(waiting):
+                waiting.append(behinds)
+            moves.append((state, number, target))
+        if len(known) > MOST_STATES:
+            raise NotAPathError.of(core)
     return Machine(
-        tuple(symbol for symbol, _ in symbols),
+        tuple(symbol for symbol, _ in labels),
         tuple(moves),
-        finals,
-        tuple(entered),
-        tuple(element for _, element in symbols),
+        frozenset(state for state, rests in enumerate(waiting) if state and any(map(_can_be_empty, rests))),
+        tuple(number for number, _ in known),
+        tuple(element for _, element in labels),
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The places a part can begin with and end with, and whether it can bind nothing."""
-
-    first: frozenset[int]
-    last: frozenset[int]
-    is_empty: bool
+def _can_be_empty(rest: Rest) -> bool:
+    return all(map(alg.can_match_empty, rest))
 
 
-class _Places:
-    def __init__(self) -> None:
-        self.symbols: list[Symbol] = []
-        self.elements: list[tuple[str, ...]] = []
-        self.follows: list[set[int]] = []
-
-    def of(self, node: alg.Node) -> _Part:
+def _beginnings(rest: Rest) -> Iterator[tuple[Symbol, Element, Rest]]:
+    """The events that parts in a row can begin with, each with its element and with what may come behind it."""
+    while rest:
+        node, behind = rest[0], rest[1:]
         match node:
-            case alg.Event(type=str()):
-                place = self._place(node)
-                return _Part(frozenset({place}), frozenset({place}), is_empty=False)
+            case alg.Event(type=str() as type):
+                yield (node.variable, type), (node.variable,), behind
             case alg.Sequence(order=alg.Order.TIME | alg.Order.TIES):
-                found = _Part(frozenset(), frozenset(), is_empty=True)
-                for part in node.parts:
-                    found = self._joined(found, self.of(part))
-                return found
+                rest = (*node.parts, *behind)
+                continue
             case alg.Any():
-                begun = len(self.symbols)
-                parts = [self.of(part) for part in node.parts]
-                if node.is_one_element:
-                    names = tuple(sorted({variable for variable, _ in self.symbols[begun:]}))
-                    self.elements[begun:] = [names] * len(parts)
-                first = frozenset[int]().union(*(part.first for part in parts))
-                last = frozenset[int]().union(*(part.last for part in parts))
-                return _Part(first, last, any(part.is_empty for part in parts))
-            case alg.Repeat(order=alg.Order.TIME | alg.Order.TIES):
-                return self._copies(node)
+                together = tuple(sorted(alg.variables_of(node))) if node.is_one_element else None
+                for symbol, element, after in (step for part in node.parts for step in _beginnings((part,))):
+                    yield symbol, together or element, (*after, *behind)
+            case alg.Repeat(order=alg.Order.TIME | alg.Order.TIES, most=most) if most != 0:
+                again = replace(node, least=max(node.least - 1, 0), most=None if most is None else most - 1)
+                following = behind if most == 1 else (again, *behind)
+                for symbol, element, after in _beginnings((node.part,)):
+                    yield symbol, element, (*after, *following)
             case _:
                 raise NotAPathError.of(node)
-
-    def _place(self, event: alg.Event) -> int:
-        assert event.type is not None
-        if len(self.symbols) == MOST_PLACES:
-            raise NotAPathError.of(event)
-        self.symbols.append((event.variable, event.type))
-        self.elements.append((event.variable,))
-        self.follows.append(set())
-        return len(self.symbols) - 1
-
-    def _copies(self, node: alg.Repeat) -> _Part:
-        """A place per copy that is counted; the last copy of an endless iteration follows itself."""
-        number = max(1, node.least) if node.most is None else node.most
-        if not 0 < number <= MOST_PLACES:
-            raise NotAPathError.of(node)
-        copies = [self.of(node.part) for _ in range(number)]
-        for one, other in pairwise(copies):
-            self._join(one.last, other.first)
-        if node.most is None:
-            self._join(copies[-1].last, copies[-1].first)
-        # An empty copy may stand for any that are missing.
-        is_empty = node.least == 0 or copies[0].is_empty
-        least = 1 if is_empty else node.least
-        last = frozenset[int]().union(*(copy.last for copy in copies[least - 1 :]))
-        return _Part(copies[0].first, last, is_empty)
-
-    def _joined(self, left: _Part, right: _Part) -> _Part:
-        self._join(left.last, right.first)
-        return _Part(
-            left.first | right.first if left.is_empty else left.first,
-            left.last | right.last if right.is_empty else right.last,
-            left.is_empty and right.is_empty,
-        )
-
-    def _join(self, lefts: frozenset[int], rights: frozenset[int]) -> None:
-        for one in lefts:
-            self.follows[one] |= rights
+        if not alg.can_match_empty(node):
+            return
+        rest = behind

@@ -13,16 +13,16 @@ holds the same events in the whole match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_formula
-from tocsin.errors import unknown_node
 from tocsin.kernels.trends.machine import MOST_SYMBOLS, Machine, NotAPathError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import is_between_neighbours
+from tocsin.optimizer.query_parts import is_between_neighbours, map_nodes
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -155,78 +155,116 @@ def requested_in(query: alg.Query) -> list[Requested]:
     return list(dict.fromkeys(each for expression in written for each in within(expression)))
 
 
+# --- ACEL formulas --------------------------------------------------------------------------------
+
+
 NEIGHBOURS = {ex.BagOrder.SAME: "=", ex.BagOrder.INCREASING: ">", ex.BagOrder.DECREASING: "<"}
 
 
 @dataclass(eq=False)
 class _Leaf:
-    """An event of a formula: the names it is bound to, and the conditions on it alone."""
+    """An event of a formula: the names it is bound to, and the conditions on it alone, under any of these."""
 
-    event: alg.Event
+    type: str
     names: set[str]
-    conditions: dict[ex.Expression, None] = field(default_factory=dict)
+    conditions: list[ex.Expression] = field(default_factory=list)
 
     @property
-    def label(self) -> frozenset[str]:
-        """The names that distinguish it from events of its type elsewhere: all but that of the type."""
-        return frozenset(self.names - {self.event.type}) or frozenset(self.names)
+    def stand_in(self) -> str:
+        """The variable that holds it instead: made of the names that distinguish it from others of its type."""
+        return "+".join(sorted(self.names - {self.type})) or self.type
+
+    @property
+    def conditions_of_stand_in(self) -> list[ex.Expression]:
+        """The conditions, each once."""
+        return list(dict.fromkeys(ex.renamed(one, lambda _: self.stand_in) for one in self.conditions))
 
 
 @dataclass
-class _Reader:
+class _Formula:
+    """What a formula says of its events; in a part that was read, they are numbered as `leaves` are."""
+
     leaves: list[_Leaf] = field(default_factory=list)
     # Each with the leaves of its variable where the filter stands.
     neighbours: list[tuple[ex.BagPredicate, list[_Leaf]]] = field(default_factory=list)
     orders: set[Selection] = field(default_factory=set)
 
-    def read(self, node: alg.Node) -> tuple[alg.Node, list[_Leaf]]:
-        """A part as SASE+ would write it, with events numbered by their leaves, and these leaves."""
+    def read(self, node: alg.Node) -> alg.Node:
+        """A part as SASE+ would write it."""
+        begun, compared = len(self.leaves), len(self.neighbours)
         match node:
-            case alg.Event(type=str(), condition=None):
-                leaf = _Leaf(node, {node.variable})
-                self.leaves.append(leaf)
-                return replace(node, variable=str(len(self.leaves) - 1)), [leaf]
-            case alg.Sequence(order=alg.Order.POSITION) | alg.Adjacent() | alg.Any():
-                read = [self.read(part) for part in node.parts]
-                parts, leaves = tuple(part for part, _ in read), [leaf for _, own in read for leaf in own]
-                if isinstance(node, alg.Any):
-                    return alg.Any(parts), leaves
+            case alg.Event(type=str() as type, condition=None):
+                self.leaves.append(_Leaf(type, {node.variable}))
+                return replace(node, variable=str(begun))
+            case alg.Any():
+                return alg.Any(tuple(map(self.read, node.parts)))
+            case alg.Sequence(order=alg.Order.POSITION) | alg.Adjacent():
+                parts = tuple(map(self.read, node.parts))
                 self.orders.add(_order(node))
-                return alg.Sequence(parts), leaves
+                return alg.Sequence(parts)
             case alg.Repeat(order=alg.Order.POSITION) | alg.RepeatAdjacent():
-                before = len(self.neighbours)
-                part, leaves = self.read(node.part)
-                if len(self.neighbours) > before:
+                part = self.read(node.part)
+                if len(self.neighbours) > compared:
                     raise NotAPathError("a filter inside an iteration compares the events of each copy")
                 self.orders.add(_order(node))
                 least, most = (node.least, node.most) if isinstance(node, alg.Repeat) else (1, None)
-                return alg.Repeat(part, least, most), leaves
+                return alg.Repeat(part, least, most)
             case alg.Bind():
-                part, leaves = self.read(node.part)
-                for leaf in leaves:
+                part = self.read(node.part)
+                for leaf in self.leaves[begun:]:
                     leaf.names.add(node.variable)
-                return part, leaves
+                return part
             case alg.Filter():
-                part, leaves = self.read(node.part)
+                part = self.read(node.part)
                 kinds = alg.variables_of(node.part)
                 for conjunct in ex.conjuncts(node.condition):
-                    if isinstance(conjunct, ex.BagPredicate) and not kinds[conjunct.variable].iterated:
-                        continue  # one event alone satisfies every bag predicate (R27)
-                    self._filter(conjunct, leaves)
-                return part, leaves
+                    self._filter(conjunct, self.leaves[begun:], kinds)
+                return part
             case _:
                 raise NotAPathError.of(node)
 
-    def _filter(self, conjunct: ex.Expression, leaves: list[_Leaf]) -> None:
-        match conjunct:
-            case ex.Every():
-                for leaf in leaves:
-                    if conjunct.variable in leaf.names:
-                        leaf.conditions |= dict.fromkeys(_of("", one) for one in ex.conjuncts(conjunct.condition))
-            case ex.BagPredicate():
-                self.neighbours.append((conjunct, [leaf for leaf in leaves if conjunct.variable in leaf.names]))
-            case _:
-                raise NotAPathError("a condition is a choice between predicates")
+    def _filter(self, conjunct: ex.Expression, leaves: list[_Leaf], kinds: Mapping[str, alg.Kind]) -> None:
+        if not isinstance(conjunct, ex.Every | ex.BagPredicate):
+            raise NotAPathError("a condition is a choice between predicates")
+        held = [leaf for leaf in leaves if conjunct.variable in leaf.names]
+        if isinstance(conjunct, ex.Every):
+            for leaf in held:
+                leaf.conditions += ex.conjuncts(conjunct.condition)
+        elif kinds[conjunct.variable].iterated:  # one event alone satisfies every bag predicate (R27)
+            self.neighbours.append((conjunct, held))
+
+    def held_by(self, variable: str) -> list[_Leaf]:
+        """The events that a variable holds in the end."""
+        return [leaf for leaf in self.leaves if variable in leaf.names]
+
+    def stand_in(self, variable: str) -> str:
+        """The one name that holds just what a variable does."""
+        held = self.held_by(variable)
+        names = {leaf.stand_in for leaf in held}
+        if len(names) > 1 or held != [leaf for leaf in self.leaves if leaf.stand_in in names]:
+            raise NotAPathError(f"`{variable}` holds events that other variables tell apart")
+        return names.pop()
+
+    def renamed(self, expression: ex.Expression) -> ex.Expression:
+        """An expression over stand-ins."""
+        return ex.renamed(expression, self.stand_in)
+
+    def conditions(self) -> Iterator[ex.Expression]:
+        """The conditions on events and on neighbours, over stand-ins."""
+        of: dict[str, list[ex.Expression]] = {}
+        for leaf in self.leaves:
+            own = leaf.conditions_of_stand_in
+            if of.setdefault(leaf.stand_in, own) != own:
+                raise NotAPathError("one variable has events under different conditions")
+        yield from chain.from_iterable(of.values())
+        for predicate, held in self.neighbours:
+            variable = predicate.variable
+            if held != self.held_by(variable):
+                raise NotAPathError(f"a filter compares some of the events that `{variable}` holds in the end")
+            name = self.stand_in(variable)
+            # Larger than the last one is larger than all before.
+            here, before = (ex.Attribute(name, predicate.path, ex.Running("i", offset)) for offset in (0, -1))
+            yield ex.Comparison(NEIGHBOURS[predicate.order], here, before, where=predicate.where)
 
 
 def _order(node: alg.Node) -> Selection:
@@ -249,81 +287,25 @@ def as_paths(query: alg.Query) -> alg.Query:
     """
     if not is_formula(query):
         return query
-    pattern = query.pattern.part if isinstance(query.pattern, alg.Within) else query.pattern
-    reader = _Reader()
-    core, _ = reader.read(pattern)
-    if len(reader.orders) > 1:
+    formula = _Formula()
+    core = formula.read(query.pattern.part if isinstance(query.pattern, alg.Within) else query.pattern)
+    if len(formula.orders) > 1:
         raise NotAPathError("some of its events must be neighbours, and others need not")
-    named = _Named(reader.leaves)
-    conditions = [*named.conditions(), *(named.neighbours(*one) for one in reader.neighbours)]
-    core = _renamed(core, named)
+    conditions = list(formula.conditions())
+
+    def named(node: alg.Node) -> alg.Node:
+        return (
+            replace(node, variable=formula.leaves[int(node.variable)].stand_in) if isinstance(node, alg.Event) else node
+        )
+
+    core = map_nodes(core, named)
     if conditions:
         core = alg.Filter(core, ex.all_of(*conditions))
     return replace(
         query,
         pattern=core if query.window_us is None else alg.Within(core, query.window_us),
-        selection=next(iter(reader.orders), Selection.ANY),
-        returns=tuple(replace(one, expression=named.renamed(one.expression)) for one in query.returns),
-        group_by=tuple(replace(one, expression=named.renamed(one.expression)) for one in query.group_by),
-        having=None if query.having is None else named.renamed(query.having),
+        selection=next(iter(formula.orders), Selection.ANY),
+        returns=tuple(replace(one, expression=formula.renamed(one.expression)) for one in query.returns),
+        group_by=tuple(replace(one, expression=formula.renamed(one.expression)) for one in query.group_by),
+        having=None if query.having is None else formula.renamed(query.having),
     )
-
-
-@dataclass
-class _Named:
-    """The stand-ins: a name for all leaves of one label."""
-
-    leaves: list[_Leaf]
-
-    def __post_init__(self) -> None:
-        self.by_label: dict[frozenset[str], list[_Leaf]] = {}
-        for leaf in self.leaves:
-            self.by_label.setdefault(leaf.label, []).append(leaf)
-        self.names = {label: min(label) if len(label) == 1 else "+".join(sorted(label)) for label in self.by_label}
-        for own in self.by_label.values():
-            if any(list(leaf.conditions) != list(own[0].conditions) for leaf in own):
-                raise NotAPathError("one variable has events under different conditions")
-
-    def of(self, leaf: _Leaf) -> str:
-        return self.names[leaf.label]
-
-    def stand_in(self, variable: str) -> str:
-        """The one name that holds just what a variable does."""
-        held = [leaf for leaf in self.leaves if variable in leaf.names]
-        labels = {leaf.label for leaf in held}
-        if len(labels) == 1:
-            (label,) = labels
-            if len(held) == len(self.by_label[label]):
-                return self.names[label]
-        raise NotAPathError(f"`{variable}` holds events that other variables tell apart")
-
-    def conditions(self) -> Iterable[ex.Expression]:
-        """The conditions on single events."""
-        for label, own in self.by_label.items():
-            yield from (_of(self.names[label], condition) for condition in own[0].conditions)
-
-    def neighbours(self, predicate: ex.BagPredicate, held: list[_Leaf]) -> ex.Expression:
-        """The condition on an event and the one before it: larger than the last is larger than all before."""
-        if held != [leaf for leaf in self.leaves if predicate.variable in leaf.names]:
-            raise NotAPathError(f"a filter compares some of the events that `{predicate.variable}` holds in the end")
-        name = self.stand_in(predicate.variable)
-        here, before = (ex.Attribute(name, predicate.path, ex.Running("i", offset)) for offset in (0, -1))
-        return ex.Comparison(NEIGHBOURS[predicate.order], here, before, where=predicate.where)
-
-    def renamed(self, expression: ex.Expression) -> ex.Expression:
-        """An expression over stand-ins."""
-        return ex.renamed(expression, self.stand_in)
-
-
-def _of(variable: str, condition: ex.Expression) -> ex.Expression:
-    return ex.renamed(condition, lambda name: variable)
-
-
-def _renamed(node: alg.Node, named: _Named) -> alg.Node:
-    match node:
-        case alg.Event():
-            return replace(node, variable=named.of(named.leaves[int(node.variable)]))
-        case alg.Repeat() | alg.Sequence() | alg.Any():
-            return node.map_children(lambda part: _renamed(part, named))
-        case _:
-            raise unknown_node(node, "The count of trends")

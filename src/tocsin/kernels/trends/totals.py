@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -194,11 +195,4 @@ def too_large(function: str) -> NumberTooLargeError:
 
 def digits(value: int) -> str:
     """A whole number as decimal text, however long."""
-    # Python refuses to write long numbers in one piece, because the time it takes grows with the square of the length.
-    if value < 0:
-        return "-" + digits(-value)
-    if value < 10**4000:
-        return str(value)
-    half = value.bit_length() * 1233 // 4096 // 2  # about half of its digits
-    high, low = divmod(value, 10**half)
-    return digits(high) + digits(low).rjust(half, "0")
+    return str(Decimal(value))  # Python refuses to write an `int` of more than 4,300 digits
