@@ -8,11 +8,11 @@ every register of the part from constants, and a second copy of an iteration nev
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -192,34 +192,45 @@ class Scope:
         return draft.mapped(lambda step: replace(step, source=new[step.source], target=new[step.target]))
 
 
-@dataclass(frozen=True)
-class Tracked:
-    """A register along a draft: what it holds before and after each step, in terms of the registers before it."""
+class Tracked(NamedTuple):
+    """What a register holds before and after each step of a draft, in terms of the registers before it."""
 
-    name: str
     before: tuple[ex.Expression, ...]
     after: tuple[ex.Expression, ...]
 
-    def kept_by(self, draft: Draft) -> Draft:
-        """The draft with the register's updates."""
-        old = rx.Register(self.name)
-        return replace(
-            draft,
-            steps=tuple(
-                step if new == old else replace(step, updates=(*step.updates, (self.name, new)))
-                for step, new in zip(draft.steps, self.after, strict=True)
-            ),
+
+class Tracking:
+    """A draft that gains registers; its steps keep their places."""
+
+    def __init__(self, draft: Draft, scope: Scope) -> None:
+        self.draft = draft
+        self.scope = scope
+
+    def track(self, hint: str, zero: ex.Expression, change: Callable[[int, ex.Expression], ex.Expression]) -> Tracked:
+        """Add a register that is `zero` before a match begins and that the step at a place changes."""
+        name = f"{hint}#{self.scope.number()}"
+        old = rx.Register(name)
+        before = tuple(zero if step.begins else old for step in self.draft.steps)
+        after = tuple(rx.simplified(change(place, value)) for place, value in enumerate(before))
+        steps = (
+            step if new == old else replace(step, updates=(*step.updates, (name, new)))
+            for step, new in zip(self.draft.steps, after, strict=True)
         )
+        self.draft = replace(self.draft, steps=tuple(steps))
+        return Tracked(before, after)
 
+    def given(self, variable: str, path: tuple[str, ...]) -> list[list[ex.Expression]]:
+        """By step, an attribute of each event that it gives to a variable."""
+        return [[value_of(output, path) for output in step.given_to(variable)] for step in self.draft.steps]
 
-def track(
-    scope: Scope, draft: Draft, hint: str, zero: ex.Expression, change: Callable[[int, ex.Expression], ex.Expression]
-) -> Tracked:
-    """A new register that is `zero` before a match begins and that the step at a place changes."""
-    name = f"{hint}#{scope.number()}"
-    before = tuple(zero if step.begins else rx.Register(name) for step in draft.steps)
-    after = tuple(rx.simplified(change(place, old)) for place, old in enumerate(before))
-    return Tracked(name, before, after)
+    def latest(self, hint: str, given: Sequence[Sequence[ex.Expression]]) -> Tracked:
+        """Add a register for the last of some values that steps give."""
+        return self.track(hint, rx.NULL, lambda place, old: given[place][-1] if given[place] else old)
+
+    def holding(self, variable: str) -> Tracked:
+        """Add a register for whether a variable holds an event yet."""
+        giving = [bool(step.given_to(variable)) for step in self.draft.steps]
+        return self.track(f"holds({variable})", rx.FALSE, lambda place, old: rx.TRUE if giving[place] else old)
 
 
 def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:

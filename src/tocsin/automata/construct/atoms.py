@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tocsin.automata import expressions as rx
-from tocsin.automata.draft import START, Draft, Scope, Tracked, reached, refuse, track, value_of
+from tocsin.automata.draft import START, Draft, Tracking, reached, refuse, value_of
 from tocsin.automata.model import Output
 from tocsin.language import expressions as ex
 
@@ -18,13 +18,13 @@ Atom = ex.Every | ex.BagPredicate
 COMPARED = {ex.BagOrder.SAME: "=", ex.BagOrder.INCREASING: "<", ex.BagOrder.DECREASING: ">"}
 
 
-def atom_conditions(draft: Draft, atom: Atom, scope: Scope) -> tuple[Draft, list[ex.Expression]]:
-    """The draft with the registers that the atom needs, and what it asks of each step."""
-    if isinstance(atom, ex.Every):
-        return draft, [
-            rx.both(*(_of_event(atom, output) for output in step.given_to(atom.variable))) for step in draft.steps
-        ]
-    return _neighbours(draft, atom, scope)
+def atom_conditions(tracking: Tracking, atom: Atom) -> list[ex.Expression]:
+    """What the atom asks of each step of a draft, which gains the registers that it needs."""
+    if isinstance(atom, ex.BagPredicate):
+        return _neighbours(tracking, atom)
+    return [
+        rx.both(*(_of_event(atom, output) for output in step.given_to(atom.variable))) for step in tracking.draft.steps
+    ]
 
 
 def _of_event(atom: ex.Every, output: Output) -> ex.Expression:
@@ -40,34 +40,18 @@ def _of_event(atom: ex.Every, output: Output) -> ex.Expression:
     )
 
 
-def _neighbours(draft: Draft, atom: ex.BagPredicate, scope: Scope) -> tuple[Draft, list[ex.Expression]]:
-    name = ".".join((atom.variable, *atom.path))
-    given = [[value_of(output, atom.path) for output in step.given_to(atom.variable)] for step in draft.steps]
-    last = track(scope, draft, f"last({name})", rx.NULL, lambda place, old: given[place][-1] if given[place] else old)
-    is_there = holding(draft, atom.variable, scope)
+def _neighbours(tracking: Tracking, atom: ex.BagPredicate) -> list[ex.Expression]:
+    given = tracking.given(atom.variable, atom.path)
+    last = tracking.latest(f"last({'.'.join((atom.variable, *atom.path))})", given)
+    is_there = tracking.holding(atom.variable)
     conditions = []
     for place, values in enumerate(given):
-        compared = [_compared(atom, left, right) for left, right in pairwise(values)]
-        if values:
-            first = _compared(atom, last.before[place], values[0])
-            compared.append(rx.unless(ex.Not(is_there.before[place]), first))
+        pairs = pairwise([last.before[place], *values])
+        compared: list[ex.Expression] = [ex.Comparison(COMPARED[atom.order], *pair) for pair in pairs]
+        if compared:
+            compared[0] = rx.unless(ex.Not(is_there.before[place]), compared[0])
         conditions.append(rx.both(*compared))
-    return is_there.kept_by(last.kept_by(draft)), conditions
-
-
-def _compared(atom: ex.BagPredicate, left: ex.Expression, right: ex.Expression) -> ex.Expression:
-    return ex.Comparison(COMPARED[atom.order], left, right)
-
-
-def holding(draft: Draft, variable: str, scope: Scope) -> Tracked:
-    """A register that says whether a variable holds an event yet."""
-    return track(
-        scope,
-        draft,
-        f"holds({variable})",
-        rx.FALSE,
-        lambda place, old: rx.TRUE if draft.steps[place].given_to(variable) else old,
-    )
+    return conditions
 
 
 # --- when variables are given events, as far as steps alone can tell --------------------------------

@@ -22,13 +22,15 @@ given an event, and no final ones. What is beyond that needs all earlier events 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.construct.atoms import atom_conditions, holding, holds_several, is_given, may_come_late
-from tocsin.automata.draft import Draft, Scope, Tracked, refuse, track, value_of
+from tocsin.automata.construct.atoms import atom_conditions, holds_several, is_given, may_come_late
+from tocsin.automata.draft import Draft, Scope, Tracked, Tracking, refuse, value_of
+from tocsin.automata.model import Output
 from tocsin.expressions import interpret
 from tocsin.expressions.interpret import offset_of
 from tocsin.language import expressions as ex
@@ -76,8 +78,8 @@ def _of_branches(part: alg.Any, condition: ex.Expression, scope: Scope) -> Draft
 def _is_vacuous(conjunct: ex.Expression) -> bool:
     """Whether a conjunct holds of a match without its variables: aggregates have a value on the empty bag (R18)."""
     whole = ex.Aggregate | ex.Every | ex.BagPredicate
-    return not any(isinstance(node, whole) for node in conjunct.walk() if node is not conjunct) and not isinstance(
-        conjunct, ex.Aggregate
+    return not isinstance(conjunct, ex.Aggregate) and not any(
+        isinstance(node, whole) for node in conjunct.walk() if node is not conjunct
     )
 
 
@@ -85,10 +87,11 @@ def keep(draft: Draft, condition: ex.Expression | None, scope: Scope) -> Draft:
     """The runs of a draft for which a condition is TRUE."""
     for conjunct in ex.conjuncts(condition):
         if isinstance(conjunct, ex.Every | ex.BagPredicate):
-            draft, conditions = atom_conditions(draft, conjunct, scope)
-            draft = draft.where(conditions)
+            tracking = Tracking(draft, scope)
+            conditions = atom_conditions(tracking, conjunct)
+            draft = tracking.draft.where(conditions)
         else:
-            draft = keep_conjunct(draft, conjunct, scope)
+            draft = _keep_conjunct(draft, conjunct, scope)
     return draft
 
 
@@ -101,7 +104,7 @@ class Piece:
     exists: tuple[ex.Expression, ...]
 
 
-def keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft:
+def _keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft:
     """The runs for which a conjunct holds for every choice of events."""
     references = list(dict.fromkeys(ex.references_in(conjunct)))
     if any(not is_given(draft, reference.variable) for reference in references):
@@ -111,99 +114,88 @@ def keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft:
         for reference in references
         if offset_of(reference.index) is not None and holds_several(draft, reference.variable)
     }
-    text = print_expression(conjunct)
     if len(running) > 1:
-        refuse(f"`{text}`, which compares all events of two iterations", conjunct.where)
+        refuse(f"`{print_expression(conjunct)}`, which compares all events of two iterations", conjunct.where)
     if not running and any(offset_of(reference.index) not in (None, 0) for reference in references):
         return draft  # a neighbour in a bag of one
-    builder = _Builder(scope, draft, conjunct, text)
-    if running:
-        return builder.at_every(running.pop(), references)
-    return builder.once(references)
+    builder = _Builder(draft, scope, conjunct, references)
+    return builder.at_every(running.pop()) if running else builder.once()
 
 
-@dataclass
-class _Builder:
-    """One conjunct on its way into a draft; `draft` gains registers, and its steps keep their places."""
+class _Builder(Tracking):
+    """One conjunct on its way into a draft."""
 
-    scope: Scope
-    draft: Draft
-    conjunct: ex.Expression
-    text: str
+    def __init__(self, draft: Draft, scope: Scope, conjunct: ex.Expression, references: list[ex.Attribute]) -> None:
+        super().__init__(draft, scope)
+        self.conjunct = conjunct
+        self.references = references
+        self.text = print_expression(conjunct)
 
-    def once(self, references: list[ex.Attribute]) -> Draft:
+    def once(self) -> Draft:
         """A conjunct without running references."""
-        settled = [self._settled(reference) for reference in references]
+        pieces = [self._settled(reference) for reference in self.references]
         final = [self._final(node) for node in _final_nodes(self.conjunct)]
-        waits = bool(final) or any(reference.index is ex.Edge.LAST for reference in references) or not references
+        waits = bool(final) or any(one.index is ex.Edge.LAST for one in self.references) or not self.references
         conditions = []
         for place, step in enumerate(self.draft.steps):
-            is_due = step.ends if waits else any(step.given_to(reference.variable) for reference in references)
-            conditions.append(self._condition(place, settled + final) if is_due else rx.TRUE)
+            is_due = step.ends if waits else any(step.given_to(one.variable) for one in self.references)
+            conditions.append(self._condition(place, pieces + final) if is_due else rx.TRUE)
         kept = self.draft.where(conditions)
         # Whether the match that binds nothing is one depends on the conjunct.
-        is_empty = kept.may_be_empty and (bool(references) or interpret.value(self.conjunct)({}) is True)
-        return Draft(kept.steps, is_empty)
+        is_empty = kept.may_be_empty and (bool(self.references) or interpret.value(self.conjunct)({}) is True)
+        return replace(kept, may_be_empty=is_empty)
 
-    def at_every(self, variable: str, references: list[ex.Attribute]) -> Draft:
+    def at_every(self, variable: str) -> Draft:
         """A conjunct that runs over the events of one variable."""
-        self._check(variable, references)
-        run = [one for one in references if one.variable == variable and offset_of(one.index) is not None]
-        settled = [self._settled(reference) for reference in references if reference not in run]
+        run = [one for one in self.references if one.variable == variable and offset_of(one.index) is not None]
+        others = [one for one in self.references if one not in run]
+        self._check(variable, run, others)
+        pieces = [self._settled(reference) for reference in others]
         offsets = [offset_of(one.index) or 0 for one in run] + [0]  # the index itself must be in the bag
         if max(offsets) - min(offsets) > LONGEST_QUEUE:
-            refuse(f"an index that reaches over more than {LONGEST_QUEUE} events", self.conjunct.where)
-        pieces = settled + self._queued(run, max(offsets), max(offsets) - min(offsets))
+            self._refuse(f"an index that reaches over more than {LONGEST_QUEUE} events")
+        pieces += self._queued(run, max(offsets), max(offsets) - min(offsets))
         return self.draft.where(
             self._condition(place, pieces) if step.given_to(variable) else rx.TRUE
             for place, step in enumerate(self.draft.steps)
         )
 
-    def _check(self, variable: str, references: list[ex.Attribute]) -> None:
-        where = self.conjunct.where
-        if _final_nodes(self.conjunct) or any(one.index is ex.Edge.LAST for one in references):
-            refuse(f"`{self.text}`, which compares all events of `{variable}` with what only the last one tells", where)
+    def _refuse(self, part: str) -> NoReturn:
+        refuse(part, self.conjunct.where)
+
+    def _check(self, variable: str, run: list[ex.Attribute], others: list[ex.Attribute]) -> None:
+        if _final_nodes(self.conjunct) or any(one.index is ex.Edge.LAST for one in self.references):
+            self._refuse(f"`{self.text}`, which compares all events of `{variable}` with what only the last one tells")
         if any(len(step.given_to(variable)) > 1 for step in self.draft.steps):
-            refuse(f"`{self.text}`: `{variable}` may hold several events of one position", where)
-        for one in references:
-            if one.variable == variable and offset_of(one.index) is not None:
-                continue
-            if _shares(one, variable, references):
-                refuse(f"`{self.text}`, which counts the events of two variables with one index", where)
+            self._refuse(f"`{self.text}`: `{variable}` may hold several events of one position")
+        letters = {one.index.letter for one in run if isinstance(one.index, ex.Running)}
+        for one in others:
+            if isinstance(one.index, ex.Running) and one.index.letter in letters:
+                self._refuse(f"`{self.text}`, which counts the events of two variables with one index")
             if isinstance(one.index, ex.Fixed) and one.index.number > 1:
-                refuse(f"`{self.text}`, which compares all events of `{variable}` with one far inside a bag", where)
+                self._refuse(f"`{self.text}`, which compares all events of `{variable}` with one far inside a bag")
             if may_come_late(self.draft, one.variable, variable):
-                refuse(f"`{self.text}`, which compares `{one.variable}` with all earlier events of `{variable}`", where)
+                self._refuse(f"`{self.text}`, which compares `{one.variable}` with all earlier events of `{variable}`")
 
     def _condition(self, place: int, pieces: list[Piece]) -> ex.Expression:
         values: Values = {piece.node: piece.after[place] for piece in pieces}
-        missing = (rx.simplified(ex.Not(piece.exists[place])) for piece in pieces)
-        return rx.unless(rx.simplified(ex.Or((*missing, rx.FALSE))), replaced(self.conjunct, values))
+        missing = (ex.Not(piece.exists[place]) for piece in pieces)
+        return rx.unless(ex.Or((*missing, rx.FALSE)), replaced(self.conjunct, values))
 
     # --- registers --------------------------------------------------------------------------------
 
-    def _track(self, hint: str, zero: ex.Expression, change: Callable[[int, ex.Expression], ex.Expression]) -> Tracked:
-        tracked = track(self.scope, self.draft, hint, zero, change)
-        self.draft = tracked.kept_by(self.draft)
-        return tracked
-
-    def _holding(self, variable: str) -> Tracked:
-        tracked = holding(self.draft, variable, self.scope)
-        self.draft = tracked.kept_by(self.draft)
-        return tracked
-
     def _settled(self, reference: ex.Attribute) -> Piece:
         """The value of one event: the only one, the first, the third or the last so far."""
-        variable, name = reference.variable, f"{reference.variable}.{reference.name}"
-        given = [[value_of(output, reference.path) for output in step.given_to(variable)] for step in self.draft.steps]
-        if reference.index is ex.Edge.LAST or not holds_several(self.draft, variable):
-            far = isinstance(reference.index, ex.Fixed) and reference.index.number > 1
-            if far or offset_of(reference.index) not in (None, 0):
+        variable, index = reference.variable, reference.index
+        given = self.given(variable, reference.path)
+        number = index.number if isinstance(index, ex.Fixed) else 1
+        if index is ex.Edge.LAST or not holds_several(self.draft, variable):
+            if number > 1 or offset_of(index) not in (None, 0):
                 return Piece(reference, (rx.NULL,) * len(given), (rx.FALSE,) * len(given))
-            last = self._track(name, rx.NULL, lambda place, old: given[place][-1] if given[place] else old)
-            return Piece(reference, last.after, self._holding(variable).after)
-        number = reference.index.number if isinstance(reference.index, ex.Fixed) else 1
-        counted = self._track(
+            return Piece(
+                reference, self.latest(f"{variable}.{reference.name}", given).after, self.holding(variable).after
+            )
+        counted = self.track(
             f"count({variable})",
             ex.Literal(0),
             lambda place, old: ex.Arithmetic("+", old, ex.Literal(len(given[place]))) if given[place] else old,
@@ -215,60 +207,55 @@ class _Builder:
                 old = ex.Case(((ex.Comparison("=", at, ex.Literal(number)), value),), old)
             return old
 
-        chosen = self._track(f"{variable}[{number}].{reference.name}", rx.NULL, change)
+        chosen = self.track(f"{variable}[{number}].{reference.name}", rx.NULL, change)
         reaches = tuple(rx.simplified(ex.Comparison(">=", one, ex.Literal(number))) for one in counted.after)
         return Piece(reference, chosen.after, reaches)
 
     def _final(self, node: ex.Expression) -> Piece:
         always = (rx.TRUE,) * len(self.draft.steps)
         if isinstance(node, ex.Aggregate):
-            function, total = self._aggregate(node)
-            return Piece(node, tuple(rx.Finish(function, element) for element in total.after), always)
+            function = self.scope.monoid(node.function, node.distinct, node.monoid, node.where)
+            elements = self._aggregate(node, function).after
+            return Piece(node, tuple(rx.Finish(function, element) for element in elements), always)
         assert isinstance(node, ex.Every | ex.BagPredicate)
-        self.draft, conditions = atom_conditions(self.draft, node, self.scope)
-        truth = self._track(f"{node.variable}[…]", rx.TRUE, lambda place, old: rx.both(old, conditions[place]))
+        conditions = atom_conditions(self, node)
+        truth = self.track(f"{node.variable}[…]", rx.TRUE, lambda place, old: rx.both(old, conditions[place]))
         return Piece(node, truth.after, always)
 
-    def _aggregate(self, node: ex.Aggregate) -> tuple[str, Tracked]:
+    def _aggregate(self, node: ex.Aggregate, function: str) -> Tracked:
         """SASE+'s aggregates leave NULLs out, but for `first` and `last` (R18)."""
-        function = self.scope.monoid(node.function, node.distinct, node.monoid, node.where)
         argument = node.argument
         if argument is None:
             refuse(f"`{self.text}`, which counts matches", node.where)
         (variable,) = ex.variables_in(argument)
+        leaves_out = function not in ("first", "last") and not isinstance(argument, ex.Variable)
+
+        def value(output: Output) -> ex.Expression:
+            if isinstance(argument, ex.Variable):
+                return rx.TRUE
+            paths: Values = {
+                one: value_of(output, one.path) for one in argument.walk() if isinstance(one, ex.Attribute)
+            }
+            return replaced(argument, paths)
 
         def change(place: int, old: ex.Expression) -> ex.Expression:
-            for output in self.draft.steps[place].given_to(variable):
-                if isinstance(argument, ex.Variable):
-                    old = rx.Combine(function, old, rx.Lift(function, rx.TRUE))
-                    continue
-                paths: Values = {
-                    one: value_of(output, one.path) for one in argument.walk() if isinstance(one, ex.Attribute)
-                }
-                value = replaced(argument, paths)
-                new = rx.Combine(function, old, rx.Lift(function, value))
-                leaves_out = function not in ("first", "last")
-                old = ex.Case(((ex.IsNull(value), old),), new) if leaves_out else new
+            for one in map(value, self.draft.steps[place].given_to(variable)):
+                new = rx.Combine(function, old, rx.Lift(function, one))
+                old = ex.Case(((ex.IsNull(one), old),), new) if leaves_out else new
             return old
 
-        return function, self._track(f"{function}({variable})", rx.Zero(function), change)
+        return self.track(f"{function}({variable})", rx.Zero(function), change)
 
     def _queued(self, run: list[ex.Attribute], newest: int, length: int) -> list[Piece]:
         """The event read stands at the newest index; registers hold those before it, each moving up by one."""
-        pieces, variable = [], run[0].variable
+        variable = run[0].variable
         queues: dict[tuple[str, ...], list[tuple[ex.Expression, ...]]] = {}
         for path in dict.fromkeys(one.path for one in run):
-            values = [
-                value_of(given[-1], path) if (given := step.given_to(variable)) else rx.NULL
-                for step in self.draft.steps
-            ]
-            queues[path] = self._queue(variable, ".".join((variable, *path)), tuple(values), rx.NULL, length)
+            values = tuple(given[-1] if given else rx.NULL for given in self.given(variable, path))
+            queues[path] = self._queue(variable, ".".join((variable, *path)), values, rx.NULL, length)
         there = self._queue(variable, f"holds({variable})", (rx.TRUE,) * len(self.draft.steps), rx.FALSE, length)
-        exists = tuple(rx.both(*(lag[place] for lag in there)) for place in range(len(self.draft.steps)))
-        for one in run:
-            lag = newest - (offset_of(one.index) or 0)
-            pieces.append(Piece(one, queues[one.path][lag], exists))
-        return pieces
+        exists = tuple(rx.both(*lags) for lags in zip(*there, strict=True))
+        return [Piece(one, queues[one.path][newest - (offset_of(one.index) or 0)], exists) for one in run]
 
     def _queue(
         self, variable: str, name: str, current: tuple[ex.Expression, ...], zero: ex.Expression, length: int
@@ -281,16 +268,8 @@ class _Builder:
             def change(place: int, old: ex.Expression, newer: tuple[ex.Expression, ...] = newer) -> ex.Expression:
                 return newer[place] if self.draft.steps[place].given_to(variable) else old
 
-            seen.append(self._track(f"{name}[-{lag}]", zero, change).before)
+            seen.append(self.track(f"{name}[-{lag}]", zero, change).before)
         return seen
-
-
-def _shares(one: ex.Attribute, variable: str, references: list[ex.Attribute]) -> bool:
-    """Whether a reference counts with the letter of the running variable."""
-    letters = {
-        other.index.letter for other in references if other.variable == variable and isinstance(other.index, ex.Running)
-    }
-    return isinstance(one.index, ex.Running) and one.index.letter in letters
 
 
 def _final_nodes(node: ex.Expression) -> list[ex.Expression]:

@@ -17,7 +17,7 @@ from itertools import permutations
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.draft import END, START, Draft, Scope, Step, Tracked, refuse, track, value_of
+from tocsin.automata.draft import END, START, Draft, Scope, Step, Tracked, Tracking, refuse
 from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent
 from tocsin.language import expressions as ex
 
@@ -63,33 +63,30 @@ def derive(node: alg.Derive, scope: Scope) -> Draft:
     draft = scope.part(node.part)
     if draft.may_be_empty:
         refuse("an aggregate of a part that may match nothing", node.where)
-    functions = [scope.monoid(one.function, one.distinct, one.monoid, one.where) for one in node.folds]
-    folds = [folded(draft, function, one, scope) for function, one in zip(functions, node.folds, strict=True)]
+    tracking = Tracking(draft, scope)
+    folds = []
+    for one in node.folds:
+        function = scope.monoid(one.function, one.distinct, one.monoid, one.where)
+        folds.append((one.name, function, _folded(tracking, function, one)))
     number = scope.number()
     steps = []
-    for place, step in enumerate(draft.steps):
-        fields = tuple(
-            (one.name, rx.Finish(function, fold.after[place]))
-            for one, function, fold in zip(node.folds, functions, folds, strict=True)
-        )
+    for place, step in enumerate(tracking.draft.steps):
+        fields = tuple((name, rx.Finish(function, fold.after[place])) for name, function, fold in folds)
         derived = Emission(node.variable, DerivedEvent(fields, number))
         steps.append(replace(step, outputs=(*step.outputs, derived)) if step.ends else step)
-    finished = replace(draft, steps=tuple(steps))
-    for fold in folds:
-        finished = fold.kept_by(finished)
-    return in_order(finished)
+    return in_order(replace(draft, steps=tuple(steps)))
 
 
-def folded(draft: Draft, function: str, fold: alg.Fold, scope: Scope) -> Tracked:
+def _folded(tracking: Tracking, function: str, fold: alg.Fold) -> Tracked:
     """The register of one fold: what each step gives to the variable is combined with what came before."""
+    given = tracking.given(fold.variable, fold.path)
 
     def change(place: int, old: ex.Expression) -> ex.Expression:
-        for output in draft.steps[place].given_to(fold.variable):
-            old = rx.Combine(function, old, rx.Lift(function, value_of(output, fold.path)))
+        for value in given[place]:
+            old = rx.Combine(function, old, rx.Lift(function, value))
         return old
 
-    name = f"{function}({'.'.join((fold.variable, *fold.path))})"
-    return track(scope, draft, name, rx.Zero(function), change)
+    return tracking.track(f"{function}({'.'.join((fold.variable, *fold.path))})", rx.Zero(function), change)
 
 
 # --- AS ------------------------------------------------------------------------------------------

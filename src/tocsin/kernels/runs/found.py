@@ -7,7 +7,7 @@ from its root to a leaf is a match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from tocsin.kernels.model import Bag, Integers, Made, Matches, Rows, Template
 from tocsin.kernels.runs.automaton_tables import WHOLE, Tables
 from tocsin.kernels.runs.object_registers import identity
 from tocsin.kernels.runs.texts import LEAF, UNION
-from tocsin.optimizer.choose import MOST_MEMORY
 
+BYTES_PER_KEY = 200  # of a match that is compared with others, about
 # The values of derived events by (template, field), in the order of matches, of their steps and of what each makes; the
 # numbers of events by template are given.
 Values = Mapping[tuple[int, int], Sequence[Any]]
@@ -41,14 +41,6 @@ class Paths:
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    def part(self, begin: int, end: int) -> Paths:
-        """Some of them."""
-        first, last = int(self.offsets[begin]), int(self.offsets[end])
-        offsets = self.offsets[begin : end + 1] - first
-        return Paths(
-            self.starts[begin:end], self.ends[begin:end], offsets, self.steps[first:last], self.events[first:last]
-        )
 
 
 @dataclass(frozen=True)
@@ -86,26 +78,6 @@ def exact(graphs: Graphs, number: int) -> int:
     begin, end = int(graphs.offsets[number]), int(graphs.offsets[number + 1])
     nodes = (column[begin:end].tolist() for column in (graphs.steps, graphs.events, graphs.before))
     return number_of(*nodes)[int(graphs.roots[number])]
-
-
-def whole_ends(parts: Iterator[Paths], memory: int = MOST_MEMORY) -> Iterator[Paths]:
-    """Matches in parts that end at one event together, as far as these fit into so many bytes."""
-    tail: Paths | None = None
-    for part in parts:
-        joined = part if tail is None else _joined(tail, part)
-        cut = int(np.searchsorted(joined.ends, joined.ends[-1]))
-        if cut:
-            yield joined.part(0, cut)
-        tail = joined.part(cut, len(joined))
-        check_memory(tail.steps.nbytes + tail.events.nbytes, memory)
-    if tail is not None:
-        yield tail
-
-
-def _joined(one: Paths, other: Paths) -> Paths:
-    columns = ("starts", "ends", "steps", "events")
-    both = {name: np.concatenate((getattr(one, name), getattr(other, name))) for name in columns}
-    return Paths(offsets=np.concatenate((one.offsets, one.offsets[-1] + other.offsets[1:])), **both)
 
 
 def matches_of(
@@ -207,43 +179,48 @@ def bound(matches: Matches) -> Integers:
     return np.flatnonzero(is_bound)
 
 
-def distinct(matches: Matches, paths: Paths, rows: Rows, templates: tuple[Template, ...]) -> Integers:
-    """The first of those that are equal: interval, and bags by variable in no order (R8, R24)."""
-    base = len(rows.ts) if matches.made is None else matches.made.base
+class Compared:
+    """The matches of a task as they come, of which only the first of those that are equal are kept (R8, R24)."""
 
-    def key_of(number: int) -> Any:
-        return number if number < base or matches.made is None else _made_key(matches.made, number, rows, templates)
+    def __init__(self, rows: Rows, templates: tuple[Template, ...], memory: int) -> None:
+        self.rows, self.templates, self.memory = rows, templates, memory
+        self._seen: set[tuple[int, int, Any]] = set()
 
-    seen: set[Any] = set()
-    kept = []
-    something = set(bound(matches).tolist())
-    held = [
-        (one.offsets.tolist(), one.rows.tolist()) if isinstance(one, Bag) else (None, one.tolist())
-        for one in matches.events.values()
-    ]
-    for match in range(len(matches)):
-        bags = [
-            own[offsets[match] : offsets[match + 1]] if offsets is not None else own[match : match + 1]
-            for offsets, own in held
+    def distinct(self, matches: Matches, paths: Paths) -> Integers:
+        """The first of those that agree in their interval and, in whatever order, in the bags of all variables."""
+        made = matches.made
+
+        def key_of(number: int) -> Any:
+            return number if made is None or number < made.base else self._made_key(made, number)
+
+        # Matches come by their ends, so that equal ones may come in several parts only at the last.
+        self._seen = {key for key in self._seen if key[1] == paths.ends[0]}
+        kept = []
+        held = [
+            (one.offsets.tolist(), one.rows.tolist()) if isinstance(one, Bag) else (None, one.tolist())
+            for one in matches.events.values()
         ]
-        key = (
-            int(paths.starts[match]),
-            int(paths.ends[match]),
-            *(tuple(sorted(map(repr, map(key_of, bag)))) for bag in bags),
-        )
-        if match in something and key not in seen:
-            seen.add(key)
-            kept.append(match)
-    return np.array(kept, np.int64)
+        for match in bound(matches).tolist():
+            bags = [
+                own[offsets[match] : offsets[match + 1]] if offsets is not None else own[match : match + 1]
+                for offsets, own in held
+            ]
+            values = tuple(tuple(sorted(map(repr, map(key_of, bag)))) for bag in bags)
+            key = (int(paths.starts[match]), int(paths.ends[match]), values)
+            if key not in self._seen:
+                self._seen.add(key)
+                kept.append(match)
+        check_memory(BYTES_PER_KEY * len(self._seen), self.memory)
+        return np.array(kept, np.int64)
 
-
-def _made_key(made: Made, number: int, rows: Rows, templates: tuple[Template, ...]) -> Any:
-    """An event that was made is what its values are."""
-    number -= made.base
-    row, template = int(made.rows[number]), templates[int(made.templates[number])]
-    if template.is_derived:
-        held = [column[int(made.places[number])] for column in made.columns[int(made.templates[number])]]
-    else:
-        event = rows.event(row) if rows.event is not None else {}
-        held = [event.get(name) if name in template.kept else None for name in template.attributes]
-    return (row, template.is_derived, sorted(zip(template.attributes, map(identity, held), strict=True)))
+    def _made_key(self, made: Made, number: int) -> Any:
+        """An event that was made is what its values are."""
+        number -= made.base
+        row, kind = int(made.rows[number]), int(made.templates[number])
+        template = self.templates[kind]
+        if template.is_derived:
+            held = [column[int(made.places[number])] for column in made.columns[kind]]
+        else:
+            event = self.rows.event(row) if self.rows.event is not None else {}
+            held = [event.get(name) if name in template.kept else None for name in template.attributes]
+        return (row, template.is_derived, sorted(zip(template.attributes, map(identity, held), strict=True)))

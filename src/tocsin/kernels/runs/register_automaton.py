@@ -27,7 +27,7 @@ from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Sour
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.run import UNLIMITED
 from tocsin.kernels.runs.automaton_tables import Letter, Tables, folded, tables
-from tocsin.kernels.runs.found import Derive, Graphs, bound, distinct, exact, matches_of, whole_ends
+from tocsin.kernels.runs.found import Compared, Derive, Graphs, bound, exact, matches_of
 from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, replay_of, search_of, too_many_matches
 from tocsin.kernels.runs.object_registers import EVALUATOR, Evaluator, Objects, Reading
 from tocsin.kernels.runs.registers import Attributes, Registers
@@ -238,12 +238,13 @@ class RunKernel(reach.Search):
         # Matches whose events were made may be equal by what they hold, and then they count once (R24).
         is_compared = self.tables.is_ambiguous and bool(self.tables.templates)
         paths = self.search.paths(self._task(rows, events, UNLIMITED if is_compared else most, memory, jit))
-        counts = np.zeros(len(events.times) if is_compared else 0, np.int64)
-        for some in whole_ends(paths, memory) if is_compared else paths:
+        compared = Compared(rows, self.templates, memory)
+        counts = np.zeros(len(events.times), np.int64)
+        for some in paths:
             matches = matches_of(
                 some, self.tables, self.variables, events.rows, rows.ts, derive, with_edges=self.hides_events
             )
-            kept = distinct(matches, some, rows, self.templates) if is_compared else bound(matches)
+            kept = compared.distinct(matches, some) if is_compared else bound(matches)
             if is_compared:
                 np.add.at(counts, some.starts[kept], 1)
                 if counts[some.starts[kept]].max(initial=0) > most:
