@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import NamedTuple, NoReturn
@@ -27,29 +27,22 @@ START, END = 0, 1
 MOST_STEPS = 4_000
 
 
-class Conjunction:
-    """Conditions that must all be TRUE, each once. One more costs no look at all others."""
-
-    def __init__(self, kept: dict[ex.Expression, None] | None = None, type: str | None = None) -> None:
-        self._kept = kept or {}
-        self._type = type
-        self.guard = tuple(self._kept)
-
-    def and_(self, conditions: Iterable[ex.Expression]) -> Conjunction | None:
-        """With more conditions; None when they cannot all be TRUE."""
-        kept, type = dict(self._kept), self._type
-        for one in (one for condition in conditions for one in ex.conjuncts(rx.simplified(condition))):
-            if one in (rx.FALSE, rx.NULL) or ex.Not(one) in kept or (isinstance(one, ex.Not) and one.operand in kept):
+def conjoined(guard: Iterable[ex.Expression], conditions: Iterable[ex.Expression]) -> tuple[ex.Expression, ...] | None:
+    """A guard with more conditions, each once; None when they cannot all be TRUE."""
+    kept = dict.fromkeys(guard)
+    type = next((one.type for one in kept if isinstance(one, rx.TypeIs)), None)
+    for one in (one for condition in conditions for one in ex.conjuncts(rx.simplified(condition))):
+        if one in (rx.FALSE, rx.NULL) or ex.Not(one) in kept or (isinstance(one, ex.Not) and one.operand in kept):
+            return None
+        if isinstance(one, rx.TypeIs):
+            if type not in (None, one.type):
                 return None
-            if isinstance(one, rx.TypeIs):
-                if type not in (None, one.type):
-                    return None
-                if type is None:  # what denies another type says nothing more
-                    kept = {each: None for each in kept if not _denies_type(each)}
-                type = one.type
-            if one != rx.TRUE and (type is None or not _denies_type(one)):
-                kept[one] = None
-        return Conjunction(kept, type)
+            if type is None:  # what denies another type says nothing more
+                kept = {each: None for each in kept if not _denies_type(each)}
+            type = one.type
+        if one != rx.TRUE and (type is None or not _denies_type(one)):
+            kept[one] = None
+    return tuple(kept)
 
 
 def _denies_type(condition: ex.Expression) -> bool:
@@ -65,7 +58,6 @@ class Step:
     guard: tuple[ex.Expression, ...] = ()
     updates: tuple[Update, ...] = ()
     outputs: tuple[Emission, ...] = ()
-    known: Conjunction | None = field(default=None, compare=False, repr=False)  # the guard, as what grows with it
 
     @property
     def begins(self) -> bool:
@@ -79,12 +71,8 @@ class Step:
 
     def needing(self, *conditions: ex.Expression) -> Step | None:
         """The step with a stronger guard; None when that is never TRUE."""
-        if all(condition == rx.TRUE for condition in conditions):
-            return self
-        is_known = self.known is not None and self.known.guard is self.guard
-        known = self.known if is_known else Conjunction().and_(self.guard)
-        grown = None if known is None else known.and_(conditions)
-        return None if grown is None else replace(self, guard=grown.guard, known=grown)
+        guard = conjoined(self.guard, conditions)
+        return None if guard is None else replace(self, guard=guard)
 
     def rewritten(self, change: Callable[[ex.Expression], ex.Expression]) -> Step:
         """The step with other expressions in its guard, its updates and what it derives."""

@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 
 from tocsin.automata import expressions as rx
-from tocsin.automata.draft import END, START, Conjunction, Draft, Step, reached
+from tocsin.automata.draft import END, START, Draft, Step, reached
 from tocsin.automata.model import Automaton, DerivedEvent, Emission, Output, TheEvent, Transition
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoids
@@ -100,8 +100,7 @@ def _rewritten(step: Step, known: Known) -> Step | None:
     if not known:
         return step
     new = step.rewritten(lambda each: rx.simplified(rx.substituted(each, known)) if rx.registers_in(each) else each)
-    found = Conjunction().and_(new.guard)
-    return None if found is None else replace(new, guard=found.guard)
+    return replace(new, guard=()).needing(*new.guard)
 
 
 def drop_unread(draft: Draft) -> Draft:
