@@ -150,10 +150,7 @@ def tables(automaton: Automaton) -> Tables:
     replayed = _closed((name for value in fields for name in rx.registers_in(value)), updates)
     needed = [_split(automaton, one) for one in automaton.transitions]
     letters = _letters(native for native, _, _ in needed)
-    by_test: dict[ex.Expression, list[int]] = {}
-    for place, letter in enumerate(letters):
-        if letter:
-            by_test.setdefault(next(iter(letter)), []).append(place)
+    numbers = {letter: number for number, letter in enumerate(letters)}
     templates: dict[Template, int] = {}
     steps = []
     for number, (one, (native, timing, others)) in enumerate(zip(automaton.transitions, needed, strict=True)):
@@ -166,12 +163,7 @@ def tables(automaton: Automaton) -> Tables:
                 number,
                 one.source,
                 one.target,
-                sum(
-                    1 << place
-                    for test in set(native)
-                    for place in by_test.get(test, ())
-                    if set(letters[place]) <= set(native)
-                ),
+                sum(1 << numbers[letter] for letter in ([native] if native in numbers else _alone(native))),
                 timing,
                 ex.all_of(*guard) if guard else None,
                 tuple((name, value) for name, value in one.updates if name in alive),
@@ -219,7 +211,11 @@ def _letters(needed: Iterable[Letter]) -> tuple[Letter, ...]:
     together = tuple(dict.fromkeys(native for native in needed if native))
     if len(together) <= MOST_LETTERS:
         return together
-    return tuple(dict.fromkeys((test,) for native in together for test in native))
+    return tuple(dict.fromkeys(letter for native in together for letter in _alone(native)))
+
+
+def _alone(letter: Letter) -> list[Letter]:
+    return [(test,) for test in letter]
 
 
 def _given(

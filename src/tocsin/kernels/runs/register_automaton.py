@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
-from tocsin import automata, errors
+from tocsin import automata
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import is_of_acel
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery
-from tocsin.analysis.types import NULL, DataType
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import Automaton, DerivedEvent
 from tocsin.kernels import reach
@@ -51,13 +50,12 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
     query = bound.query
     found = tables_of(query)
     reach = reach_of(query)
-    types = tuple(sorted(alg.event_types(query.pattern)))
+    schemas = {name: bound.schemas[name] for name in sorted(alg.event_types(query.pattern))}
     sources: list[Source] = []
-    letters = tuple(_bits(letter, types, bound.schemas, sources) for letter in found.letters)
+    letters = tuple(_bits(letter, schemas, sources) for letter in found.letters)
     has_times = any(step.timing for step in found.steps)
     is_inverted = any(letter.is_inverted for letter in letters)
-    search, graphing, replaying, attributes = _compiled(found, bound)
-    has = {name: _has(bound.schemas[name]) for name in types}
+    search, graphing, replaying, attributes = _compiled(found, schemas, has_window=query.window_us is not None)
     return RunKernel(
         **vars(
             replace(
@@ -67,9 +65,9 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
             )
         ),
         sources=tuple(sources),
-        carried=attributes.carried(has),
-        types=types,
-        wants=_wants(found, types, bound.schemas, search, replaying),
+        carried=attributes.carried(),
+        types=tuple(schemas),
+        wants=_wants(found, schemas, search, replaying),
         tables=found,
         letters=letters,
         search=search,
@@ -78,12 +76,14 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
     )
 
 
-def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search, Search, Replaying, Attributes]:
+def _compiled(
+    found: Tables, schemas: Mapping[str, Schema], *, has_window: bool
+) -> tuple[Search, Search, Replaying, Attributes]:
     """The generated functions, and the attributes they read; where registers are not all numbers, they are objects."""
     # What is compiled reads the letters of an event from one word.
     has_numbers = (True, False) if len(found.letters) <= WORD_BITS else (False,)
     for of_search, of_replay in product(has_numbers, (True, False)):
-        attributes = Attributes(lambda node: _type_of(node, bound.schemas))
+        attributes = Attributes(schemas)
         search: Registers | Objects = Objects(found)
         replay: Registers | Objects = Objects(found)
         try:
@@ -92,7 +92,6 @@ def _compiled(found: Tables, bound: BoundQuery) -> tuple[Search, Search, Replayi
             if of_replay:
                 replay = Registers((step.replays for step in found.steps), _fields(found), attributes)
             # Only now are all columns known.
-            has_window = bound.query.window_us is not None
             return (
                 search_of(SearchCode(found, search, has_window)),
                 search_of(SearchCode(found, search, has_window, as_graphs=True)),
@@ -113,32 +112,17 @@ def _fields(found: Tables) -> list[ex.Expression]:
     return [value for output in made if isinstance(output, DerivedEvent) for _, value in output.fields]
 
 
-def _type_of(node: ex.Attribute, schemas: Mapping[str, Schema]) -> DataType:
-    """The type of an attribute in all event types that have it."""
-    found = [schema.lookup(node.path) for schema in schemas.values() if _has(schema)(node.path)]
-    if len({one.kind for one in found}) > 1:
-        raise NotNumbers
-    return found[0] if found else NULL
-
-
-def _has(schema: Schema) -> Callable[[tuple[str, ...]], bool]:
-    def has(path: tuple[str, ...]) -> bool:
-        try:
-            schema.lookup(path)
-        except errors.UnknownAttributeError:
-            return False
-        return True
-
-    return has
-
-
-def _bits(letter: Letter, types: tuple[str, ...], schemas: Mapping[str, Schema], sources: list[Source]) -> Bits:
+def _bits(letter: Letter, schemas: Mapping[str, Schema], sources: list[Source]) -> Bits:
     """The sources of a letter: one for all types of which it asks the same."""
-    is_inverted = _settled(letter, None, {}) == rx.TRUE
+
+    def settled(name: str | None, attributes: Mapping[str, object]) -> ex.Expression:
+        return rx.both(*(folded(test, name, attributes) for test in letter))
+
+    is_inverted = settled(None, {}) == rx.TRUE
     asked: dict[ex.Expression, list[str]] = {}
-    only = {test.type for test in letter if isinstance(test, rx.TypeIs)}
-    for name in [one for one in only if one in schemas] if only else types:  # of any other type it is FALSE
-        condition = _settled(letter, name, schemas[name].attributes)
+    only = [test.type for test in letter if isinstance(test, rx.TypeIs)]  # of any other type it is FALSE
+    for name in only or schemas:
+        condition = settled(name, schemas[name].attributes)
         if is_inverted:
             condition = rx.simplified(ex.Or((ex.Not(condition), ex.IsNull(condition))))
         if condition not in (rx.FALSE, rx.NULL):
@@ -154,16 +138,8 @@ def _bits(letter: Letter, types: tuple[str, ...], schemas: Mapping[str, Schema],
     return Bits(bits, is_inverted)
 
 
-def _settled(letter: Letter, name: str | None, attributes: Mapping[str, object]) -> ex.Expression:
-    return rx.both(*(folded(test, name, attributes) for test in letter))
-
-
 def _wants(
-    found: Tables,
-    types: tuple[str, ...],
-    schemas: Mapping[str, Schema],
-    search: Search,
-    replaying: Replaying,
+    found: Tables, schemas: Mapping[str, Schema], search: Search, replaying: Replaying
 ) -> dict[str, tuple[str, ...]]:
     """The attributes that plain Python reads, and those that tell equal matches apart."""
     read: list[ex.Expression] = []
@@ -179,7 +155,7 @@ def _wants(
     }
     if found.is_ambiguous:
         names |= {name for one in found.templates if not one.is_derived for name in one.attributes}
-    wanted = {kind: tuple(sorted(names.intersection(schemas[kind].attributes))) for kind in types}
+    wanted = {kind: tuple(sorted(names.intersection(schema.attributes))) for kind, schema in schemas.items()}
     return {kind: attributes for kind, attributes in wanted.items() if attributes}
 
 

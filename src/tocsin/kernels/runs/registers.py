@@ -5,14 +5,16 @@ Where one of them is no number (a text that is computed, a decimal, a user-defin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
 
+from tocsin.analysis.attributes import Schema
 from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import DerivedEvent, Update
+from tocsin.errors import UnknownAttributeError
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, nullable_element, storage
 from tocsin.kernels.expressions.leaves import NotNumbers, Value
@@ -22,7 +24,6 @@ from tocsin.kernels.runs.automaton_tables import Step
 from tocsin.language import expressions as ex
 
 EVENT = "#e"  # what carried expressions call the event
-TypeOf: TypeAlias = Callable[[ex.Attribute], DataType]
 _ELEMENTS = (rx.Zero, rx.Lift, rx.Combine)
 
 
@@ -56,17 +57,26 @@ class Lines:
 class Attributes:
     """The attributes of the event read, as columns: all that one query's functions read have one numbering."""
 
-    def __init__(self, type_of: TypeOf) -> None:
-        self.type_of = type_of
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self.schemas = schemas
         self.families = Families()
         self.slots: dict[tuple[str, ...], Slot] = {}
 
+    def types(self, path: tuple[str, ...]) -> dict[str, DataType]:
+        """The type of an attribute in every event type that has it."""
+        found = {}
+        for name, schema in self.schemas.items():
+            with suppress(UnknownAttributeError):
+                found[name] = schema.lookup(path)
+        return found
+
     def text(self, node: ex.Attribute) -> Value:
         """An attribute of event `i`; raises `NotNumbers` when it is no number."""
-        kind = self.type_of(node).kind
-        if kind is Kind.NULL:
+        kinds = {one.kind for one in self.types(node.path).values()} or {Kind.NULL}
+        kind = kinds.pop()
+        if kind is Kind.NULL and not kinds:
             return Value("0", "True", kind)
-        if kind not in HELD:
+        if kinds or kind not in HELD:
             raise NotNumbers
         if node.path not in self.slots:
             expression = ex.Attribute(EVENT, node.path)
@@ -81,13 +91,13 @@ class Attributes:
         assert left.family is not None and right.family is not None
         self.families.unite(left.family, right.family)
 
-    def carried(self, has: Mapping[str, Callable[[tuple[str, ...]], bool]]) -> tuple[Carried, ...]:
-        """The columns, in the order of their numbers; `has` says which attributes each event type has."""
+    def carried(self) -> tuple[Carried, ...]:
+        """The columns, in the order of their numbers."""
         return tuple(
             Carried(
                 slot.held,
                 None if slot.family is None else self.families.root(slot.family),
-                {name: slot.expression for name, has_it in has.items() if has_it(path)},
+                dict.fromkeys(self.types(path), slot.expression),
             )
             for path, slot in self.slots.items()
         )
