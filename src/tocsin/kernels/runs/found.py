@@ -50,34 +50,29 @@ class Graphs:
     # The earliest start and the end of the matches of each.
     starts: Integers
     ends: Integers
-    counts: Sequence[int]  # how many matches each has; -1 where 62 bits are not enough
-    roots: Integers  # the root of each, counted from its first node
     offsets: Integers  # the nodes of graph i are those from `offsets[i]` to `offsets[i + 1]`
     # As in the arena; nodes are counted from the graph's first.
     steps: Integers
     events: Integers
     before: Integers
+    roots: Integers  # the root of each, counted from its first node
+    counts: Sequence[int] | Integers  # how many matches each has; -1 where 62 bits are not enough
 
     def __len__(self) -> int:
         return len(self.starts)
 
 
-def number_of(steps: Sequence[int], events: Sequence[int], before: Sequence[int]) -> list[int]:
-    """How many ways lead from each node to a leaf, exactly."""
+def exact(graphs: Graphs, number: int) -> int:
+    """How many matches one of several graphs has, in however many digits: the ways from its root to a leaf."""
+    part = slice(int(graphs.offsets[number]), int(graphs.offsets[number + 1]))
+    columns = (column[part].tolist() for column in (graphs.steps, graphs.events, graphs.before))
     found: list[int] = []
-    for step, event, node in zip(steps, events, before, strict=True):
+    for step, event, node in zip(*columns, strict=True):
         if step == LEAF:
             found.append(1)
         else:
             found.append(found[node] + found[event] if step == UNION else found[node])
-    return found
-
-
-def exact(graphs: Graphs, number: int) -> int:
-    """How many matches one of several graphs has, in however many digits."""
-    begin, end = int(graphs.offsets[number]), int(graphs.offsets[number + 1])
-    nodes = (column[begin:end].tolist() for column in (graphs.steps, graphs.events, graphs.before))
-    return number_of(*nodes)[int(graphs.roots[number])]
+    return found[int(graphs.roots[number])]
 
 
 def matches_of(
@@ -99,19 +94,14 @@ def matches_of(
         for name, _, number in step.gives:
             gives.setdefault(name, {}).setdefault(place, []).append(number)
     for name, kind in variables.items():
-        taken, numbers, offsets = _given(gives.get(name, {}), len(tables.steps), paths)
+        taken, numbers, before = _expanded(gives.get(name, {}), len(tables.steps), paths.steps)
+        offsets = np.append(before, len(taken))[paths.offsets]
         found = held[taken]
         if made is not None and (numbers != WHOLE).any():
             found = np.where(numbers == WHOLE, found, made.base + made_from[taken] + numbers)
         events[name] = Bag(offsets, found) if kind.iterated else _only(offsets, found)
     first, last = rows[paths.starts], rows[paths.ends]
     return Matches(ts[first], ts[last], events, made=made, edges=(first, last) if with_edges else None)
-
-
-def _given(gives: Mapping[int, Sequence[int]], size: int, paths: Paths) -> tuple[Integers, Integers, Integers]:
-    """The events of a variable: the kept steps that give them, which of those they make, where each match begins."""
-    taken, numbers, before = _expanded(gives, size, paths.steps)
-    return taken, numbers, np.append(before, len(taken))[paths.offsets]
 
 
 def _expanded(lists: Mapping[int, Sequence[int]], size: int, steps: Integers) -> tuple[Integers, Integers, Integers]:

@@ -22,7 +22,7 @@ from tocsin.kernels.matches import check_memory
 from tocsin.kernels.model import Integers, Mask
 from tocsin.kernels.runs.found import Graphs, Paths
 from tocsin.kernels.runs.object_registers import EVALUATOR, Evaluator, Objects
-from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, INPUTS, LIVE, POOL
+from tocsin.kernels.runs.texts import ARENA, AT, GRAPHS, INPUTS, LIVE, MATCHES, POOL
 from tocsin.kernels.runs.writers import ReplayCode, SearchCode
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, GROW, TOO_MANY, WIDE
 from tocsin.optimizer.choose import MOST_MEMORY
@@ -66,30 +66,20 @@ class Search:
 
     def paths(self, task: Task) -> Iterator[Paths]:
         """The matches of all groups, some at a time."""
-        for count, steps, found in self._calls(task):
-            starts, ends = found["out_start"][:count], found["out_end"][:count]
-            yield Paths(
-                starts, ends, found["out_to"][: count + 1], found["out_step"][:steps], found["out_event"][:steps]
-            )
+        for found in self._calls(task):
+            yield Paths(*(found[name] for name in MATCHES))
 
     def graphs(self, task: Task) -> Iterator[Graphs]:
         """The matches of all groups as graphs, one for each end."""
-        for count, steps, found in self._calls(task):
-            yield Graphs(
-                found["out_start"][:count],
-                found["out_end"][:count],
-                found["out_count"][:count].tolist(),
-                found["out_root"][:count],
-                found["out_to"][: count + 1],
-                found["out_step"][:steps],
-                found["out_event"][:steps],
-                found["out_before"][:steps],
-            )
+        for found in self._calls(task):
+            yield Graphs(*(found[name] for name in GRAPHS if name != "out_number"))
 
-    def _calls(self, task: Task) -> Iterator[tuple[int, int, Arrays]]:
-        """Call the function until it has visited every group; how many there are, their steps, and the outputs."""
-        arrays = self._inputs(task.events, task.letters, task.columns) | self._work(len(task.letters))
-        window = 0 if task.window_us is None else task.window_us
+    def _calls(self, task: Task) -> Iterator[Arrays]:
+        """Call the function until it has visited every group; the outputs, as far as they are filled."""
+        events = task.events
+        arrays = {"times": events.times, "words": task.letters, **{name: getattr(events, name) for name in INPUTS[2:]}}
+        arrays |= in_order(task.columns, events.rows) | self._work(len(task.letters))
+        window = task.window_us or 0
         room, nodes = ROOM, 4 * ROOM
         status = -1
         call = compile.Call(self.text, len(task.letters), False if self.is_plain else task.jit)
@@ -102,7 +92,8 @@ class Search:
             status, count, steps, _ = call(window, task.most, *(given[name] for name in self.parameters))
             call.buys()
             if count:
-                yield count, steps, outputs
+                sizes = {name: steps if name in STEPS else count for name in outputs} | {"out_to": count + 1}
+                yield {name: array[: sizes[name]] for name, array in outputs.items()}
             match status:
                 case _ if status == TOO_MANY:
                     raise too_many_matches(task.most)
@@ -130,10 +121,6 @@ class Search:
     def is_graphing(self) -> bool:
         """Whether graphs come out."""
         return self.outputs == GRAPHS
-
-    def _inputs(self, events: Merged, letters: Integers, columns: Columns) -> Arrays:
-        groups = {name: getattr(events, name) for name in INPUTS[2:]}
-        return {"times": events.times, "words": letters, **groups, **in_order(columns, events.rows)}
 
     def _work(self, rows: int) -> Arrays:
         at = np.zeros(len(AT), np.int64)
@@ -217,8 +204,7 @@ def search_of(code: SearchCode) -> Search:
 def replay_of(code: ReplayCode) -> Replaying:
     """The replay that code writes."""
     text = require_shallow(code.text())
-    outputs = tuple((*output, held) for output, held in zip(code.outputs, code.held, strict=True))
-    return Replaying(text, tuple(code.registers.parameters), outputs, isinstance(code.registers, Objects))
+    return Replaying(text, tuple(code.registers.parameters), code.outputs, isinstance(code.registers, Objects))
 
 
 def too_many_matches(most: int) -> TooManyMatchesError:

@@ -235,7 +235,7 @@ class RunKernel(reach.Search):
         events = self._events(rows)
         for some in self.graphing.graphs(self._task(rows, events, MOST_MATCHES_PER_START, UNLIMITED, jit)):
             is_event = some.steps != UNION
-            counts = [exact(some, number) if count < 0 else count for number, count in enumerate(some.counts)]
+            counts = [int(count) if count >= 0 else exact(some, number) for number, count in enumerate(some.counts)]
             yield replace(
                 some,
                 counts=counts,

@@ -227,36 +227,34 @@ class ReplayCode:
 
     tables: Tables
     registers: Registers | Objects
-    kinds: dict[tuple[int, int], Kind | None] = field(default_factory=dict)  # of each output; None: a Python object
+    # The kind of each output, by template and field, once the text is written; None: a Python object.
+    kinds: dict[tuple[int, int], Kind | None] = field(init=False)
 
-    @property
-    def outputs(self) -> list[tuple[int, int]]:
-        """Template and field of each output."""
-        return [
-            (number, place)
+    def __post_init__(self) -> None:
+        self.kinds = {
+            (number, place): Kind.NULL
             for number, one in enumerate(self.tables.templates)
             if one.is_derived
             for place in range(len(one.attributes))
-        ]
+        }
 
     @property
-    def held(self) -> list[str]:
-        """How each output is held, once the text is written."""
-        kinds = [self.kinds.get(output, Kind.NULL) for output in self.outputs]
-        return [OBJECT if kind is None else storage(kind) for kind in kinds]
+    def outputs(self) -> tuple[tuple[int, int, str], ...]:
+        """Template and field of each output, and how it is held, once the text is written."""
+        return tuple((*one, OBJECT if kind is None else storage(kind)) for one, kind in self.kinds.items())
 
     @property
     def parameters(self) -> list[str]:
         """All parameters."""
-        made = [f"{what}{number}_{place}" for number, place in self.outputs for what in ("d", "e")]
+        made = [f"{what}{number}_{place}" for number, place in self.kinds for what in ("d", "e")]
         return ["offsets", "steps", "events", *self.registers.parameters, *made]
 
     def text(self) -> str:
-        """The text; afterwards `kinds` has the kinds of the outputs."""
+        """The text."""
         w = Writer()
         w.line("@compiled")
         with w.block(f"def search({', '.join(self.parameters)}):"):
-            for number in sorted({number for number, _ in self.outputs}):
+            for number in sorted({number for number, _ in self.kinds}):
                 w.line(f"m{number} = 0")
             with w.block("for match in range(len(offsets) - 1):"):
                 w.line(*self.registers.initial)
@@ -290,7 +288,7 @@ class ReplayCode:
         if kind is None:
             self.kinds[template, place] = None
             return
-        kinds = {self.kinds.get((template, place), Kind.NULL), kind} - {Kind.NULL}
+        kinds = {self.kinds[template, place], kind} - {Kind.NULL}
         if not kinds <= {Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN} or len(kinds) > 1:
             raise NotNumbers  # times, days and ranks are more than their numbers; 1 and 1.0 are different values
         self.kinds[template, place] = next(iter(kinds), Kind.NULL)

@@ -7,7 +7,7 @@ and NaN are counted apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -55,10 +55,10 @@ class Values:
     exponent: int
     parts: Mapping[str, Weights]
 
-    def amount(self, totals: Mapping[str, int]) -> Amount:
+    def amount(self, totals: Sequence[int]) -> Amount:
         """The sum, from the totals of the parts."""
-        odd = {name: total for name, total in totals.items() if name}
-        return Amount(totals.get("", 0), self.exponent, odd)
+        odd = dict(zip(self.parts, totals, strict=True))
+        return Amount(odd.pop(""), self.exponent, odd)
 
 
 def values_of(values: NDArray[Any], nulls: Mask | None) -> Values:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,8 @@ from tocsin.kernels.trends.chains import Conditions
 from tocsin.kernels.trends.machine import Machine, NotAPathError, machine
 from tocsin.kernels.trends.request import Requested, as_paths, requested_in
 from tocsin.kernels.trends.semirings import NO_KEY
-from tocsin.kernels.trends.task import Sum, Task
-from tocsin.kernels.trends.totals import Answer, Totals, Values, Weights, values_of, whole
+from tocsin.kernels.trends.task import Task
+from tocsin.kernels.trends.totals import Answer, Totals, Weights, values_of, whole
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
 
@@ -44,6 +46,21 @@ class Measure:
     what: str  # "tally" (how many have a value), "sum", "min" or "max"
     variable: str
     column: int | None = None  # the carried column of the values; None for a tally of the events themselves
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A measure of a task: what is added up for it, or the keys of which the least is found."""
+
+    symbols: int  # those that it counts, as bits
+    value: Callable[[Sequence[int]], Any]  # the measure, from its totals or its key
+    weights: Sequence[Weights | None] = ()  # None: every weight is 1
+    keys: Integers | None = None
+
+    @property
+    def length(self) -> int:
+        """How many numbers are found for it."""
+        return len(self.weights) or 1
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,7 @@ class Trend:
         if self.by_position or rows.instants is not None:
             events, window_us = apart(events, window_us, rows.instants)
         chosen = events.rows
-        fields = _Fields.of(self, rows, chosen)
+        fields = [self._field(measure, rows, chosen) for measure in self.measures]
         task = Task(
             self.stages,
             events,
@@ -83,13 +100,17 @@ class Trend:
             np.zeros(len(chosen), np.int64) if labels is None else labels[chosen],
             self._follows(events),
             window_us,
-            [(fields.symbols[number], weights) for number, _, weights in fields.weights],
-            [(fields.symbols[number], keys) for number, keys, _ in fields.keys],
+            [(field.symbols, weights) for field in fields for weights in field.weights],
+            [(field.symbols, field.keys) for field in fields if field.keys is not None],
             self._conditions(rows, chosen),
         )
         is_large = len(chosen) >= FEW_EVENTS if jit is None else jit
-        sums = task.sums(jit=is_large and compile.has_numba())
-        return {label: fields.totals(each) for label, each in sums.items()}
+        found = {}
+        for label, (count, totals, keys) in task.sums(jit=is_large and compile.has_numba()).items():
+            numbers, least = iter(totals), iter(keys)
+            of_fields = (islice(numbers if one.keys is None else least, one.length) for one in fields)
+            found[label] = Totals(count, tuple(one.value([*own]) for one, own in zip(fields, of_fields, strict=True)))
+        return found
 
     def _symbols(self, rows: Rows) -> Integers:
         """The symbols that every row can be, as bits."""
@@ -103,10 +124,6 @@ class Trend:
                 flag = flag & (rows.kinds == self.kernel.types.index(kind))
             found |= flag.astype(np.int64) << number
         return found
-
-    def symbols_of(self, variable: str) -> int:
-        """The symbols of a variable, as bits."""
-        return sum(1 << number for number, (name, _) in enumerate(self.machine.symbols) if name == variable)
 
     @cached_property
     def stages(self) -> Stages:
@@ -125,51 +142,20 @@ class Trend:
     def _conditions(self, rows: Rows, chosen: Integers) -> Conditions:
         return Conditions(self.tests, Columns(self.kernel.numbers, self.places, rows.nullable), rows, chosen)
 
-
-@dataclass(frozen=True)
-class _Fields:
-    """The measures of a task as totals of integers and least keys."""
-
-    measures: tuple[Measure, ...]
-    symbols: tuple[int, ...]  # of each measure
-    weights: tuple[tuple[int, str, Weights | None], ...]  # measure, part, weights; None: every weight is 1
-    keys: tuple[tuple[int, Integers, NDArray[Any]], ...]  # measure, keys, and the values they stand for
-    values: Mapping[int, Values]
-
-    @classmethod
-    def of(cls, trend: Trend, rows: Rows, chosen: Integers) -> _Fields:
-        weights: list[tuple[int, str, Weights | None]] = []
-        keys: list[tuple[int, Integers, NDArray[Any]]] = []
-        found: dict[int, Values] = {}
-        for number, measure in enumerate(trend.measures):
-            if measure.column is None:
-                weights.append((number, "", None))
-                continue
-            values, nulls = rows.columns[measure.column]
-            values, nulls = values[chosen], None if nulls is None else nulls[chosen]
-            if measure.what == "tally":
-                weights.append((number, "", None if nulls is None else whole(~nulls)))
-            elif measure.what == "sum":
-                found[number] = values_of(values, nulls)
-                weights += [(number, part, weight) for part, weight in found[number].parts.items()]
-            else:
-                keys.append((number, *_keys(values, nulls, largest_first=measure.what == "max")))
-        symbols = tuple(trend.symbols_of(measure.variable) for measure in trend.measures)
-        return cls(trend.measures, symbols, tuple(weights), tuple(keys), found)
-
-    def totals(self, found: Sum) -> Totals:
-        """The measures, from the totals and keys of their parts."""
-        count, totals, keys = found
-        of: dict[int, dict[str, int]] = {}
-        for (number, part, _), total in zip(self.weights, totals, strict=True):
-            of.setdefault(number, {})[part] = total
-        measured: dict[int, Any] = {
-            number: self.values[number].amount(parts) if number in self.values else parts[""]
-            for number, parts in of.items()
-        }
-        for (number, _, values), key in zip(self.keys, keys, strict=True):
-            measured[number] = None if key >= NO_KEY else values[key].item()
-        return Totals(count, tuple(measured[number] for number in range(len(self.measures))))
+    def _field(self, measure: Measure, rows: Rows, chosen: Integers) -> _Field:
+        own = (number for number, (name, _) in enumerate(self.machine.symbols) if name == measure.variable)
+        symbols = sum(1 << number for number in own)
+        if measure.column is None:
+            return _Field(symbols, itemgetter(0), [None])
+        values, nulls = rows.columns[measure.column]
+        values, nulls = values[chosen], None if nulls is None else nulls[chosen]
+        if measure.what == "tally":
+            return _Field(symbols, itemgetter(0), [None if nulls is None else whole(~nulls)])
+        if measure.what == "sum":
+            known = values_of(values, nulls)
+            return _Field(symbols, known.amount, list(known.parts.values()))
+        keys, known_by_key = _keys(values, nulls, largest_first=measure.what == "max")
+        return _Field(symbols, lambda key: None if key[0] >= NO_KEY else known_by_key[key[0]].item(), keys=keys)
 
 
 def _keys(values: NDArray[Any], nulls: Any, *, largest_first: bool) -> tuple[Integers, NDArray[Any]]:
