@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition
+from tocsin.automata.model import START, Automaton, Output, Transition
 from tocsin.expressions.interpret import Bags
 from tocsin.kernels.runs import object_registers
 from tocsin.kernels.runs.object_registers import Evaluate, bags_of, compiled, identity
@@ -145,14 +145,10 @@ class _Compiled:
 
 
 def _maker(output: Output, monoids: Monoids) -> Callable[[Bags, int], Bound]:
-    if isinstance(output, DerivedEvent):
-        fields = [(name, compiled(value, monoids)) for name, value in output.fields]
-        return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in fields), True)
-    assert isinstance(output, TheEvent)
-    if (attributes := output.attributes) is not None:
-        kept = [(name, compiled(output.value(name), monoids)) for name in attributes]
-        return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in kept))
-    return lambda now, position: Bound(position)
+    if output.fields is None:
+        return lambda now, position: Bound(position)
+    fields = [(name, compiled(value, monoids)) for name, value in output.fields]
+    return lambda now, position: Bound(position, tuple((name, value(now)) for name, value in fields), output.is_derived)
 
 
 def run(

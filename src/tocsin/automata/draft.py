@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent, Update
+from tocsin.automata.model import Emission, Output, Update
 from tocsin.expressions.monoids import BUILT_IN, distinct
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoid
@@ -76,14 +76,19 @@ class Step:
 
     def rewritten(self, change: Callable[[ex.Expression], ex.Expression]) -> Step:
         """The step with other expressions in its guard, its updates and what it derives."""
-        outputs = []
-        for one in self.outputs:
-            output: Output = one.output
-            if isinstance(output, DerivedEvent):
-                output = replace(output, fields=tuple((name, change(value)) for name, value in output.fields))
-            outputs.append(Emission(one.variable, output))
-        updates = tuple((name, change(value)) for name, value in self.updates)
-        return replace(self, guard=tuple(map(change, self.guard)), updates=updates, outputs=tuple(outputs))
+
+        def changed(values: tuple[Update, ...]) -> tuple[Update, ...]:
+            return tuple((name, change(value)) for name, value in values)
+
+        outputs = (
+            one
+            if one.output.fields is None
+            else replace(one, output=replace(one.output, fields=changed(one.output.fields)))
+            for one in self.outputs
+        )
+        return replace(
+            self, guard=tuple(map(change, self.guard)), updates=changed(self.updates), outputs=tuple(outputs)
+        )
 
     def given_to(self, variable: str) -> list[Output]:
         """The outputs of the step to a variable, in order."""
@@ -225,9 +230,12 @@ def value_of(output: Output, path: tuple[str, ...]) -> ex.Expression:
     """An attribute of an event that a step gives to a variable, NULL when it has none; no path is its time."""
     if not path:
         return rx.EventTime()
-    if isinstance(output, TheEvent):
-        return rx.attribute(path) if output.value(path[0]) != rx.NULL else rx.NULL
-    return dict(output.fields).get(path[0], rx.NULL) if len(path) == 1 else rx.NULL
+    if output.fields is None:
+        return rx.attribute(path)
+    value = dict(output.fields).get(path[0], rx.NULL)
+    if len(path) == 1:
+        return value
+    return rx.attribute(path) if isinstance(value, ex.Attribute) else rx.NULL
 
 
 def refuse(part: str, where: Where = None) -> NoReturn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import START, Automaton, Emission, TheEvent, Transition, Update
+from tocsin.automata.model import START, Automaton, Emission, Transition, Update
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 
@@ -52,12 +52,12 @@ def _update(update: Update) -> str:
 
 def _emission(emission: Emission) -> str:
     output = emission.output
-    if isinstance(output, TheEvent):
-        shown = [f"{name} = NULL" if name in output.absent else name for name in output.attributes or ()]
-        kept = "" if output.attributes is None else f"({', '.join(shown)})"
-        return f"{emission.variable}: event{kept}"
-    fields = ", ".join(f"{name} = {describe(value)}" for name, value in output.fields)
-    return f"{emission.variable}: [{fields}]"
+    if output.fields is None:
+        return f"{emission.variable}: event"
+    if output.is_derived:
+        return f"{emission.variable}: [{', '.join(f'{name} = {describe(value)}' for name, value in output.fields)}]"
+    kept = (f"{name} = NULL" if value == rx.NULL else name for name, value in output.fields)
+    return f"{emission.variable}: event({', '.join(kept)})"
 
 
 def describe(expression: ex.Expression) -> str:

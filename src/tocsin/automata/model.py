@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from tocsin.automata import expressions as rx
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoids
 
@@ -33,34 +32,17 @@ Update = tuple[str, ex.Expression]
 
 
 @dataclass(frozen=True)
-class TheEvent:
-    """The event read; with attributes, only those of it: an event of its own for every variable (R19).
+class Output:
+    """The event read, or an event that is made at its position (R19, R24).
 
-    Of these, `absent` are NULL, whatever the event has: an inner projection took them away.
+    `number` tells apart events that one transition makes, for two with equal values are two.
     """
 
-    attributes: tuple[str, ...] | None = None
-    copy: int = 0
-    absent: tuple[str, ...] = ()
-
-    def value(self, name: str) -> ex.Expression:
-        """An attribute in terms of the event read."""
-        is_there = self.attributes is None or (name in self.attributes and name not in self.absent)
-        return rx.attribute((name,)) if is_there else rx.NULL
-
-
-@dataclass(frozen=True)
-class DerivedEvent:
-    """A new event of no type at the position read, with these values (R24).
-
-    `number` tells apart derived events that one transition makes, for two with equal values are two.
-    """
-
-    fields: tuple[tuple[str, ex.Expression], ...]
+    # The values of an event that is made; None: the event read as it is. Of an event that PROJECT leaves they are
+    # attributes of the event read, or NULL where an inner projection took one away.
+    fields: tuple[tuple[str, ex.Expression], ...] | None = None
+    is_derived: bool = False  # whether AGG made it: then it has no type
     number: int = 0
-
-
-Output = TheEvent | DerivedEvent
 
 
 @dataclass(frozen=True)

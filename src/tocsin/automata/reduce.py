@@ -24,7 +24,7 @@ from functools import partial
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.draft import END, START, Draft, Step, reached
-from tocsin.automata.model import Automaton, DerivedEvent, Emission, Output, TheEvent, Transition
+from tocsin.automata.model import Automaton, Emission, Output, Transition
 from tocsin.language import expressions as ex
 from tocsin.language.user_defined import Monoids
 
@@ -49,11 +49,7 @@ def _renumbered(step: Step) -> Step:
     emissions = []
     for one in step.outputs:
         number = places.setdefault(one.output, len(places))
-        output: Output = one.output
-        if not isinstance(output, TheEvent):
-            output = replace(output, number=number)
-        elif output.attributes is not None:
-            output = replace(output, copy=number)
+        output = one.output if one.output.fields is None else replace(one.output, number=number)
         emissions.append(Emission(one.variable, output))
     return replace(
         step,
@@ -131,9 +127,7 @@ def alive_registers(draft: Draft) -> dict[int, frozenset[str]]:
 def _needed(step: Step, afterwards: frozenset[str]) -> frozenset[str]:
     updates = dict(step.updates)
     read = [*step.guard, *(updates[name] for name in afterwards if name in updates)]
-    for one in step.outputs:
-        if isinstance(one.output, DerivedEvent):
-            read += [value for _, value in one.output.fields]
+    read += [value for one in step.outputs for _, value in one.output.fields or ()]
     kept = afterwards - updates.keys()
     return kept.union(*(rx.registers_in(expression) for expression in read))
 

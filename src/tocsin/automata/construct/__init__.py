@@ -26,7 +26,7 @@ from tocsin.automata import expressions as rx
 from tocsin.automata.construct.conditions import filter_, keep
 from tocsin.automata.construct.outputs import bind, both, derive, project
 from tocsin.automata.draft import END, MOST_STEPS, START, Draft, Scope, Step, refuse
-from tocsin.automata.model import Automaton, Emission, TheEvent
+from tocsin.automata.model import Automaton, Emission, Output
 from tocsin.automata.reduce import finished, reduced
 from tocsin.language import expressions as ex
 
@@ -38,7 +38,7 @@ NOTHING = Draft((), may_be_empty=True)
 def event(node: alg.Event, scope: Scope) -> Draft:
     """One event of a type: START reads it, gives it to the variable and ends."""
     guard = () if node.type is None else (rx.TypeIs(node.type),)
-    draft = Draft((Step(START, END, guard, outputs=(Emission(node.variable, TheEvent()),)),))
+    draft = Draft((Step(START, END, guard, outputs=(Emission(node.variable, Output()),)),))
     return keep(draft, node.condition, scope)
 
 
@@ -48,7 +48,7 @@ def next_of(node: alg.NextOf, scope: Scope) -> Draft:
     The skipped events belong to the interval, so that they are read by steps of the automaton's own.
     """
     found, other = (rx.TypeIs(node.type),), (ex.Not(rx.TypeIs(node.type)),)
-    outputs = (Emission(node.variable, TheEvent()),)
+    outputs = (Emission(node.variable, Output()),)
     skipping = scope.state()
     return Draft(
         (

@@ -17,8 +17,8 @@ from itertools import permutations
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.draft import END, START, Draft, Scope, Step, Tracked, Tracking, refuse
-from tocsin.automata.model import DerivedEvent, Emission, Output, TheEvent
+from tocsin.automata.draft import END, START, Draft, Scope, Step, Tracked, Tracking, refuse, value_of
+from tocsin.automata.model import Emission, Output
 from tocsin.language import expressions as ex
 
 MOST_ALIKE = 4  # there are 75 orders of four values
@@ -47,12 +47,8 @@ def _narrowed(output: Output, attributes: tuple[str, ...] | None, scope: Scope) 
     """An event with fewer attributes is another event, and one for every variable (R19)."""
     if attributes is None:
         return output
-    if isinstance(output, DerivedEvent):
-        fields = dict(output.fields)
-        return DerivedEvent(tuple((name, fields.get(name, rx.NULL)) for name in attributes), scope.number())
-    # An attribute that an inner projection took away is NULL: no longer the event's own.
-    absent = tuple(name for name in attributes if output.value(name) == rx.NULL)
-    return TheEvent(attributes, scope.number(), absent)
+    fields = tuple((name, value_of(output, (name,))) for name in attributes)
+    return Output(fields, output.is_derived, scope.number())
 
 
 def derive(node: alg.Derive, scope: Scope) -> Draft:
@@ -72,7 +68,7 @@ def derive(node: alg.Derive, scope: Scope) -> Draft:
     steps = []
     for place, step in enumerate(tracking.draft.steps):
         fields = tuple((name, rx.Finish(function, fold.after[place])) for name, function, fold in folds)
-        derived = Emission(node.variable, DerivedEvent(fields, number))
+        derived = Emission(node.variable, Output(fields, is_derived=True, number=number))
         steps.append(replace(step, outputs=(*step.outputs, derived)) if step.ends else step)
     return in_order(replace(draft, steps=tuple(steps)))
 
@@ -191,9 +187,7 @@ def _same_bag(ours: list[Output], theirs: list[Output]) -> ex.Expression:
 
 def kind_of(output: Output) -> Kind | None:
     """The kind that equal events share before any value is known; None for the event read, which is always itself."""
-    if not isinstance(output, TheEvent):
-        return False, tuple(sorted(name for name, _ in output.fields))
-    return None if output.attributes is None else (True, tuple(sorted(output.attributes)))
+    return None if output.fields is None else (not output.is_derived, tuple(sorted(name for name, _ in output.fields)))
 
 
 def same(one: Output, other: Output) -> ex.Expression:
@@ -215,14 +209,8 @@ def _before(one: Output, other: Output) -> ex.Expression:
 
 
 def _pairs(one: Output, other: Output) -> list[tuple[ex.Expression, ex.Expression]]:
-    ours, theirs = _values(one), _values(other)
+    ours, theirs = dict(one.fields or ()), dict(other.fields or ())
     return [(ours[name], theirs[name]) for name in sorted(ours)]
-
-
-def _values(output: Output) -> dict[str, ex.Expression]:
-    if not isinstance(output, TheEvent):
-        return dict(output.fields)
-    return {name: output.value(name) for name in output.attributes or ()}
 
 
 @dataclass(frozen=True)

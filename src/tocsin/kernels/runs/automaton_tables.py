@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tocsin.automata import expressions as rx
 from tocsin.automata.draft import reached
-from tocsin.automata.model import START, Automaton, DerivedEvent, Output, TheEvent, Transition, Update
+from tocsin.automata.model import START, Automaton, Output, Transition, Update
 from tocsin.kernels.model import Template
 from tocsin.language import expressions as ex
 from tocsin.optimizer.query_parts import only_in_python
@@ -145,7 +145,7 @@ def tables(automaton: Automaton) -> Tables:
     updates = [one.updates for one in automaton.transitions]
     guards = [one.guard for one in automaton.transitions if one.guard is not None]
     made = [one.output for step in automaton.transitions for one in step.outputs]
-    fields = [value for one in made if isinstance(one, DerivedEvent) for _, value in one.fields]
+    fields = [value for one in made if one.is_derived for _, value in one.fields or ()]
     deciding = _closed((name for guard in guards for name in rx.registers_in(guard)), updates)
     replayed = _closed((name for value in fields for name in rx.registers_in(value)), updates)
     needed = [_split(automaton, one) for one in automaton.transitions]
@@ -226,7 +226,7 @@ def _given(
     gives = []
     for emission in one.outputs:
         output = emission.output
-        if isinstance(output, TheEvent) and output.attributes is None:
+        if output.fields is None:
             gives.append((emission.variable, WHOLE, WHOLE))
             continue
         number = numbers.setdefault(output, len(numbers))
@@ -235,9 +235,9 @@ def _given(
 
 
 def _template(output: Output) -> Template:
-    if isinstance(output, DerivedEvent):
-        return Template(tuple(name for name, _ in output.fields), is_derived=True)
-    return Template(output.attributes or (), is_derived=False, absent=output.absent)
+    fields = output.fields or ()
+    absent = () if output.is_derived else tuple(name for name, value in fields if value == rx.NULL)
+    return Template(tuple(name for name, _ in fields), output.is_derived, absent)
 
 
 # --- ambiguity ------------------------------------------------------------------------------------

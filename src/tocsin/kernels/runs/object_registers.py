@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import DerivedEvent
 from tocsin.expressions import interpret, objects
 from tocsin.expressions.monoids import TAKE_NULLS
 from tocsin.kernels.expressions.folds import KEY, OBJECT
@@ -141,7 +140,7 @@ class Evaluator:
         """By step and event that it makes."""
         return [
             [
-                [self._compiled(value) for _, value in output.fields] if isinstance(output, DerivedEvent) else []
+                [self._compiled(value) for _, value in (output.fields or ()) if output.is_derived]
                 for _, output in step.made
             ]
             for step in self.tables.steps

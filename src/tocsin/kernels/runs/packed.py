@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from tocsin.algebra.units import MICROSECONDS, Unit
+from tocsin.automata import expressions as rx
 from tocsin.automata.format import to_text
-from tocsin.automata.model import DerivedEvent, TheEvent
+from tocsin.automata.model import Output
 from tocsin.errors import InvalidInputError
 from tocsin.kernels.model import Integers
 from tocsin.kernels.runs.automaton_tables import WHOLE, Tables
@@ -132,10 +133,11 @@ def _deriving(tables: Tables, events: Sequence[Event]) -> Callable[[Path], Deriv
     return derive
 
 
-def _made(template: int, output: TheEvent | DerivedEvent, row: Row, derived: Derived) -> Row:
-    if isinstance(output, DerivedEvent):
-        return {name: next(derived[template, place]) for place, (name, _) in enumerate(output.fields)}
-    return {name: None if name in output.absent else row.get(name) for name in output.attributes or ()}
+def _made(template: int, output: Output, row: Row, derived: Derived) -> Row:
+    fields = output.fields or ()
+    if output.is_derived:
+        return {name: next(derived[template, place]) for place, (name, _) in enumerate(fields)}
+    return {name: None if value == rx.NULL else row.get(name) for name, value in fields}
 
 
 def ways(steps: Sequence[int], events: Sequence[int], before: Sequence[int], root: int) -> Iterator[tuple[int, Path]]:

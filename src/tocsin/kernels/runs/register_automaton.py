@@ -16,7 +16,7 @@ from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import Automaton, DerivedEvent
+from tocsin.automata.model import Automaton
 from tocsin.kernels import reach
 from tocsin.kernels.expressions.leaves import NotNumbers
 from tocsin.kernels.instants import apart
@@ -109,7 +109,7 @@ def _guards(found: Tables) -> list[ex.Expression]:
 
 def _fields(found: Tables) -> list[ex.Expression]:
     made = (output for step in found.steps for _, output in step.made)
-    return [value for output in made if isinstance(output, DerivedEvent) for _, value in output.fields]
+    return [value for output in made if output.is_derived for _, value in output.fields or ()]
 
 
 def _bits(letter: Letter, schemas: Mapping[str, Schema], sources: list[Source]) -> Bits:

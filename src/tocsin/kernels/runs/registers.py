@@ -13,7 +13,7 @@ from functools import cached_property
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import DerivedEvent, Update
+from tocsin.automata.model import Update
 from tocsin.errors import UnknownAttributeError
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, nullable_element, storage
@@ -210,9 +210,9 @@ class Registers:
 
     def field(self, step: Step, made: int, place: int, lines: Lines) -> tuple[str, str, Kind]:
         """A field of a derived event that a step makes: its value, whether it is NULL, and its kind."""
-        output = step.made[made][1]
-        assert isinstance(output, DerivedEvent)
-        found = self.value(output.fields[place][1], lines)
+        fields = step.made[made][1].fields
+        assert fields is not None
+        found = self.value(fields[place][1], lines)
         return found.text, found.null, found.kind
 
     def replayed(self, step: Step, lines: Lines) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.analysis.types import Kind
-from tocsin.automata.model import START, DerivedEvent
+from tocsin.automata.model import START
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.folds import DOUBLE, KEY, OBJECT, storage
 from tocsin.kernels.expressions.leaves import NotNumbers
@@ -263,7 +263,7 @@ class ReplayCode:
                     replayed = [
                         step.number
                         for step in self.tables.steps
-                        if step.replays or any(isinstance(output, DerivedEvent) for _, output in step.made)
+                        if step.replays or any(output.is_derived for _, output in step.made)
                     ]
                     _choose(w, "step", replayed, lambda number: self._step(self.tables.steps[number], w))
             w.line("return 0, 0, 0, 0")
@@ -271,9 +271,9 @@ class ReplayCode:
 
     def _step(self, step: Step, w: Writer) -> None:
         for made, (template, output) in enumerate(step.made):
-            if not isinstance(output, DerivedEvent):
+            if not output.is_derived:
                 continue
-            for place in range(len(output.fields)):
+            for place in range(len(output.fields or ())):
                 lines = Lines(prefix=f"f{step.number}_{template}_{place}_")
                 text, null, kind = self.registers.field(step, made, place, lines)
                 w.line(*lines.lines)
