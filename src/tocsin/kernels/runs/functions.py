@@ -192,7 +192,7 @@ def search_of(code: SearchCode) -> Search:
     text = require_shallow(code.text())
     return Search(
         text,
-        tuple(code.parameters),
+        code.parameters,
         code.outputs,
         tuple(code.registers.arrays.items()),
         code.tables.automaton.number_of_states,

@@ -8,7 +8,6 @@ run can reach is left out, and what has left the window.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from tocsin.analysis.types import Kind
 from tocsin.automata.model import START
@@ -37,45 +36,23 @@ from tocsin.kernels.runs.texts import (
 MOST_ALTERNATIVES = 64  # a longer `if … elif` is slow in plain Python, and one of thousands cannot be parsed
 
 
-@dataclass
 class SearchCode:
     """Writes the search of an automaton."""
 
-    tables: Tables
-    registers: Registers | Objects
-    has_window: bool
-    as_graphs: bool = False
-    writer: Writer = field(default_factory=Writer)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The arrays that are filled."""
-        return GRAPHS if self.as_graphs else MATCHES
-
-    @property
-    def follows_words(self) -> bool:
-        """Whether ways that bind the same events are followed together."""
-        return self.tables.is_ambiguous and not self.as_graphs
-
-    @property
-    def parameters(self) -> list[str]:
-        """All parameters after the window and the limit."""
-        return [
-            "at",
-            *INPUTS,
-            *self.registers.parameters,
-            *ARENA,
-            *LIVE,
-            *self.registers.arrays,
-            *WORK,
-            *(POOL if self.follows_words else ()),
-            *self.outputs,
-        ]
-
-    @property
-    def most_steps(self) -> int:
-        """How many steps leave a state, at most."""
-        return max((len(steps) for steps in self.tables.leaving), default=1) or 1
+    def __init__(
+        self, tables: Tables, registers: Registers | Objects, has_window: bool, *, as_graphs: bool = False
+    ) -> None:
+        self.tables = tables
+        self.registers = registers
+        self.has_window = has_window
+        self.as_graphs = as_graphs
+        self.writer = Writer()
+        # Whether ways that bind the same events are followed together.
+        self.follows_words = tables.is_ambiguous and not as_graphs
+        self.outputs = GRAPHS if as_graphs else MATCHES
+        # All parameters after the window and the limit.
+        self.parameters = ("at", *INPUTS, *registers.parameters, *ARENA, *LIVE, *registers.arrays, *WORK)
+        self.parameters += (*(POOL if self.follows_words else ()), *self.outputs)
 
     def text(self) -> str:
         """The text."""
@@ -105,8 +82,9 @@ class SearchCode:
     def _room(self) -> None:
         """Room for all that one event can bring."""
         w = self.writer
-        w.when(f"(live + 1) * {self.most_steps} > live_node.shape[1]", "status = WIDE", "break")
-        needed = f"nodes + (live + 1) * {2 * self.most_steps} + 2"
+        most_steps = max(1, *map(len, self.tables.leaving))
+        w.when(f"(live + 1) * {most_steps} > live_node.shape[1]", "status = WIDE", "break")
+        needed = f"nodes + (live + 1) * {2 * most_steps} + 2"
         with w.block(f"if {needed} > len(a_step):"):
             w.line(f"nodes = compacted({', '.join(ARENA)}, live_node, cur, live, nodes, first)")
             w.when(f"nodes * 2 > len(a_step) or {needed} > len(a_step)", "status = GROW", "break")
@@ -221,19 +199,16 @@ class SearchCode:
 # --- derived events -------------------------------------------------------------------------------
 
 
-@dataclass
 class ReplayCode:
     """Writes the function that computes derived events from the steps of matches."""
 
-    tables: Tables
-    registers: Registers | Objects
-    # The kind of each output, by template and field, once the text is written; None: a Python object.
-    kinds: dict[tuple[int, int], Kind | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.kinds = {
+    def __init__(self, tables: Tables, registers: Registers | Objects) -> None:
+        self.tables = tables
+        self.registers = registers
+        # The kind of each output, by template and field, once the text is written; None: a Python object.
+        self.kinds: dict[tuple[int, int], Kind | None] = {
             (number, place): Kind.NULL
-            for number, one in enumerate(self.tables.templates)
+            for number, one in enumerate(tables.templates)
             if one.is_derived
             for place in range(len(one.attributes))
         }
@@ -243,17 +218,12 @@ class ReplayCode:
         """Template and field of each output, and how it is held, once the text is written."""
         return tuple((*one, OBJECT if kind is None else storage(kind)) for one, kind in self.kinds.items())
 
-    @property
-    def parameters(self) -> list[str]:
-        """All parameters."""
-        made = [f"{what}{number}_{place}" for number, place in self.kinds for what in ("d", "e")]
-        return ["offsets", "steps", "events", *self.registers.parameters, *made]
-
     def text(self) -> str:
         """The text."""
         w = Writer()
+        made = [f"{what}{number}_{place}" for number, place in self.kinds for what in ("d", "e")]
         w.line("@compiled")
-        with w.block(f"def search({', '.join(self.parameters)}):"):
+        with w.block(f"def search({', '.join(['offsets', 'steps', 'events', *self.registers.parameters, *made])}):"):
             for number in sorted({number for number, _ in self.kinds}):
                 w.line(f"m{number} = 0")
             with w.block("for match in range(len(offsets) - 1):"):
